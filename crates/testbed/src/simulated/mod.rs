@@ -1,0 +1,1 @@
+//! Thousands of simulated hosts in one process.

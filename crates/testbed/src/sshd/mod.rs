@@ -1,0 +1,1 @@
+//! Stock OpenSSH servers, started for a test and stopped with it.
