@@ -1,0 +1,1 @@
+//! ssh-agent's messages.

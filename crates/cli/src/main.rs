@@ -1,0 +1,2 @@
+//! SSH for a whole shoal of hosts.
+fn main() {}

@@ -1,0 +1,1 @@
+//! Key exchange, signatures and packet protection: thin adapters over kept crates.

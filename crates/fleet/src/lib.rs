@@ -1,0 +1,1 @@
+//! Sans-I/O fan-out: who starts when, limits, deadlines, retries, results.

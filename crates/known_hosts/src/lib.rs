@@ -1,0 +1,1 @@
+//! OpenSSH's known_hosts: parse, index, match.

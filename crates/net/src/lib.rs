@@ -1,0 +1,1 @@
+//! Sockets, timers, files and agents: performs what the pure layers ask.

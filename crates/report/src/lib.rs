@@ -1,0 +1,1 @@
+//! What a run says: live lines, gathered output, JSON Lines, files, progress, summary.

@@ -1,0 +1,1 @@
+//! OpenSSH's ssh_config: parsed once, resolved for each host.

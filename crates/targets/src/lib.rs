@@ -1,0 +1,1 @@
+//! Host lists: ranges, files, exclusions, and folding names back.

@@ -1,0 +1,1 @@
+//! SSH messages to bytes and back: one table of all messages.
