@@ -1,0 +1,205 @@
+//! The macro that makes code of the table in [`crate::messages`].
+
+/// The Rust type of a wire type named in the table.
+macro_rules! wire_type {
+    (u32)         => { u32 };
+    (boolean)     => { bool };
+    (cookie)      => { [u8; 16] };
+    (string)      => { &'a [u8] };
+    (last_tag)    => { &'a [u8] };
+    (mpint)       => { &'a [u8] };
+    (name_list)   => { NameList<'a> };
+    (auth_method) => { AuthMethod<'a> };
+    (extensions)  => { Counted<'a, Extension<'a>> };
+    (prompts)     => { Counted<'a, Prompt<'a>> };
+    (responses)   => { Counted<'a, &'a [u8]> };
+    (rest)        => { &'a [u8] };
+}
+
+/// Reads one field of a wire type.
+macro_rules! wire_decode {
+    (auth_method $decoder:ident) => {
+        AuthMethod::decode($decoder)
+    };
+    (extensions  $decoder:ident) => {
+        Counted::decode($decoder, MAX_EXTENSIONS)
+    };
+    (prompts     $decoder:ident) => {
+        Counted::decode($decoder, MAX_PROMPTS)
+    };
+    (responses   $decoder:ident) => {
+        Counted::decode($decoder, MAX_PROMPTS)
+    };
+    ($primitive:ident $decoder:ident) => {
+        $decoder.$primitive()
+    };
+}
+
+/// Appends one field of a wire type.
+macro_rules! wire_encode {
+    (u32       $value:expr, $out:ident) => {
+        $out.put_u32($value)
+    };
+    (boolean   $value:expr, $out:ident) => {
+        $out.put_boolean($value)
+    };
+    (cookie    $value:expr, $out:ident) => {
+        $out.put_bytes(&$value)
+    };
+    (string    $value:expr, $out:ident) => {
+        $out.put_string($value)
+    };
+    (last_tag  $value:expr, $out:ident) => {
+        $out.put_string($value)
+    };
+    (mpint     $value:expr, $out:ident) => {
+        $out.put_mpint($value)
+    };
+    (name_list $value:expr, $out:ident) => {
+        $out.put_name_list($value)
+    };
+    (rest      $value:expr, $out:ident) => {
+        $out.put_bytes($value)
+    };
+    ($list:ident $value:expr, $out:ident) => {
+        $value.encode($out)
+    };
+}
+
+/// One message's struct; a message without fields is a unit struct.
+macro_rules! message_struct {
+    ($(#[$doc:meta])* $message:ident {}) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub struct $message;
+    };
+    ($(#[$doc:meta])* $message:ident $(<$life:lifetime>)? { $($field:ident: $type:ident),+ }) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub struct $message $(<$life>)? {
+            $(
+                #[doc = concat!("`", stringify!($field), "`, on the wire a `", stringify!($type), "`.")]
+                pub $field: wire_type!($type),
+            )+
+        }
+    };
+}
+
+/// Structs, [`Message`](crate::Message), and [`ROWS`](crate::messages::ROWS) from the table of all messages.
+macro_rules! messages {
+    ($(
+        $(#[$doc:meta])*
+        $number:literal $name:ident $message:ident $(<$life:lifetime>)?
+        $sender:ident [$($phase:ident)*] $source:literal
+        $(when $part:ident = $kind:ident::$variant:ident)?
+        { $($field:ident: $type:ident),* $(,)? }
+    )*) => {
+        $(
+            message_struct! {
+                #[doc = concat!("`SSH_MSG_", stringify!($name), "`, ", stringify!($number), " (", $source, ").")]
+                #[doc = ""]
+                $(#[$doc])*
+                $message $(<$life>)? { $($field: $type),* }
+            }
+
+            impl $(<$life>)? $message $(<$life>)? {
+                /// The message number.
+                pub const NUMBER: u8 = $number;
+
+                /// Appends the payload: the number and the fields.
+                pub fn encode(&self, out: &mut Vec<u8>) {
+                    out.put_u8(Self::NUMBER);
+                    $(wire_encode!($type self.$field, out);)*
+                }
+
+                #[allow(unused_variables, reason = "a message without fields reads none")]
+                fn decode_fields(decoder: &mut Decoder $(<$life>)?) -> Result<Self, DecodeError> {
+                    Ok(Self {
+                        $($field: {
+                            let decoder = decoder.field(stringify!($field));
+                            wire_decode!($type decoder)?
+                        },)*
+                    })
+                }
+            }
+
+            impl<'a> From<$message $(<$life>)?> for Message<'a> {
+                fn from(message: $message $(<$life>)?) -> Self {
+                    Self::$message(message)
+                }
+            }
+        )*
+
+        /// Any message that this program knows.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub enum Message<'a> {
+            $(
+                #[doc = concat!("`SSH_MSG_", stringify!($name), "`, ", stringify!($number), ".")]
+                $message($message $(<$life>)?),
+            )*
+            /// A number without a meaning in this dialect. RFC 4253, section 11.4: it "MUST be responded to with an
+            /// SSH_MSG_UNIMPLEMENTED".
+            Unknown {
+                /// The message number.
+                number: u8,
+            },
+        }
+
+        impl<'a> Message<'a> {
+            /// Reads a packet's payload.
+            ///
+            /// # Errors
+            /// An empty payload, a malformed field, a count over its limit, or bytes after the last field.
+            pub fn decode(payload: &'a [u8], dialect: Dialect) -> Result<Self, DecodeError> {
+                let mut decoder = Decoder::named("packet", payload);
+                match decoder.field("message_number").u8()? {
+                    $(
+                        $number $(if dialect.$part == $kind::$variant)? => {
+                            let mut decoder = Decoder::named(stringify!($name), decoder.unread());
+                            let message = $message::decode_fields(&mut decoder)?;
+                            decoder.finish()?;
+                            Ok(Self::$message(message))
+                        }
+                    )*
+                    number => Ok(Self::Unknown { number }),
+                }
+            }
+
+            /// Appends the payload. An unknown message has its number only.
+            pub fn encode(&self, out: &mut Vec<u8>) {
+                match self {
+                    $(Self::$message(message) => message.encode(out),)*
+                    Self::Unknown { number } => out.put_u8(*number),
+                }
+            }
+
+            /// The message number.
+            #[must_use]
+            pub const fn number(&self) -> u8 {
+                match self {
+                    $(Self::$message(_) => $number,)*
+                    Self::Unknown { number } => *number,
+                }
+            }
+
+            /// The RFC's name of the message, without `SSH_MSG_`.
+            #[must_use]
+            pub const fn name(&self) -> &'static str {
+                match self {
+                    $(Self::$message(_) => stringify!($name),)*
+                    Self::Unknown { .. } => "UNKNOWN",
+                }
+            }
+        }
+
+        /// The table as data, in its own order.
+        pub const ROWS: &[Row] = &[$(
+            Row {
+                number: $number,
+                name: stringify!($name),
+                sender: Sender::$sender,
+                phases: PhaseSet::NONE $(.union(PhaseSet::$phase))*,
+            },
+        )*];
+    };
+}
