@@ -1,0 +1,13 @@
+# Every target is one line and calls a script; CI runs the same ones.
+.PHONY: setup check test demo bench fuzz interop docs wan clean
+
+setup:   ; scripts/setup.sh all
+check:   ; scripts/check.sh
+test:    ; scripts/test.sh
+demo:    ; scripts/demo.sh
+bench:   ; scripts/bench.sh
+fuzz:    ; scripts/fuzz.sh
+interop: ; scripts/interop.sh
+docs:    ; scripts/docs.sh
+wan:     ; scripts/wan.sh
+clean:   ; scripts/clean.sh

@@ -1,0 +1,6 @@
+#!/usr/bin/env bash
+# Formatting and lints: no warning is let through.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+cargo fmt --all --check
+cargo clippy --workspace --all-targets --locked -- -D warnings

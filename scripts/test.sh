@@ -1,0 +1,30 @@
+#!/usr/bin/env bash
+# Everything that must hold: set-up, formatting, lints and all tests. Closes with "N passed, N failed".
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+scripts/setup.sh all
+scripts/check.sh
+
+log="$(mktemp)"
+trap 'rm -f "$log"' EXIT
+status=0
+# Binaries first: tests of one crate run the programs of others.
+cargo build --workspace --bins --locked
+cargo test --workspace --no-fail-fast --locked 2>&1 | tee "$log" || status=$?
+
+# "test result: ok. 12 passed; 0 failed; 0 ignored; ..." once for each test binary.
+read -r passed failed < <(awk '
+    /^test result:/ {
+        for (i = 2; i <= NF; i++) {
+            if ($i == "passed;") passed += $(i - 1)
+            if ($i == "failed;") failed += $(i - 1)
+        }
+    }
+    END { print passed + 0, failed + 0 }' "$log")
+
+# A test binary that does not build, or dies, prints no result line of its own.
+if [[ $status -ne 0 && $failed -eq 0 ]]; then
+    printf 'test: cargo test ended with status %d without counting a failed test\n' "$status" >&2
+fi
+printf '%d passed, %d failed\n' "$passed" "$failed"
+[[ $status -eq 0 && $failed -eq 0 && $passed -gt 0 ]]
