@@ -1,0 +1,313 @@
+//! The parsed files and the look-up of hosts in them.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::ops::Range;
+use std::sync::{Arc, OnceLock};
+
+use crate::hashed::HashedName;
+use crate::host_name::HostName;
+use crate::index::NameIndex;
+use crate::key::{self, KeyType};
+use crate::line::Marker;
+use crate::parse::Parser;
+use crate::pattern::{self, ListMatch};
+use crate::revocation::RevokedKey;
+
+/// A file and a line in it, counted from 1.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Location {
+    /// The label that the file was given to [`KnownHosts::parse`] with, usually its path.
+    pub file: Arc<str>,
+    /// The line's number.
+    pub line: usize,
+}
+
+impl fmt::Display for Location {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.file, self.line)
+    }
+}
+
+/// A line that could not be understood, or not wholly.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LineProblem {
+    /// The file's label.
+    pub file: Arc<str>,
+    /// The line's number, from 1.
+    pub line: usize,
+    /// What is wrong with the line, and what was made of it.
+    pub why: String,
+}
+
+impl fmt::Display for LineProblem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}: {}", self.file, self.line, self.why)
+    }
+}
+
+/// A file as it was read; entries are offsets into it.
+pub(crate) struct File {
+    pub(crate) label: Arc<str>,
+    pub(crate) bytes: Vec<u8>,
+}
+
+/// What an entry is for.
+pub(crate) enum Kind {
+    Host,
+    Authority,
+    Revocation(Box<RevokedKey>),
+}
+
+/// One line that means something.
+pub(crate) struct Record {
+    pub(crate) file: u32,
+    pub(crate) line: usize,
+    /// The host field; empty only for a damaged revocation, which then applies to all hosts.
+    pub(crate) hosts: Range<usize>,
+    /// The base64 key; empty only for a damaged revocation.
+    pub(crate) key: Range<usize>,
+    /// As the line says it; a damaged revocation may not say it.
+    pub(crate) key_type: Option<KeyType>,
+    pub(crate) kind: Kind,
+}
+
+/// All known_hosts files of a user, in the order in which they are consulted.
+#[derive(Default)]
+pub struct KnownHosts {
+    pub(crate) files: Vec<File>,
+    pub(crate) records: Vec<Record>,
+    pub(crate) problems: Vec<LineProblem>,
+    /// Entries that are lists of exact names.
+    pub(crate) names: NameIndex,
+    /// Entries with wildcards or negations, or for all hosts: matched one by one.
+    pub(crate) patterns: Vec<u32>,
+    /// Entries with a hashed name, and their hashes once a look-up needed them.
+    pub(crate) hashed: Vec<u32>,
+    hashes: OnceLock<Vec<Option<HashedName>>>,
+    /// Hashed entries of names that were looked up in advance, by the written name.
+    learned: HashMap<String, Vec<u32>>,
+}
+
+impl KnownHosts {
+    /// Takes files in the order in which they are consulted: those of `UserKnownHostsFile`, then
+    /// those of `GlobalKnownHostsFile`. A file is named by its label in every [`Location`].
+    ///
+    /// One pass; no key is decoded, except on `@revoked` lines. Damaged lines go into
+    /// [`problems`](Self::problems) and keep none of the others from working.
+    pub fn parse(files: Vec<(String, Vec<u8>)>) -> KnownHosts {
+        let mut parser = Parser::default();
+        for (label, bytes) in files {
+            parser.add_file(&label, bytes);
+        }
+        parser.finish()
+    }
+
+    /// The lines that could not be understood, in the order of the files.
+    pub fn problems(&self) -> &[LineProblem] {
+        &self.problems
+    }
+
+    /// How many entries there are.
+    pub fn len(&self) -> usize {
+        self.records.len()
+    }
+
+    /// Whether there is no entry at all.
+    pub fn is_empty(&self) -> bool {
+        self.records.is_empty()
+    }
+
+    /// The entries that apply to a host, in the order of files and lines.
+    ///
+    /// Costs a look into the index, a match for each entry with wildcards, and an HMAC for each
+    /// hashed entry unless the host was [learned](Self::learn).
+    pub fn lookup(&self, host: &HostName<'_>) -> Matches<'_> {
+        let name = host.written();
+        let named = self
+            .names
+            .candidates(name.as_bytes())
+            .chain(self.patterns.iter().copied());
+        let mut entries: Vec<u32> = named
+            .filter(|&id| self.applies(id, name.as_bytes()))
+            .collect();
+        match self.learned.get(&name) {
+            Some(hashed) => entries.extend(hashed),
+            None if self.hashed.is_empty() => {}
+            None => self.scan_hashed(&[name.as_bytes()], 0..self.hashed.len(), |_, id| {
+                entries.push(id);
+            }),
+        }
+        entries.sort_unstable();
+        entries.dedup();
+        Matches {
+            known: self,
+            entries,
+        }
+    }
+
+    /// How many entries have a hashed name: the range that [`match_hashed`](Self::match_hashed)
+    /// can be split over.
+    pub fn hashed_len(&self) -> usize {
+        self.hashed.len()
+    }
+
+    /// Compares many hosts with a part of the hashed entries: one HMAC a pair, so for a fleet the
+    /// parts are worth spreading over threads. Give the results to [`learn`](Self::learn).
+    pub fn match_hashed(&self, hosts: &[HostName<'_>], part: Range<usize>) -> HashedMatches {
+        let written: Vec<String> = hosts.iter().map(HostName::written).collect();
+        let names: Vec<&[u8]> = written.iter().map(String::as_bytes).collect();
+        let mut found = vec![Vec::new(); written.len()];
+        let part = part.start..part.end.min(self.hashed.len());
+        self.scan_hashed(&names, part.clone(), |name, id| found[name].push(id));
+        HashedMatches {
+            part,
+            found: written.into_iter().zip(found).collect(),
+        }
+    }
+
+    /// Remembers which hashed entries belong to which hosts, so that looking those hosts up
+    /// computes nothing. The parts must cover all hashed entries for the same hosts; otherwise
+    /// nothing is remembered.
+    pub fn learn(&mut self, parts: Vec<HashedMatches>) {
+        let mut covered: HashMap<String, (usize, Vec<u32>)> = HashMap::new();
+        let mut seen: Vec<Range<usize>> = Vec::new();
+        for part in parts {
+            if seen.contains(&part.part) {
+                continue;
+            }
+            for (name, entries) in part.found {
+                let known = covered.entry(name).or_default();
+                known.0 += part.part.len();
+                known.1.extend(entries);
+            }
+            seen.push(part.part);
+        }
+        let whole = self.hashed.len();
+        let complete = covered
+            .into_iter()
+            .filter(|(_, (count, _))| *count == whole);
+        self.learned
+            .extend(complete.map(|(name, (_, entries))| (name, entries)));
+    }
+
+    fn scan_hashed(&self, names: &[&[u8]], part: Range<usize>, mut found: impl FnMut(usize, u32)) {
+        let hashes = self.hashes.get_or_init(|| {
+            let hosts = self
+                .hashed
+                .iter()
+                .map(|&id| self.hosts(&self.records[id as usize]));
+            hosts.map(HashedName::decode).collect()
+        });
+        for at in part {
+            let Some(hashed) = &hashes[at] else { continue };
+            let key = hashed.key();
+            for (index, name) in names.iter().enumerate() {
+                if hashed.is(&key, name) {
+                    found(index, self.hashed[at]);
+                }
+            }
+        }
+    }
+
+    /// Whether an entry that is not hashed applies to the lowercase `name`.
+    fn applies(&self, id: u32, name: &[u8]) -> bool {
+        let record = &self.records[id as usize];
+        record.hosts.is_empty()
+            || pattern::matches_list(self.hosts(record), name) == ListMatch::Matched
+    }
+
+    fn hosts(&self, record: &Record) -> &[u8] {
+        &self.files[record.file as usize].bytes[record.hosts.clone()]
+    }
+
+    fn key_text(&self, record: &Record) -> &[u8] {
+        &self.files[record.file as usize].bytes[record.key.clone()]
+    }
+}
+
+/// Which hashed entries of a part belong to which hosts: the result of
+/// [`KnownHosts::match_hashed`].
+pub struct HashedMatches {
+    part: Range<usize>,
+    found: Vec<(String, Vec<u32>)>,
+}
+
+/// The entries that apply to one host.
+#[derive(Clone)]
+pub struct Matches<'k> {
+    known: &'k KnownHosts,
+    entries: Vec<u32>,
+}
+
+impl<'k> Matches<'k> {
+    /// The entries in the order of files and lines.
+    pub fn iter(&self) -> impl Iterator<Item = Entry<'k>> + '_ {
+        let known = self.known;
+        self.entries.iter().map(move |&id| Entry {
+            known,
+            record: &known.records[id as usize],
+        })
+    }
+
+    /// Whether the host is not mentioned anywhere.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// How many entries apply.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+}
+
+/// One line that applies to a host.
+#[derive(Clone, Copy)]
+pub struct Entry<'k> {
+    known: &'k KnownHosts,
+    record: &'k Record,
+}
+
+impl<'k> Entry<'k> {
+    /// What the line is for.
+    pub fn marker(&self) -> Marker {
+        match self.record.kind {
+            Kind::Host => Marker::None,
+            Kind::Authority => Marker::CertAuthority,
+            Kind::Revocation(_) => Marker::Revoked,
+        }
+    }
+
+    /// The key's type as the line names it; `None` on a damaged revocation.
+    pub fn key_type(&self) -> Option<KeyType> {
+        self.record.key_type
+    }
+
+    /// The host field as written: names, patterns, or a hashed name.
+    pub fn hosts(&self) -> &'k [u8] {
+        self.known.hosts(self.record)
+    }
+
+    /// Decodes the key (RFC 4253 section 6.6); `None` if what the line holds is not a whole key of
+    /// the type it names.
+    pub fn key_blob(&self) -> Option<Vec<u8>> {
+        key::decode_as(self.record.key_type?, self.known.key_text(self.record))
+    }
+
+    /// The file and line.
+    pub fn location(&self) -> Location {
+        let file = Arc::clone(&self.known.files[self.record.file as usize].label);
+        Location {
+            file,
+            line: self.record.line,
+        }
+    }
+
+    /// For a revocation, what it revokes.
+    pub(crate) fn revoked_key(&self) -> Option<&'k RevokedKey> {
+        match &self.record.kind {
+            Kind::Revocation(key) => Some(key),
+            Kind::Host | Kind::Authority => None,
+        }
+    }
+}

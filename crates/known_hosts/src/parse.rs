@@ -1,0 +1,147 @@
+//! The one pass over the files.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::index::is_indexable;
+use crate::key::KeyType;
+use crate::known_hosts::{File, Kind, KnownHosts, LineProblem, Record};
+use crate::line::{self, Line, Marker};
+use crate::revocation::{self, RevokedKey, Salvaged};
+
+/// Collects entries file by file.
+#[derive(Default)]
+pub(crate) struct Parser {
+    known: KnownHosts,
+}
+
+/// Where a line is: its file's number and label, its own number, and the file's bytes.
+struct Place<'a> {
+    file: u32,
+    label: &'a Arc<str>,
+    line: usize,
+    bytes: &'a [u8],
+}
+
+impl Place<'_> {
+    /// Where `part`, a piece of the file's bytes, lies in them.
+    fn range(&self, part: &[u8]) -> Range<usize> {
+        let start = part.as_ptr().addr() - self.bytes.as_ptr().addr();
+        start..start + part.len()
+    }
+}
+
+impl Parser {
+    /// Reads all lines of a file.
+    pub(crate) fn add_file(&mut self, label: &str, bytes: Vec<u8>) {
+        let label: Arc<str> = label.into();
+        let file = self.known.files.len() as u32;
+        let mut start = 0;
+        for (index, end) in memchr::memchr_iter(b'\n', &bytes)
+            .chain([bytes.len()])
+            .enumerate()
+        {
+            let place = Place {
+                file,
+                label: &label,
+                line: index + 1,
+                bytes: &bytes,
+            };
+            self.add_line(&place, &bytes[start..end]);
+            start = end + 1;
+        }
+        self.known.files.push(File { label, bytes });
+    }
+
+    /// Makes the index usable.
+    pub(crate) fn finish(mut self) -> KnownHosts {
+        self.known.names.seal();
+        self.known
+    }
+
+    fn add_line(&mut self, place: &Place<'_>, line: &[u8]) {
+        match line::parse(line) {
+            Line::Blank => {}
+            Line::Entry {
+                marker,
+                hosts,
+                key_type,
+                key,
+            } => {
+                let kind = match marker {
+                    Marker::None => Kind::Host,
+                    Marker::CertAuthority => Kind::Authority,
+                    Marker::Revoked => {
+                        let revoked = RevokedKey::read(Some(key_type), key);
+                        if !revoked.is_exact() {
+                            let salvaged = Salvaged {
+                                hosts: Some(hosts),
+                                key: revoked.clone(),
+                            };
+                            self.report(place, "the revoked key is damaged", Some(&salvaged));
+                        }
+                        Kind::Revocation(Box::new(revoked))
+                    }
+                };
+                self.add_record(place, Some(hosts), Some((key_type, key)), kind);
+            }
+            Line::Broken { why, damaged } => {
+                let salvaged = revocation::salvage(damaged);
+                self.report(place, why, salvaged.as_ref());
+                if let Some(Salvaged { hosts, key }) = salvaged {
+                    self.add_record(place, hosts, None, Kind::Revocation(Box::new(key)));
+                }
+            }
+        }
+    }
+
+    fn add_record(
+        &mut self,
+        place: &Place<'_>,
+        hosts: Option<&[u8]>,
+        key: Option<(KeyType, &[u8])>,
+        kind: Kind,
+    ) {
+        let id = self.known.records.len() as u32;
+        match hosts {
+            Some(hosts) if hosts[0] == b'|' => self.known.hashed.push(id),
+            Some(hosts) if is_indexable(hosts) => self.known.names.add(hosts, id),
+            Some(_) | None => self.known.patterns.push(id),
+        }
+        self.known.records.push(Record {
+            file: place.file,
+            line: place.line,
+            hosts: hosts.map_or(0..0, |hosts| place.range(hosts)),
+            key: key.map_or(0..0, |(_, text)| place.range(text)),
+            key_type: key.map(|(key_type, _)| key_type),
+            kind,
+        });
+    }
+
+    /// Notes a damaged line, and what it still revokes.
+    fn report(&mut self, place: &Place<'_>, why: &str, revokes: Option<&Salvaged<'_>>) {
+        let mut why = format!("{why}; the line grants no trust");
+        if let Some(Salvaged { hosts, key }) = revokes {
+            let hosts = if hosts.is_some() {
+                "for its hosts"
+            } else {
+                "for all hosts"
+            };
+            why = match key {
+                RevokedKey::Blob(_) => format!("{why}, and the key in it is refused {hosts}"),
+                RevokedKey::Unreadable(Some(key_type)) => {
+                    format!(
+                        "{why}, and every {} key is refused {hosts}",
+                        key_type.name()
+                    )
+                }
+                RevokedKey::Unreadable(None) => format!("{why}, and every key is refused {hosts}"),
+            };
+        }
+        self.known.problems.push(LineProblem {
+            file: Arc::clone(place.label),
+            line: place.line,
+            why,
+        });
+    }
+}
