@@ -168,8 +168,9 @@ impl fmt::Debug for AuthMethod<'_> {
 
 impl UserauthRequest<'_> {
     /// Appends what a public key's signature covers (RFC 4252, section 7): the session identifier, then the request
-    /// up to the signature, as if it had one. Empty methods but the two of public keys sign nothing; for them it is
-    /// the session identifier and the request.
+    /// up to its signature, with `has_signature` set even if the signature is still to be made.
+    ///
+    /// For the methods of public keys; the others sign nothing.
     pub fn put_signed_data(&self, session_id: &[u8], out: &mut Vec<u8>) {
         out.put_string(session_id);
         out.put_u8(Self::NUMBER);

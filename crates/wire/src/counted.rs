@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::{DecodeError, Decoder, Problem, Put};
 
-/// Most extensions accepted in one EXT_INFO, as in OpenSSH (kex.c, `kex_input_ext_info`).
+/// Most extensions accepted in one EXT_INFO, about as many as OpenSSH accepts (kex.c, `kex_input_ext_info`).
 pub const MAX_EXTENSIONS: u32 = 1024;
 
 /// Most prompts accepted in one USERAUTH_INFO_REQUEST; OpenSSH's server accepts as many responses

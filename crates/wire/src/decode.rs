@@ -58,7 +58,7 @@ pub enum Problem {
     #[error("holds a byte that is not printable US-ASCII")]
     NotAscii,
     /// A text that must be one of a few words is none of them.
-    #[error("is not known here")]
+    #[error("is a name that this program does not know")]
     UnknownName,
 }
 
@@ -151,11 +151,6 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// The `cookie` of KEXINIT, `byte[16]`.
-    pub(crate) fn cookie(&mut self) -> Result<[u8; 16], DecodeError> {
-        self.array()
-    }
-
     /// RFC 4251 `string`: any bytes, length first.
     ///
     /// # Errors
@@ -171,15 +166,6 @@ impl<'a> Decoder<'a> {
             }
             None => Err(self.truncated(len)),
         }
-    }
-
-    /// A language tag (RFC 3066) at the end of a message. Several servers leave it away and OpenSSH's client
-    /// never reads it (packet.c, `SSH2_MSG_DISCONNECT`), so a missing one is read as empty.
-    pub(crate) fn last_tag(&mut self) -> Result<&'a [u8], DecodeError> {
-        if self.unread.is_empty() {
-            return Ok(&[]);
-        }
-        self.string()
     }
 
     /// RFC 4251 `mpint`: the magnitude, big-endian, without sign byte or leading zeros; empty for zero.
@@ -212,11 +198,8 @@ impl<'a> Decoder<'a> {
     }
 
     /// All that is left: data whose format another field decides.
-    ///
-    /// # Errors
-    /// None; it is fallible only to read like its siblings in the table of messages.
-    pub fn rest(&mut self) -> Result<&'a [u8], DecodeError> {
-        Ok(std::mem::take(&mut self.unread))
+    pub fn rest(&mut self) -> &'a [u8] {
+        std::mem::take(&mut self.unread)
     }
 
     /// Ends the reading.
@@ -243,3 +226,6 @@ impl<'a> Decoder<'a> {
         })
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -10,6 +10,14 @@ pub struct Dialect {
     pub userauth: UserauthDialect,
 }
 
+impl Dialect {
+    /// The default, for constants.
+    pub(crate) const USUAL: Self = Self {
+        kex: KexDialect::Ecdh,
+        userauth: UserauthDialect::PublicKey,
+    };
+}
+
 /// The family of the negotiated key exchange.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum KexDialect {

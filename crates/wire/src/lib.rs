@@ -31,6 +31,9 @@ mod name_list;
 mod phase;
 pub mod reason;
 
+#[cfg(test)]
+mod tests;
+
 pub use auth_method::AuthMethod;
 pub use counted::{Counted, Element, Extension, Items, MAX_EXTENSIONS, MAX_PROMPTS, Prompt};
 pub use decode::{DecodeError, Decoder, MAX_MPINT_LEN, Problem};

@@ -4,8 +4,8 @@
 //! receive it, where it is specified, which dialect it belongs to if numbers are shared, and its fields.
 
 use crate::{
-    AuthMethod, Counted, DecodeError, Decoder, Dialect, Extension, KexDialect, MAX_EXTENSIONS,
-    MAX_PROMPTS, NameList, PhaseSet, Prompt, Put, UserauthDialect,
+    AuthMethod, Counted, DecodeError, Decoder, Dialect, Extension, KexDialect, NameList, PhaseSet,
+    Prompt, Put, UserauthDialect,
 };
 
 /// Who sends a message.
@@ -30,6 +30,8 @@ pub struct Row {
     pub sender: Sender,
     /// When a client may receive it.
     pub phases: PhaseSet,
+    /// A dialect in which the number has this meaning.
+    pub dialect: Dialect,
 }
 
 messages! {
@@ -128,18 +130,18 @@ messages! {
 
     /// The format of `data` depends on `request_name`.
     80 GLOBAL_REQUEST            GlobalRequest<'a>           Both   [CONNECTION] "RFC 4254, section 4"
-       { request_name: string, want_reply: boolean, data: rest }
+       { request_name: string, want_reply: boolean, data: tail }
     /// The format of `data` depends on the request that this answers.
     81 REQUEST_SUCCESS           RequestSuccess<'a>          Both   [CONNECTION] "RFC 4254, section 4"
-       { data: rest }
+       { data: tail }
     82 REQUEST_FAILURE           RequestFailure              Both   [CONNECTION] "RFC 4254, section 4"
        {}
     /// Window and packet size in bytes; the format of `data` depends on `channel_type`.
     90 CHANNEL_OPEN              ChannelOpen<'a>             Both   [CONNECTION] "RFC 4254, section 5.1"
-       { channel_type: string, sender_channel: u32, initial_window_size: u32, maximum_packet_size: u32, data: rest }
+       { channel_type: string, sender_channel: u32, initial_window_size: u32, maximum_packet_size: u32, data: tail }
     /// Window and packet size in bytes; the format of `data` depends on the channel type.
     91 CHANNEL_OPEN_CONFIRMATION ChannelOpenConfirmation<'a> Both   [CONNECTION] "RFC 4254, section 5.1"
-       { recipient_channel: u32, sender_channel: u32, initial_window_size: u32, maximum_packet_size: u32, data: rest }
+       { recipient_channel: u32, sender_channel: u32, initial_window_size: u32, maximum_packet_size: u32, data: tail }
     92 CHANNEL_OPEN_FAILURE      ChannelOpenFailure<'a>      Both   [CONNECTION] "RFC 4254, section 5.1"
        { recipient_channel: u32, reason_code: u32, description: string, language_tag: last_tag }
     93 CHANNEL_WINDOW_ADJUST     ChannelWindowAdjust         Both   [CONNECTION] "RFC 4254, section 5.2"
@@ -154,7 +156,7 @@ messages! {
        { recipient_channel: u32 }
     /// The format of `data` depends on `request_type`.
     98 CHANNEL_REQUEST           ChannelRequest<'a>          Both   [CONNECTION] "RFC 4254, section 5.4"
-       { recipient_channel: u32, request_type: string, want_reply: boolean, data: rest }
+       { recipient_channel: u32, request_type: string, want_reply: boolean, data: tail }
     99 CHANNEL_SUCCESS           ChannelSuccess              Both   [CONNECTION] "RFC 4254, section 5.4"
        { recipient_channel: u32 }
     100 CHANNEL_FAILURE          ChannelFailure              Both   [CONNECTION] "RFC 4254, section 5.4"
@@ -162,9 +164,9 @@ messages! {
 
     // Local extensions: 192 to 255.
 
-    192 PING                     Ping<'a>                    Both   [CONNECTION] "OpenSSH's PROTOCOL, section 1.10"
+    192 PING                     Ping<'a>                    Both   [CONNECTION] "OpenSSH's PROTOCOL, section 1.8"
        { data: string }
-    193 PONG                     Pong<'a>                    Both   [CONNECTION] "OpenSSH's PROTOCOL, section 1.10"
+    193 PONG                     Pong<'a>                    Both   [CONNECTION] "OpenSSH's PROTOCOL, section 1.8"
        { data: string }
 }
 

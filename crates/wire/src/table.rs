@@ -1,6 +1,12 @@
 //! The macro that makes code of the table in [`crate::messages`].
+//!
+//! A wire type in the table is the name of a [`Decoder`] method, and a row in each of the three macros below.
 
-/// The Rust type of a wire type named in the table.
+use crate::{
+    AuthMethod, Counted, DecodeError, Decoder, Extension, MAX_EXTENSIONS, MAX_PROMPTS, Prompt,
+};
+
+/// The Rust type of a wire type.
 macro_rules! wire_type {
     (u32)         => { u32 };
     (boolean)     => { bool };
@@ -13,30 +19,51 @@ macro_rules! wire_type {
     (extensions)  => { Counted<'a, Extension<'a>> };
     (prompts)     => { Counted<'a, Prompt<'a>> };
     (responses)   => { Counted<'a, &'a [u8]> };
-    (rest)        => { &'a [u8] };
+    (tail)        => { &'a [u8] };
 }
 
-/// Reads one field of a wire type.
-macro_rules! wire_decode {
-    (auth_method $decoder:ident) => {
-        AuthMethod::decode($decoder)
+/// What a wire type is called in documentation: the RFC's words.
+macro_rules! wire_words {
+    (u32) => {
+        "`uint32`"
     };
-    (extensions  $decoder:ident) => {
-        Counted::decode($decoder, MAX_EXTENSIONS)
+    (boolean) => {
+        "`boolean`"
     };
-    (prompts     $decoder:ident) => {
-        Counted::decode($decoder, MAX_PROMPTS)
+    (cookie) => {
+        "`byte[16]`"
     };
-    (responses   $decoder:ident) => {
-        Counted::decode($decoder, MAX_PROMPTS)
+    (string) => {
+        "`string`"
     };
-    ($primitive:ident $decoder:ident) => {
-        $decoder.$primitive()
+    (last_tag) => {
+        "`string`, a language tag; one left away is read as empty"
+    };
+    (mpint) => {
+        "`mpint`, here its magnitude"
+    };
+    (name_list) => {
+        "`name-list`"
+    };
+    (auth_method) => {
+        "`string`, and the fields that the method has"
+    };
+    (extensions) => {
+        "`uint32`, and as many pairs of `string`"
+    };
+    (prompts) => {
+        "`uint32`, and as many pairs of `string` and `boolean`"
+    };
+    (responses) => {
+        "`uint32`, and as many `string`"
+    };
+    (tail) => {
+        "all bytes that are left"
     };
 }
 
-/// Appends one field of a wire type.
-macro_rules! wire_encode {
+/// Appends one field.
+macro_rules! wire_put {
     (u32       $value:expr, $out:ident) => {
         $out.put_u32($value)
     };
@@ -58,12 +85,48 @@ macro_rules! wire_encode {
     (name_list $value:expr, $out:ident) => {
         $out.put_name_list($value)
     };
-    (rest      $value:expr, $out:ident) => {
+    (tail      $value:expr, $out:ident) => {
         $out.put_bytes($value)
     };
-    ($list:ident $value:expr, $out:ident) => {
+    ($other:ident $value:expr, $out:ident) => {
         $value.encode($out)
     };
+}
+
+/// The wire types that only the table uses.
+impl<'a> Decoder<'a> {
+    pub(crate) fn cookie(&mut self) -> Result<[u8; 16], DecodeError> {
+        self.array()
+    }
+
+    /// A language tag (RFC 3066) at the end of a message. OpenSSH's client does not read the one of DISCONNECT
+    /// (packet.c, `ssh_packet_read_poll_seqnr`), so servers that leave it away go unnoticed and exist.
+    pub(crate) fn last_tag(&mut self) -> Result<&'a [u8], DecodeError> {
+        if self.unread().is_empty() {
+            return Ok(&[]);
+        }
+        self.string()
+    }
+
+    pub(crate) fn auth_method(&mut self) -> Result<AuthMethod<'a>, DecodeError> {
+        AuthMethod::decode(self)
+    }
+
+    pub(crate) fn extensions(&mut self) -> Result<Counted<'a, Extension<'a>>, DecodeError> {
+        Counted::decode(self, MAX_EXTENSIONS)
+    }
+
+    pub(crate) fn prompts(&mut self) -> Result<Counted<'a, Prompt<'a>>, DecodeError> {
+        Counted::decode(self, MAX_PROMPTS)
+    }
+
+    pub(crate) fn responses(&mut self) -> Result<Counted<'a, &'a [u8]>, DecodeError> {
+        Counted::decode(self, MAX_PROMPTS)
+    }
+
+    pub(crate) fn tail(&mut self) -> Result<&'a [u8], DecodeError> {
+        Ok(self.rest())
+    }
 }
 
 /// One message's struct; a message without fields is a unit struct.
@@ -78,14 +141,14 @@ macro_rules! message_struct {
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub struct $message $(<$life>)? {
             $(
-                #[doc = concat!("`", stringify!($field), "`, on the wire a `", stringify!($type), "`.")]
+                #[doc = concat!(wire_words!($type), ".")]
                 pub $field: wire_type!($type),
             )+
         }
     };
 }
 
-/// Structs, [`Message`](crate::Message), and [`ROWS`](crate::messages::ROWS) from the table of all messages.
+/// Structs, [`Message`](crate::Message) and [`ROWS`](crate::messages::ROWS), from the table of all messages.
 macro_rules! messages {
     ($(
         $(#[$doc:meta])*
@@ -109,16 +172,13 @@ macro_rules! messages {
                 /// Appends the payload: the number and the fields.
                 pub fn encode(&self, out: &mut Vec<u8>) {
                     out.put_u8(Self::NUMBER);
-                    $(wire_encode!($type self.$field, out);)*
+                    $(wire_put!($type self.$field, out);)*
                 }
 
                 #[allow(unused_variables, reason = "a message without fields reads none")]
                 fn decode_fields(decoder: &mut Decoder $(<$life>)?) -> Result<Self, DecodeError> {
                     Ok(Self {
-                        $($field: {
-                            let decoder = decoder.field(stringify!($field));
-                            wire_decode!($type decoder)?
-                        },)*
+                        $($field: decoder.field(stringify!($field)).$type()?,)*
                     })
                 }
             }
@@ -137,8 +197,8 @@ macro_rules! messages {
                 #[doc = concat!("`SSH_MSG_", stringify!($name), "`, ", stringify!($number), ".")]
                 $message($message $(<$life>)?),
             )*
-            /// A number without a meaning in this dialect. RFC 4253, section 11.4: it "MUST be responded to with an
-            /// SSH_MSG_UNIMPLEMENTED".
+            /// A number without a meaning in this dialect. RFC 4253, section 11.4: "An implementation MUST respond
+            /// to all unrecognized messages with an SSH_MSG_UNIMPLEMENTED message".
             Unknown {
                 /// The message number.
                 number: u8,
@@ -190,6 +250,12 @@ macro_rules! messages {
                     Self::Unknown { .. } => "UNKNOWN",
                 }
             }
+
+            /// One message of every row, in the table's order, its fields drawn from `pool`.
+            #[cfg(test)]
+            pub(crate) fn samples(pool: &mut crate::tests::Pool<'a>) -> Vec<Self> {
+                vec![$(Self::$message($message { $($field: pool.$type()),* }),)*]
+            }
         }
 
         /// The table as data, in its own order.
@@ -199,6 +265,8 @@ macro_rules! messages {
                 name: stringify!($name),
                 sender: Sender::$sender,
                 phases: PhaseSet::NONE $(.union(PhaseSet::$phase))*,
+                #[allow(clippy::needless_update, reason = "rows of shared numbers set one part")]
+                dialect: Dialect { $($part: $kind::$variant,)? ..Dialect::USUAL },
             },
         )*];
     };
