@@ -1,0 +1,168 @@
+//! What passes between a fleet and the one who performs it: actions one way, events the other.
+
+use std::fmt;
+
+use crate::{Failure, Fate, HostId, Outcome};
+
+/// Where a host is on its way. A host enters phases in this order and may skip some (a warm connection
+/// begins with `Session`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Phase {
+    /// Turning the name into addresses. A started host is here until told otherwise.
+    Lookup,
+    /// TCP, or the channel through a jump host.
+    Connect,
+    /// Connected: identification, key exchange, authentication.
+    Login,
+    /// Authenticated: opening the channel, asking for the command.
+    Session,
+    /// The command runs.
+    Command,
+}
+
+/// A point that a host may pass only when there is room.
+///
+/// While a host waits at a gate, no clock of its runs: waiting counts neither against a deadline nor as
+/// time of a phase.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Gate {
+    /// Before the first octet of a login, the connection standing. Passing it takes one of
+    /// `Limits::logins` and gives back one of `Limits::connects`.
+    Login,
+    /// Before an agent is asked for a signature. [`Event::Left`] gives the place back.
+    Signature,
+    /// Before the first octet of the command is sent, be it pipelined behind the login or not.
+    ///
+    /// The place, one of `Limits::sessions`, is held since the start, so there is always room; but a run
+    /// that has been interrupted lets nobody through, and a host that has not passed here is known not to
+    /// have run its command.
+    Session,
+}
+
+/// What the performer is to do now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Action {
+    /// Begin with the host's name lookup.
+    Start {
+        /// The host.
+        host: HostId,
+        /// 1 for the first attempt.
+        attempt: u32,
+    },
+    /// Let the host through the gate it waits at.
+    Admit {
+        /// The host.
+        host: HostId,
+        /// The gate.
+        gate: Gate,
+    },
+    /// Tear down what there is of the host, then answer with [`Event::Failed`] and the command's fate. The
+    /// failure in that answer is ignored: this one stands.
+    Abort {
+        /// The host.
+        host: HostId,
+        /// Why, and the host's result if its command may have run or a deadline passed.
+        failure: Failure,
+    },
+    /// Ask the server to send the command SIGINT (RFC 4254 section 6.9), and go on waiting for its end. If
+    /// the command has not been sent, treat this as an abort.
+    Interrupt {
+        /// The host.
+        host: HostId,
+    },
+}
+
+/// What has happened to a host.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Event {
+    /// The host is now in this phase. Entering the present phase again changes nothing.
+    Entered(Phase),
+    /// The first key exchange is complete: splits the time of [`Phase::Login`].
+    KeysExchanged,
+    /// The host waits at this gate until [`Action::Admit`].
+    Reached(Gate),
+    /// The host has no more use for the place it took at this gate. Only the signature gate needs it;
+    /// login and session places are given back with the phase.
+    Left(Gate),
+    /// The attempt has failed and nothing of it is left open.
+    Failed {
+        /// What went wrong.
+        failure: Failure,
+        /// Whether the connection vouches that another attempt cannot run the command twice.
+        safe_to_retry: bool,
+        /// What is known of the command.
+        fate: Fate,
+    },
+    /// The host has ended, and nothing of it is left open.
+    Finished(Outcome),
+}
+
+/// An event that makes no sense in the state its host is in. The fleet's state is unchanged.
+///
+/// Events about a host that has ended or is being aborted are no errors: they cross the fleet's decision on
+/// their way, and are ignored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum EventError {
+    /// The run has no such host.
+    #[error("host {} is not part of this run", .0.0)]
+    UnknownHost(HostId),
+    /// The host has not been started, or waits for its next attempt.
+    #[error("host {} was not told to start", .0.0)]
+    NotRunning(HostId),
+    /// A phase cannot be entered from a later one.
+    #[error("host {} is in phase {from} and cannot go back to {to}", .host.0)]
+    Backwards {
+        /// The host.
+        host: HostId,
+        /// The phase it is in.
+        from: Phase,
+        /// The phase it claims to enter.
+        to: Phase,
+    },
+    /// A host waiting at a gate can only fail or finish.
+    #[error("host {} waits at the {gate} gate and was not let through", .host.0)]
+    Waiting {
+        /// The host.
+        host: HostId,
+        /// The gate it waits at.
+        gate: Gate,
+    },
+    /// A gate that the host has already passed, or that it is beyond.
+    #[error("host {} is past the {gate} gate", .host.0)]
+    PastGate {
+        /// The host.
+        host: HostId,
+        /// The gate.
+        gate: Gate,
+    },
+    /// The host holds no place of this gate.
+    #[error("host {} did not pass the {gate} gate", .host.0)]
+    NotPassed {
+        /// The host.
+        host: HostId,
+        /// The gate.
+        gate: Gate,
+    },
+}
+
+impl fmt::Display for Phase {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Phase::Lookup => "lookup",
+            Phase::Connect => "connect",
+            Phase::Login => "login",
+            Phase::Session => "session",
+            Phase::Command => "command",
+        })
+    }
+}
+
+impl fmt::Display for Gate {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Gate::Login => "login",
+            Gate::Signature => "signature",
+            Gate::Session => "session",
+        })
+    }
+}
