@@ -2,6 +2,9 @@
 //!
 //! * [`sshd`]: stock OpenSSH servers on 127.x.y.z with their own keys and configuration.
 //! * [`simulated`]: thousands of hosts in one process, on russh's server, with faults by host.
+//!
+//! [`delay_line`] is a link with delay, rate and loss between two network namespaces, to put any of them behind.
 
+pub mod delay_line;
 pub mod simulated;
 pub mod sshd;

@@ -7,6 +7,7 @@ use clap::{Parser, Subcommand};
 
 mod simulate;
 mod sshd;
+mod wan;
 mod with_hosts;
 
 /// What a subcommand ends with: the exit status, or an error to print.
@@ -24,6 +25,7 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     Simulate(simulate::Simulate),
     Sshd(sshd::Sshd),
+    Wan(wan::Wan),
     WithHosts(with_hosts::WithHosts),
 }
 
@@ -32,6 +34,7 @@ impl Command {
         match self {
             Command::Simulate(command) => command.run(),
             Command::Sshd(command) => command.run(),
+            Command::Wan(command) => command.run(),
             Command::WithHosts(command) => command.run(),
         }
     }
