@@ -7,6 +7,7 @@ use clap::{Parser, Subcommand};
 
 mod simulate;
 mod sshd;
+mod stay;
 mod wan;
 mod with_hosts;
 

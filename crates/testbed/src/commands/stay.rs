@@ -1,0 +1,54 @@
+//! Staying until told to go.
+
+use std::io::{self, Read};
+use std::thread;
+
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::oneshot;
+
+/// Waits for SIGINT, SIGTERM or, with `until_eof`, the end of standard input. Prints `report()` on
+/// SIGUSR1 and at the end.
+pub(super) fn stay(until_eof: bool, report: impl Fn() -> String) -> io::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_io()
+        .build()?;
+    runtime.block_on(async {
+        let mut interrupt = signal(SignalKind::interrupt())?;
+        let mut terminate = signal(SignalKind::terminate())?;
+        let mut asked = signal(SignalKind::user_defined1())?;
+        let mut input = input_end(until_eof)?;
+        loop {
+            tokio::select! {
+                _ = interrupt.recv() => break,
+                _ = terminate.recv() => break,
+                _ = &mut input => break,
+                _ = asked.recv() => println!("{}", report()),
+            }
+        }
+        println!("{}", report());
+        Ok(())
+    })
+}
+
+/// Ready when standard input ends; never if that is not awaited.
+fn input_end(awaited: bool) -> io::Result<impl Future<Output = ()> + Unpin> {
+    let (ended, end) = oneshot::channel::<()>();
+    let not_awaited = match awaited {
+        // A thread, for a blocking read that nothing could interrupt; the process's end does.
+        true => {
+            thread::Builder::new()
+                .name("standard input".to_owned())
+                .spawn(move || {
+                    let mut lost = [0; 4096];
+                    while io::stdin().read(&mut lost).is_ok_and(|read| read > 0) {}
+                    drop(ended);
+                })?;
+            None
+        }
+        false => Some(ended),
+    };
+    Ok(Box::pin(async move {
+        let _ = end.await;
+        drop(not_awaited);
+    }))
+}
