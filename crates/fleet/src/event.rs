@@ -40,7 +40,7 @@ pub enum Gate {
 }
 
 /// What the performer is to do now.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Action {
     /// Begin with the host's name lookup.
     Start {
@@ -72,8 +72,20 @@ pub enum Action {
     },
 }
 
+impl Action {
+    /// The host it is about.
+    pub fn host(&self) -> HostId {
+        match self {
+            Action::Start { host, .. }
+            | Action::Admit { host, .. }
+            | Action::Abort { host, .. }
+            | Action::Interrupt { host } => *host,
+        }
+    }
+}
+
 /// What has happened to a host.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Event {
     /// The host is now in this phase. Entering the present phase again changes nothing.
     Entered(Phase),
@@ -81,8 +93,8 @@ pub enum Event {
     KeysExchanged,
     /// The host waits at this gate until [`Action::Admit`].
     Reached(Gate),
-    /// The host has no more use for the place it took at this gate. Only the signature gate needs it;
-    /// login and session places are given back with the phase.
+    /// The host has no more use for the place it took at this gate. Only the signature gate needs it, the
+    /// others' places go with the phase, and leaving those changes nothing.
     Left(Gate),
     /// The attempt has failed and nothing of it is left open.
     Failed {

@@ -305,7 +305,7 @@ fn every_name() -> String {
 }
 
 /// One host's failure: its kind, what happened, and what to do about it.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, thiserror::Error)]
 #[error("{kind}: {detail}")]
 pub struct Failure {
     /// The kind, for selecting and counting.

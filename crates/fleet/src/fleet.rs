@@ -1,22 +1,136 @@
-//! The fan-out itself. This is its interface alone; the next commits carry it out.
+//! The fan-out itself: one state machine over all hosts of a run.
+//!
+//! A host's way, and the file that carries each step:
+//!
+//! 1. `starts`    it waits in its lane, is started, and comes back here after a back-off;
+//! 2. `gates`     it waits at gates, passes them, and gives up places as it moves on;
+//! 3. `phases`    it enters phases;
+//! 4. `clocks`    meanwhile deadlines pass, slow hosts give up places, back-offs end;
+//! 5. `endings`   it fails, is aborted, or finishes: one result. `interruption` ends it early.
 
-use std::time::Instant;
+mod clocks;
+mod endings;
+mod gates;
+mod interruption;
+mod phases;
+mod starts;
 
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+use crate::back_off::BackOff;
+use crate::host::{Flight, Host, State};
+use crate::line::Links;
+use crate::patience::Patience;
+use crate::places::Places;
+use crate::schedule::Schedule;
 use crate::{
     Action, Deadlines, Event, EventError, Gate, HostId, HostResult, Job, Limits, PlanError,
     Progress, RetryPolicy,
 };
 
+use starts::Starts;
+
+/// How long a connection may take before the first one is there to compare with: TCP's own initial timeout
+/// (RFC 6298 section 2.1).
+const INITIAL_CONNECT_PATIENCE: Duration = Duration::from_secs(1);
+
+/// How long a login may take before the first one is there to compare with: a dozen slow round trips.
+const INITIAL_LOGIN_PATIENCE: Duration = Duration::from_secs(5);
+
 /// A run over many hosts: says what to do next, is told what happened, yields one result a host.
 ///
-/// After each call of [`Fleet::handle`], and when [`Fleet::poll_timeout`] is due, drain
-/// [`Fleet::poll_action`] and then [`Fleet::poll_result`]. The run is over when [`Fleet::is_done`].
+/// # Order of calls
+///
+/// After every call of [`handle`](Fleet::handle), [`interrupt`](Fleet::interrupt) or
+/// [`abandon`](Fleet::abandon), and whenever [`poll_timeout`](Fleet::poll_timeout) is due, drain
+/// [`poll_action`](Fleet::poll_action), then [`poll_result`](Fleet::poll_result), then ask for the timeout
+/// anew. `now` must not run backwards (time that does is counted as none). The run is over when
+/// [`is_done`](Fleet::is_done).
+///
+/// # A host's way
+///
+/// `Action::Start`; `Event::Entered(Connect)`; the login gate; `Event::Entered(Login)`;
+/// `Event::KeysExchanged`; for keys in an agent the signature gate, then `Event::Left(Signature)`; the session
+/// gate before the first octet of the command; `Event::Entered(Session)`, `Event::Entered(Command)`;
+/// `Event::Finished`. Gates are passed with [`try_pass`](Fleet::try_pass), or with `Event::Reached` and
+/// `Action::Admit`. A warm connection goes from the start straight to the session gate.
+///
+/// # Who holds what
+///
+/// One host's trouble is not another's delay:
+///
+/// - A host in back-off holds nothing.
+/// - A host that has been connecting, or logging in, for much longer than the others needed gives up its
+///   place among `connects`, `logins` and `logins_per_jump`; it goes on, holding only its place among
+///   `sessions`. "Much longer" is TCP's timeout formula over the run's own hosts (RFC 6298), at least twice
+///   their mean and at least 100 ms. [`Progress::slow`] counts such hosts; all others keep to the limits.
+/// - A host that waits at the login gate keeps its place among `connects`, so that connections do not pile
+///   up faster than logins are done.
+///
+/// # Deadlines
+///
+/// When one passes, the fleet says `Action::Abort`, and takes back all the host's places but that of its
+/// session, which the answer frees, since the descriptor is in use until then. The answer is
+/// `Event::Failed`: the result is the deadline's failure with the answer's fate. If the host turns out to have
+/// finished, `Event::Finished` counts instead. Without an answer within 5 s the result is issued anyway.
+///
+/// A result's kind never hides that a command may have run: see [`FailureKind::command_may_have_run`].
+///
+/// [`FailureKind::command_may_have_run`]: crate::FailureKind::command_may_have_run
 #[derive(Debug)]
-pub struct Fleet {}
+pub struct Fleet {
+    /// Sorted by their ids.
+    hosts: Vec<Host>,
+    flights: Flights,
+    /// The lines at gates and in lanes.
+    links: Links,
+    starts: Starts,
+    gates: Gates,
+    /// At most one timer a host.
+    timers: Schedule<Instant>,
+    deadlines: Deadlines,
+    back_off: BackOff,
+    /// Aborts and interrupts to be polled.
+    orders: VecDeque<Action>,
+    results: VecDeque<HostResult>,
+    progress: Progress,
+    course: Course,
+}
 
-#[allow(unused_variables)]
+/// Whether the run goes its course.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Course {
+    Running,
+    /// Nothing starts any more.
+    Interrupted,
+    /// All hosts have ended, whatever became of them.
+    Abandoned,
+}
+
+/// The flights, in slots that are used again.
+#[derive(Debug, Default)]
+struct Flights {
+    slots: Vec<Flight>,
+    free: Vec<u32>,
+}
+
+/// The bounds between a start and an end, and what is known of how long hosts take.
+#[derive(Debug)]
+struct Gates {
+    sessions: u32,
+    connects: Places,
+    logins: Places,
+    signatures: Places,
+    /// Always has room; its line lets [`Action::Admit`] come in turn.
+    session: Places,
+    connect_patience: Patience,
+    login_patience: Patience,
+}
+
 impl Fleet {
-    /// A run of `jobs`, started in their order. `seed` decides the jitter of back-offs.
+    /// A run of `jobs`, started in their order. `seed` decides the jitter of back-offs and nothing else: the
+    /// same calls with the same seed give the same answers.
     pub fn new(
         jobs: impl IntoIterator<Item = Job>,
         limits: Limits,
@@ -24,52 +138,170 @@ impl Fleet {
         retry: RetryPolicy,
         seed: u64,
     ) -> Result<Fleet, PlanError> {
-        unimplemented!()
+        check_limits(&limits)?;
+        let (hosts, starts, links) = starts::queue_up(jobs, &limits)?;
+        Ok(Fleet {
+            flights: Flights::default(),
+            links,
+            starts,
+            gates: Gates {
+                sessions: limits.sessions,
+                connects: Places::new(limits.connects),
+                logins: Places::new(limits.logins),
+                signatures: Places::new(limits.signatures),
+                session: Places::new(u32::MAX),
+                connect_patience: Patience::new(INITIAL_CONNECT_PATIENCE),
+                login_patience: Patience::new(INITIAL_LOGIN_PATIENCE),
+            },
+            timers: Schedule::new(hosts.len()),
+            deadlines,
+            back_off: BackOff {
+                policy: retry,
+                seed,
+            },
+            orders: VecDeque::new(),
+            results: VecDeque::new(),
+            progress: Progress {
+                total: hosts.len() as u32,
+                waiting: hosts.len() as u32,
+                ..Progress::default()
+            },
+            course: Course::Running,
+            hosts,
+        })
     }
 
     /// The next thing to do, or `None` until an event or [`Fleet::poll_timeout`].
     pub fn poll_action(&mut self, now: Instant) -> Option<Action> {
-        unimplemented!()
+        self.expire(now);
+        self.next_order()
+            .or_else(|| self.admit_next(now))
+            .or_else(|| self.start_next(now))
     }
 
-    /// Takes note of what happened to a host.
+    /// Takes note of what happened to a host. An error leaves everything as it was, and means that the
+    /// caller has lost track of the host.
     pub fn handle(&mut self, now: Instant, host: HostId, event: Event) -> Result<(), EventError> {
-        unimplemented!()
+        let Some((index, slot)) = self.find(host)? else {
+            return Ok(());
+        };
+        match event {
+            Event::Entered(phase) => self.enter(now, index, slot, phase),
+            Event::KeysExchanged => self.keys_exchanged(now, index, slot),
+            Event::Reached(gate) => self.reach(now, index, slot, gate),
+            Event::Left(gate) => self.leave_gate(index, slot, gate),
+            Event::Failed {
+                failure,
+                safe_to_retry,
+                fate,
+            } => {
+                self.fail(now, index, slot, failure, safe_to_retry, fate);
+                Ok(())
+            }
+            Event::Finished(outcome) => {
+                self.finish(now, index, slot, outcome);
+                Ok(())
+            }
+        }
     }
 
-    /// Passes a gate if there is room: `Event::Reached` without the round trip of an action. `false` means
-    /// that the host now waits there and an `Action::Admit` or `Action::Abort` will come.
+    /// Passes a gate if there is room: [`Event::Reached`] without an action's round trip. `false` means that
+    /// the host waits there now, and that an [`Action::Admit`] will come, or an [`Action::Abort`].
     pub fn try_pass(&mut self, now: Instant, host: HostId, gate: Gate) -> Result<bool, EventError> {
-        unimplemented!()
+        let Some((index, slot)) = self.find(host)? else {
+            return Ok(false);
+        };
+        self.pass_or_wait(now, index, slot, gate)
     }
 
     /// The next result.
     pub fn poll_result(&mut self) -> Option<HostResult> {
-        unimplemented!()
+        self.results.pop_front()
     }
 
-    /// When to call [`Fleet::poll_action`] again if nothing happens before.
+    /// When to call [`Fleet::poll_action`] again if nothing happens before. Meaningful once
+    /// [`Fleet::poll_action`] has answered `None`.
     pub fn poll_timeout(&self) -> Option<Instant> {
-        unimplemented!()
-    }
-
-    /// Starts no more hosts, and asks the running commands to end.
-    pub fn interrupt(&mut self, now: Instant) {
-        unimplemented!()
-    }
-
-    /// Ends every host at once.
-    pub fn abandon(&mut self, now: Instant) {
-        unimplemented!()
+        let timer = self.timers.first().map(|(at, _)| at);
+        let pace = self.starts.paced_until().filter(|_| self.may_start());
+        match (timer, pace) {
+            (Some(timer), Some(pace)) => Some(timer.min(pace)),
+            (timer, pace) => timer.or(pace),
+        }
     }
 
     /// How far the run is.
     pub fn progress(&self) -> Progress {
-        unimplemented!()
+        self.progress
     }
 
     /// Whether every host has ended. Results may still wait to be polled.
     pub fn is_done(&self) -> bool {
-        unimplemented!()
+        self.progress.done == self.progress.total
+    }
+
+    /// The host's place in `hosts` and its flight, or `None` if it has ended: what is said of it then has
+    /// crossed the fleet's own decision.
+    fn find(&self, id: HostId) -> Result<Option<(u32, u32)>, EventError> {
+        let index = match self.hosts.get(id.0 as usize) {
+            Some(host) if host.id == id => id.0,
+            _ => match self.hosts.binary_search_by_key(&id, |host| host.id) {
+                Ok(index) => index as u32,
+                Err(_) => return Err(EventError::UnknownHost(id)),
+            },
+        };
+        match self.hosts[index as usize].state {
+            State::InFlight(slot) => Ok(Some((index, slot))),
+            State::Ended => Ok(None),
+            State::Waiting | State::BackingOff => Err(EventError::NotRunning(id)),
+        }
+    }
+
+    fn id(&self, index: u32) -> HostId {
+        self.hosts[index as usize].id
+    }
+
+    fn in_flight(&self, index: u32) -> Option<u32> {
+        match self.hosts[index as usize].state {
+            State::InFlight(slot) => Some(slot),
+            State::Waiting | State::BackingOff | State::Ended => None,
+        }
+    }
+
+    fn flight(&mut self, slot: u32) -> &mut Flight {
+        &mut self.flights.slots[slot as usize]
+    }
+}
+
+impl Flights {
+    fn add(&mut self, flight: Flight) -> u32 {
+        match self.free.pop() {
+            Some(slot) => {
+                self.slots[slot as usize] = flight;
+                slot
+            }
+            None => {
+                self.slots.push(flight);
+                self.slots.len() as u32 - 1
+            }
+        }
+    }
+
+    fn free(&mut self, slot: u32) {
+        self.free.push(slot);
+    }
+}
+
+fn check_limits(limits: &Limits) -> Result<(), PlanError> {
+    let named = [
+        ("connects", limits.connects),
+        ("logins", limits.logins),
+        ("logins per jump host", limits.logins_per_jump),
+        ("signatures", limits.signatures),
+        ("sessions", limits.sessions),
+    ];
+    match named.iter().find(|(_, limit)| *limit == 0) {
+        Some((name, _)) => Err(PlanError::ZeroLimit(name)),
+        None => Ok(()),
     }
 }

@@ -25,7 +25,7 @@ impl Fate {
 }
 
 /// The end of one host.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Outcome {
     /// The command ran and returned this status, 0 included (RFC 4254 section 6.10, `exit-status`).
     Exit(u32),
@@ -68,7 +68,7 @@ impl Outcome {
 
 /// Where a host's time went. Phases are those of the last attempt, without the time spent waiting at gates;
 /// `None` means that the phase was not entered.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct PhaseTimes {
     /// Turning the name into addresses.
     pub lookup: Option<Duration>,
@@ -91,7 +91,7 @@ pub struct PhaseTimes {
 }
 
 /// One host's final result: every host of a run yields exactly one.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct HostResult {
     /// The host.
     pub host: HostId,

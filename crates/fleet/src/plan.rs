@@ -134,9 +134,9 @@ pub enum PlanError {
     #[error("the limit on {0} is 0, so nothing would ever run; it must be at least 1")]
     ZeroLimit(&'static str),
     /// More jobs than a run can number.
-    #[error("{0} jobs are more than one run takes ({max})", max = MAX_JOBS)]
-    TooManyJobs(usize),
+    #[error("more than {MAX_JOBS} hosts are too many for one run; split the list")]
+    TooManyJobs,
 }
 
-/// The most jobs of one run.
+/// The most jobs of one run: well above any list of hosts, and far below what a 32-bit index can hold.
 pub const MAX_JOBS: usize = 16_000_000;

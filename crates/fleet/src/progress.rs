@@ -1,5 +1,7 @@
 //! How far a run is.
 
+use crate::Phase;
+
 /// Counts of hosts at one moment. `waiting + backing_off + ending + done` and the five phases add up to
 /// `total`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -24,6 +26,8 @@ pub struct Progress {
     pub ending: u32,
     /// Of the hosts in a phase, those that wait at a gate.
     pub at_gates: u32,
+    /// Of the hosts connecting or logging in, those so slow that they no longer count against the limits.
+    pub slow: u32,
     /// Hosts that have ended, in whatever way.
     pub done: u32,
     /// Of `done`, those that failed: everything but exit status 0 and hosts that were not started.
@@ -35,6 +39,16 @@ pub struct Progress {
 }
 
 impl Progress {
+    pub(crate) fn in_phase(&mut self, phase: Phase) -> &mut u32 {
+        match phase {
+            Phase::Lookup => &mut self.lookup,
+            Phase::Connect => &mut self.connect,
+            Phase::Login => &mut self.login,
+            Phase::Session => &mut self.session,
+            Phase::Command => &mut self.command,
+        }
+    }
+
     /// Hosts in flight: in a phase, or being torn down.
     pub fn in_flight(&self) -> u32 {
         self.lookup + self.connect + self.login + self.session + self.command + self.ending

@@ -1,0 +1,192 @@
+//! How hosts end: failures and retries, deadlines missed, results.
+
+use std::time::{Duration, Instant};
+
+use super::{Course, Fleet};
+use crate::host::{Ending, State};
+use crate::{Action, Failure, FailureKind, Fate, HostResult, Outcome, PhaseTimes};
+
+/// How long an [`Action::Abort`] may stay unanswered before the result is issued without an answer. Tearing
+/// a connection down waits for nobody: this only keeps a defect elsewhere from stalling a run.
+const ANSWER_TIME: Duration = Duration::from_secs(5);
+
+impl Fleet {
+    /// [`Event::Failed`](crate::Event::Failed): an attempt's own failure, or the answer to an abort.
+    pub(super) fn fail(
+        &mut self,
+        now: Instant,
+        index: u32,
+        slot: u32,
+        failure: Failure,
+        safe_to_retry: bool,
+        fate: Fate,
+    ) {
+        if let Some(ending) = &self.flight(slot).ending {
+            let outcome = ending.outcome(fate);
+            return self.end(now, index, slot, outcome);
+        }
+        let attempts = self.hosts[index as usize].attempts;
+        let again = attempts < failure.kind.attempts(self.back_off.policy.attempts);
+        if again && safe_to_retry && fate.is_proven_not_run() && self.course == Course::Running {
+            return self.wait_for_retry(now, index, slot, attempts);
+        }
+        let interrupted = self.flight(slot).grace.is_some();
+        let outcome = if interrupted && fate.is_proven_not_run() {
+            Outcome::NotStarted
+        } else {
+            failed(failure, fate)
+        };
+        self.end(now, index, slot, outcome);
+    }
+
+    /// [`Event::Finished`](crate::Event::Finished). It counts even if an abort was on its way.
+    pub(super) fn finish(&mut self, now: Instant, index: u32, slot: u32, outcome: Outcome) {
+        let outcome = match outcome {
+            Outcome::Failed { failure, fate } => failed(failure, fate),
+            other => other,
+        };
+        self.end(now, index, slot, outcome);
+    }
+
+    /// Has the performer tear the host down, because a deadline passed.
+    pub(super) fn abort(&mut self, now: Instant, index: u32, slot: u32, failure: Failure) {
+        self.tear_down(now, index, slot, failure, false);
+    }
+
+    /// Nobody has answered an abort. Nothing of a command is sent before the session gate.
+    pub(super) fn end_unanswered(&mut self, now: Instant, index: u32, slot: u32) {
+        let flight = self.flight(slot);
+        let fate = match flight.passed_session {
+            true => Fate::MayHaveRun,
+            false => Fate::NotSent,
+        };
+        if let Some(outcome) = flight.ending.as_ref().map(|ending| ending.outcome(fate)) {
+            self.end(now, index, slot, outcome);
+        }
+    }
+
+    pub(super) fn tear_down(
+        &mut self,
+        now: Instant,
+        index: u32,
+        slot: u32,
+        failure: Failure,
+        interrupted: bool,
+    ) {
+        let flight = self.flight(slot);
+        flight.settle(now);
+        flight.record_phase();
+        let phase = flight.phase;
+        *self.progress.in_phase(phase) -= 1;
+        self.progress.ending += 1;
+        self.leave_line(index, slot);
+        self.end_handshake(index, slot);
+        let host = self.id(index);
+        self.orders.push_back(Action::Abort {
+            host,
+            failure: failure.clone(),
+        });
+        self.flight(slot).ending = Some(Ending {
+            failure,
+            interrupted,
+            answer_by: now.checked_add(ANSWER_TIME).unwrap_or(now),
+        });
+        self.set_timer(index, slot);
+    }
+
+    fn wait_for_retry(&mut self, now: Instant, index: u32, slot: u32, attempt: u32) {
+        self.land(now, index, slot);
+        let host = &mut self.hosts[index as usize];
+        host.state = State::BackingOff;
+        let delay = self.back_off.delay(host.id, attempt);
+        self.progress.backing_off += 1;
+        self.timers
+            .set(index, now.checked_add(delay).unwrap_or(now));
+    }
+
+    fn end(&mut self, now: Instant, index: u32, slot: u32, outcome: Outcome) {
+        let times = self.land(now, index, slot);
+        self.issue(now, index, outcome, times);
+    }
+
+    /// Takes back everything that a flight holds, and frees its slot.
+    fn land(&mut self, now: Instant, index: u32, slot: u32) -> PhaseTimes {
+        self.flight(slot).settle(now);
+        self.leave_line(index, slot);
+        self.end_handshake(index, slot);
+        self.timers.remove(index);
+        let flight = self.flight(slot);
+        let phase = flight.phase;
+        let aborted = flight.ending.take().is_some();
+        if !aborted {
+            flight.record_phase();
+        }
+        let times = std::mem::take(&mut flight.times);
+        *match aborted {
+            true => &mut self.progress.ending,
+            false => self.progress.in_phase(phase),
+        } -= 1;
+        self.flights.free(slot);
+        times
+    }
+
+    /// Issues the result of a host that is not in flight any more.
+    pub(super) fn issue(
+        &mut self,
+        now: Instant,
+        index: u32,
+        outcome: Outcome,
+        mut times: PhaseTimes,
+    ) {
+        let host = &mut self.hosts[index as usize];
+        host.state = State::Ended;
+        times.total = host
+            .first_start
+            .map(|start| now.saturating_duration_since(start));
+        self.progress.done += 1;
+        self.progress.failed += u32::from(outcome.failure_kind().is_some());
+        self.progress.not_started += u32::from(outcome == Outcome::NotStarted);
+        self.results.push_back(HostResult {
+            host: host.id,
+            outcome,
+            attempts: host.attempts,
+            times,
+        });
+    }
+
+    /// The next order that still has somebody to obey it.
+    pub(super) fn next_order(&mut self) -> Option<Action> {
+        loop {
+            let order = self.orders.pop_front()?;
+            let obeyed = matches!(self.find(order.host()), Ok(Some(_)));
+            if obeyed || self.course == Course::Abandoned {
+                return Some(order);
+            }
+        }
+    }
+}
+
+impl Ending {
+    /// The result, once the command's fate is known.
+    fn outcome(&self, fate: Fate) -> Outcome {
+        if self.interrupted && fate.is_proven_not_run() {
+            Outcome::NotStarted
+        } else {
+            failed(self.failure.clone(), fate)
+        }
+    }
+}
+
+/// Keeps the promise of [`FailureKind::command_may_have_run`].
+fn failed(failure: Failure, fate: Fate) -> Outcome {
+    let failure = if fate.is_proven_not_run() || failure.kind.command_may_have_run() {
+        failure
+    } else {
+        Failure::new(FailureKind::Lost, failure.to_string())
+    };
+    Outcome::Failed { failure, fate }
+}
+
+#[cfg(test)]
+#[path = "endings_tests.rs"]
+mod tests;

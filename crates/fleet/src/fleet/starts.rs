@@ -1,0 +1,173 @@
+//! Who starts when: one lane of waiting hosts for each jump host and one for those reached directly.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use super::{Course, Fleet};
+use crate::host::{Flight, Host, State};
+use crate::line::Links;
+use crate::places::Places;
+use crate::schedule::Schedule;
+use crate::{Action, Job, JumpId, Limits, MAX_JOBS, PlanError};
+
+/// The lane of hosts that are reached without a jump host.
+const DIRECT: u32 = 0;
+
+/// The lanes and their next turns. A jump host's lane that is full keeps nobody else waiting.
+#[derive(Debug)]
+pub(super) struct Starts {
+    lanes: Vec<Places>,
+    /// The lanes that have both a waiting host and room for it, by that host's ticket.
+    ready: Schedule<u64>,
+    next_ticket: u64,
+    interval: Duration,
+    /// The earliest next start.
+    next_start: Option<Instant>,
+}
+
+impl Starts {
+    /// Until when pacing forbids a start, if it ever did.
+    pub(super) fn paced_until(&self) -> Option<Instant> {
+        self.next_start
+    }
+}
+
+/// Every job in its lane, in order; the hosts sorted by id.
+pub(super) fn queue_up(
+    jobs: impl IntoIterator<Item = Job>,
+    limits: &Limits,
+) -> Result<(Vec<Host>, Starts, Links), PlanError> {
+    let mut lane_of: BTreeMap<JumpId, u32> = BTreeMap::new();
+    let mut lanes = vec![Places::new(u32::MAX)];
+    let mut hosts: Vec<Host> = Vec::new();
+    for (ticket, job) in jobs.into_iter().enumerate() {
+        let lane = job.via.map_or(DIRECT, |jump| {
+            *lane_of.entry(jump).or_insert_with(|| {
+                lanes.push(Places::new(limits.logins_per_jump));
+                lanes.len() as u32 - 1
+            })
+        });
+        hosts.push(Host {
+            id: job.host,
+            lane,
+            ticket: ticket as u64,
+            attempts: 0,
+            state: State::Waiting,
+            first_start: None,
+        });
+        if hosts.len() > MAX_JOBS {
+            return Err(PlanError::TooManyJobs);
+        }
+    }
+    let by_ticket = sort_by_id(&mut hosts)?;
+    let mut links = Links::new(hosts.len());
+    let mut ready = Schedule::new(lanes.len());
+    for index in by_ticket {
+        let host = &hosts[index as usize];
+        let lane = &mut lanes[host.lane as usize];
+        if lane.line.first().is_none() {
+            ready.set(host.lane, host.ticket);
+        }
+        links.join(&mut lane.line, index);
+    }
+    let starts = Starts {
+        lanes,
+        ready,
+        next_ticket: hosts.len() as u64,
+        interval: limits.start_interval,
+        next_start: None,
+    };
+    Ok((hosts, starts, links))
+}
+
+/// Sorts the hosts by id, and returns their new places in the order of the jobs.
+fn sort_by_id(hosts: &mut [Host]) -> Result<Vec<u32>, PlanError> {
+    hosts.sort_by_key(|host| host.id);
+    if let Some(twins) = hosts.windows(2).find(|pair| pair[0].id == pair[1].id) {
+        return Err(PlanError::DuplicateHost(twins[0].id));
+    }
+    let mut by_ticket = vec![0; hosts.len()];
+    for (index, host) in hosts.iter().enumerate() {
+        by_ticket[host.ticket as usize] = index as u32;
+    }
+    Ok(by_ticket)
+}
+
+impl Fleet {
+    /// Whether a host could start but for pacing.
+    pub(super) fn may_start(&self) -> bool {
+        self.course == Course::Running
+            && self.gates.connects.has_room()
+            && self.progress.in_flight() < self.gates.sessions
+            && self.starts.ready.first().is_some()
+    }
+
+    pub(super) fn start_next(&mut self, now: Instant) -> Option<Action> {
+        if !self.may_start() || self.starts.next_start.is_some_and(|at| now < at) {
+            return None;
+        }
+        let (_, lane) = self.starts.ready.first()?;
+        let index = self.starts.lanes[lane as usize].line.first()?;
+        self.leave_lane(index);
+        self.starts.lanes[lane as usize].take();
+        self.refresh_lane(lane);
+        self.gates.connects.take();
+        if !self.starts.interval.is_zero() {
+            self.starts.next_start = now.checked_add(self.starts.interval);
+        }
+
+        let slot = self.flights.add(Flight::new(now));
+        let host = &mut self.hosts[index as usize];
+        host.state = State::InFlight(slot);
+        host.first_start.get_or_insert(now);
+        host.attempts += 1;
+        let (host, attempt) = (host.id, host.attempts);
+        self.progress.waiting -= 1;
+        self.progress.lookup += 1;
+        self.progress.retries += u32::from(attempt > 1);
+        self.set_timer(index, slot);
+        Some(Action::Start { host, attempt })
+    }
+
+    /// Lets a host wait for its next attempt, at the end of its lane: those that have not had a turn yet go
+    /// first.
+    pub(super) fn requeue(&mut self, index: u32) {
+        let host = &mut self.hosts[index as usize];
+        host.state = State::Waiting;
+        host.ticket = self.starts.next_ticket;
+        self.starts.next_ticket += 1;
+        let lane = host.lane;
+        self.links
+            .join(&mut self.starts.lanes[lane as usize].line, index);
+        self.refresh_lane(lane);
+        self.progress.backing_off -= 1;
+        self.progress.waiting += 1;
+    }
+
+    /// Takes a waiting host out of its lane.
+    pub(super) fn leave_lane(&mut self, index: u32) {
+        let lane = self.hosts[index as usize].lane;
+        self.links
+            .leave(&mut self.starts.lanes[lane as usize].line, index);
+        self.refresh_lane(lane);
+    }
+
+    /// Gives a place of the host's lane back.
+    pub(super) fn free_lane_place(&mut self, index: u32) {
+        let lane = self.hosts[index as usize].lane;
+        self.starts.lanes[lane as usize].give_back();
+        self.refresh_lane(lane);
+    }
+
+    /// Notes whether the lane can start a host now, and whose turn it is.
+    fn refresh_lane(&mut self, lane: u32) {
+        let places = &self.starts.lanes[lane as usize];
+        match places.line.first() {
+            Some(first) if places.has_room() => {
+                let ticket = self.hosts[first as usize].ticket;
+                self.starts.ready.set(lane, ticket);
+            }
+            _ => self.starts.ready.remove(lane),
+        }
+    }
+}
