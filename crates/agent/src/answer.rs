@@ -79,7 +79,7 @@ fn refusal(kind: RequestKind) -> RequestError {
             key_type: key_type.name,
             security_key: key_type.security_key,
         },
-        RequestKind::SessionBind => RequestError::BindUnsupported,
+        RequestKind::SessionBind => RequestError::BindFailed,
     }
 }
 

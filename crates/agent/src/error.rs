@@ -141,10 +141,13 @@ pub enum RequestError {
         /// The one that was, as far as it is text.
         signed: String,
     },
-    /// The agent does not know session-bind@openssh.com (OpenSSH's knows it from 8.9 on). Nothing is lost but keys
-    /// that are restricted to certain hosts.
-    #[error("the ssh-agent does not know session-bind@openssh.com")]
-    BindUnsupported,
+    /// The agent answered session-bind@openssh.com with a plain failure: it does not know the extension (OpenSSH's does
+    /// from 8.9 on), or refused, which OpenSSH's before 10.3 says in the same words. Nothing is lost but the use of
+    /// keys that are restricted to certain hosts.
+    #[error(
+        "the ssh-agent did not bind its connection to this SSH session; it may be too old to know how"
+    )]
+    BindFailed,
     /// The agent knows session-bind@openssh.com and refused: the host key's signature does not fit the session
     /// identifier, or the connection is bound already.
     #[error("the ssh-agent refused to bind its connection to this SSH session")]
@@ -177,7 +180,7 @@ impl RequestError {
             Self::WrongAlgorithm { .. } => {
                 "use an agent that knows RSA with SHA-2 (RFC 8332), such as OpenSSH's ssh-agent, or an Ed25519 key"
             }
-            Self::BindUnsupported | Self::BindRefused => {
+            Self::BindFailed | Self::BindRefused => {
                 "use OpenSSH's ssh-agent 8.9 or later if a key is restricted to certain hosts with `ssh-add -h`"
             }
             Self::Connection(error) => error.remedy(),

@@ -191,7 +191,7 @@ fn refusals_say_what_was_refused() {
         let list = refused(asked(AgentConnection::request_identities));
         assert_eq!(list, RequestError::ListRefused);
         let bind = refused(asked(|agent| agent.bind_session(BIND)));
-        assert_eq!(bind, RequestError::BindUnsupported);
+        assert_eq!(bind, RequestError::BindFailed);
         let sign = refused(asked(|agent| agent.sign(&plain, "ssh-ed25519", b"")));
         assert!(sign.remedy().contains("ssh-add -c"));
         let sign = refused(asked(|agent| {
@@ -206,11 +206,11 @@ fn refusals_say_what_was_refused() {
 }
 
 #[test]
-fn a_binding_is_granted_refused_or_unknown() {
+fn a_binding_is_granted_refused_or_fails() {
     for (answer, expected) in [
         (6, Ok(Answer::Bound)),
         (28, Err(RequestError::BindRefused)),
-        (5, Err(RequestError::BindUnsupported)),
+        (5, Err(RequestError::BindFailed)),
     ] {
         let mut agent = asked(|agent| agent.bind_session(BIND));
         agent.handle_input(&framed(&[answer])).unwrap();
