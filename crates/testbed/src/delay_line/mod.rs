@@ -10,8 +10,8 @@
 //! pass whole and a gigabyte costs little; rate, loss and the queue's length work on the segments inside.
 //! The namespaces have nothing but this line and their loopback interfaces, and go when the line is dropped.
 //!
-//! Files, in the order of a packet's way: [`tun`] reads it, [`packet`] knows its segments, [`monitor`] counts
-//! it, [`queue`] holds it, [`pump`] drives them all. [`queue`] and [`monitor`] are pure.
+//! Files, in the order of a packet's way: `tun` reads it, `packet` knows its segments, `monitor` counts
+//! it, `queue` holds it, `pump` drives them all. `queue` and `monitor` are pure.
 
 use std::ffi::OsStr;
 use std::net::Ipv4Addr;

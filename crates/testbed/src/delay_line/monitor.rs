@@ -78,7 +78,9 @@ pub struct ConnectionTrips {
     pub client: SocketAddrV4,
     /// The server's address and port.
     pub server: SocketAddrV4,
-    /// One-way trips, waits for a bare acknowledgement included: what Nagle's algorithm costs is in here.
+    /// One-way trips, waits for a bare acknowledgement included: what Nagle's algorithm costs is in here. An
+    /// acknowledgement that comes while the server is still at work counts too, though nobody waited for it:
+    /// a server slower than the round trip makes this an upper bound.
     pub trips: u32,
     /// One-way trips of data alone, SYN and SYN-ACK being the first two: what the protocol costs.
     pub data_trips: u32,
@@ -109,7 +111,7 @@ pub struct PacketRecord {
     pub server: SocketAddrV4,
     /// Bytes of TCP payload, all segments together.
     pub payload_len: usize,
-    /// The TCP header's flags; see [`flag`](super::flag).
+    /// The TCP header's flags; see [`flag`].
     pub flags: u8,
     /// The packet's trips, as [`ConnectionTrips::trips`] counts them; 0 if the connection is not followed.
     pub trips: u32,
