@@ -1,0 +1,195 @@
+//! Channels and their windows: RFC 4254 section 5.
+
+use crate::error::Misbehaviour;
+use crate::session::Progress;
+
+/// The largest data message we accept and announce, octets. OpenSSH drops larger ones without a word
+/// (channels.c, channel_input_data), so we never send larger ones either.
+pub(crate) const MAX_DATA: u32 = 32 * 1024;
+
+/// A channel by the number that this side gave it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct LocalChannel(pub(crate) u32);
+
+/// A channel by the number that the server gave it. Not interchangeable with [`LocalChannel`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RemoteChannel(pub(crate) u32);
+
+impl LocalChannel {
+    /// The number on the wire.
+    pub fn number(self) -> u32 {
+        self.0
+    }
+}
+
+impl RemoteChannel {
+    /// The number on the wire.
+    pub fn number(self) -> u32 {
+        self.0
+    }
+}
+
+/// Which of a session's output streams.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Stream {
+    /// Standard output.
+    Stdout,
+    /// Standard error (SSH_EXTENDED_DATA_STDERR).
+    Stderr,
+}
+
+/// How far one direction of a channel has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Flow {
+    Open,
+    Eof,
+    Closed,
+}
+
+/// The server's end of an open channel.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Far {
+    pub(crate) number: RemoteChannel,
+    pub(crate) window: u32,
+    pub(crate) max_data: u32,
+}
+
+/// One channel.
+#[derive(Debug)]
+pub(crate) struct Channel {
+    /// Whether CHANNEL_OPEN is on its way, or was.
+    pub(crate) asked: bool,
+    /// `None` until the server confirmed it.
+    pub(crate) far: Option<Far>,
+    /// What a session runs; `None` for a direct-tcpip channel.
+    pub(crate) session: Option<Progress>,
+    /// A reply to "pty-req" is still to come, before the one to the command.
+    pub(crate) pty_unanswered: bool,
+    pub(crate) window: ReceiveWindow,
+    pub(crate) sending: Flow,
+    pub(crate) receiving: Flow,
+    /// The caller was told that there is no room, and waits for `Event::Writable`.
+    pub(crate) waits_for_room: bool,
+}
+
+impl Channel {
+    pub(crate) fn new(window: u32, session: Option<Progress>) -> Self {
+        Channel {
+            asked: false,
+            far: None,
+            session,
+            pty_unanswered: false,
+            window: ReceiveWindow::new(window),
+            sending: Flow::Open,
+            receiving: Flow::Open,
+            waits_for_room: false,
+        }
+    }
+
+    pub(crate) fn is_over(&self) -> bool {
+        self.sending == Flow::Closed && self.receiving == Flow::Closed
+    }
+}
+
+/// Octets that the server may still send on one channel.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ReceiveWindow {
+    size: u32,
+    left: u32,
+    /// Consumed by the caller, not yet given back to the server.
+    owed: u32,
+}
+
+impl ReceiveWindow {
+    fn new(size: u32) -> Self {
+        ReceiveWindow {
+            size,
+            left: size,
+            owed: 0,
+        }
+    }
+
+    /// Takes `len` octets of data off the window (RFC 4254 section 5.2).
+    pub(crate) fn take(&mut self, channel: LocalChannel, len: usize) -> Result<(), Misbehaviour> {
+        if len > MAX_DATA as usize {
+            return Err(Misbehaviour::OversizedData {
+                channel: channel.0,
+                len,
+                max: MAX_DATA,
+            });
+        }
+        let octets = len as u32;
+        self.left = self
+            .left
+            .checked_sub(octets)
+            .ok_or(Misbehaviour::WindowOverrun {
+                channel: channel.0,
+                excess: (octets - self.left) as usize,
+            })?;
+        Ok(())
+    }
+
+    /// Notes what the caller consumed; returns what to give back once it is worth a message: an eighth
+    /// of the window, so that a long path is kept nearly full.
+    pub(crate) fn consumed(&mut self, octets: usize) -> Option<u32> {
+        let outstanding = self.size - self.left;
+        self.owed = self
+            .owed
+            .saturating_add(u32::try_from(octets).unwrap_or(u32::MAX))
+            .min(outstanding);
+        if self.owed < self.size / 8 {
+            return None;
+        }
+        self.left += self.owed;
+        Some(std::mem::take(&mut self.owed))
+    }
+}
+
+/// The most channels this side opens on one connection.
+pub(crate) const MAX_CHANNELS: usize = 1024;
+
+/// Channels by local number: the lowest free number is given first.
+#[derive(Debug, Default)]
+pub(crate) struct ChannelTable {
+    slots: Vec<Option<Box<Channel>>>,
+}
+
+impl ChannelTable {
+    /// Adds a channel; `None` when there are too many.
+    pub(crate) fn insert(&mut self, channel: Channel) -> Option<LocalChannel> {
+        let free = self
+            .slots
+            .iter()
+            .position(Option::is_none)
+            .unwrap_or(self.slots.len());
+        if free >= MAX_CHANNELS {
+            return None;
+        }
+        if free == self.slots.len() {
+            self.slots.push(None);
+        }
+        self.slots[free] = Some(Box::new(channel));
+        Some(LocalChannel(free as u32))
+    }
+
+    pub(crate) fn find(&mut self, channel: LocalChannel) -> Option<&mut Channel> {
+        self.slots.get_mut(channel.0 as usize)?.as_deref_mut()
+    }
+
+    pub(crate) fn look(&self, channel: LocalChannel) -> Option<&Channel> {
+        self.slots.get(channel.0 as usize)?.as_deref()
+    }
+
+    pub(crate) fn remove(&mut self, channel: LocalChannel) {
+        if let Some(slot) = self.slots.get_mut(channel.0 as usize) {
+            *slot = None;
+        }
+    }
+
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = (LocalChannel, &mut Channel)> {
+        self.slots
+            .iter_mut()
+            .enumerate()
+            .filter_map(|(number, slot)| Some((LocalChannel(number as u32), slot.as_deref_mut()?)))
+    }
+}

@@ -1,0 +1,321 @@
+//! The connection: its state, and what the caller may ask of it.
+//!
+//! Follow a packet through the files: `receive` opens, decodes and dispatches it; `key_exchange`,
+//! `authentication` and `channel_messages` hold the handlers in the order in which a login meets
+//! them; `sessions` sends what the caller wants on channels.
+
+mod authentication;
+mod channel_messages;
+mod keepalive;
+mod key_exchange;
+mod receive;
+mod sessions;
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Instant;
+
+use sshoal_wire::{Disconnect, reason};
+use zeroize::Zeroizing;
+
+use crate::channels::{ChannelTable, LocalChannel};
+use crate::error::{ConnectionError, Misbehaviour, Phase};
+use crate::event::Event;
+use crate::identification::{Identification, IdentificationReader};
+use crate::settings::{Opening, Settings, SettingsError};
+use crate::transport::{Incoming, Outgoing};
+
+use authentication::Authentication;
+use keepalive::Keepalive;
+use key_exchange::{Established, Exchange};
+
+/// Most events kept for the caller; no more input is taken until it has polled them.
+const MAX_EVENTS: usize = 256;
+/// Most octets queued for the server before input stops: a server that does not read gets no replies.
+const MAX_OUTPUT: usize = 1024 * 1024;
+/// Most messages held back by one key re-exchange.
+const MAX_HELD: usize = 4096;
+
+/// One SSH connection as a client, without I/O.
+///
+/// The caller loops: write what [`poll_transmit`](Self::poll_transmit) has, give what was read to
+/// [`handle_input`](Self::handle_input), answer what [`poll_event`](Self::poll_event) asks. The first
+/// error ends the connection and is returned ever after.
+pub struct Connection {
+    settings: Arc<Settings>,
+    opening: Opening,
+    incoming: Incoming,
+    outgoing: Outgoing,
+    /// The server's identification; before it is complete, what there is of it.
+    server: Result<Identification, Box<IdentificationReader>>,
+    exchange: Exchange,
+    /// What the first key exchange established; `None` until its host key is accepted.
+    established: Option<Box<Established>>,
+    /// `None` before the server's first KEXINIT.
+    profile: Option<Box<ServerProfile>>,
+    login: Login,
+    channels: ChannelTable,
+    /// Messages that must wait until our NEWKEYS has been sent.
+    held: Vec<Held>,
+    events: VecDeque<Event>,
+    keepalive: Keepalive,
+    last_exchange: Instant,
+    failed: Option<ConnectionError>,
+}
+
+/// How far the login is, key exchanges aside.
+enum Login {
+    /// The first key exchange is not over.
+    Unkeyed,
+    /// ssh-userauth.
+    Authenticating(Box<Authentication>),
+    /// ssh-connection.
+    Authenticated,
+}
+
+/// A message that waits for our NEWKEYS.
+struct Held {
+    message: Zeroizing<Vec<u8>>,
+    /// The session whose command this message starts.
+    starts: Option<LocalChannel>,
+}
+
+/// What is worth remembering about a server, for the next connection to it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServerProfile {
+    /// Its identification string.
+    pub identification: String,
+    /// The first key-exchange algorithm of its KEXINIT.
+    pub first_kex: String,
+    /// The first host-key algorithm of its KEXINIT.
+    pub first_host_key: String,
+}
+
+impl Connection {
+    /// Begins a connection: the identification string and KEXINIT wait in
+    /// [`poll_transmit`](Self::poll_transmit) at once (RFC 4253 section 4.2 allows not to wait for the server's).
+    ///
+    /// # Errors
+    ///
+    /// [`SettingsError`] if nothing could be negotiated with these settings.
+    pub fn new(
+        settings: Arc<Settings>,
+        opening: Opening,
+        now: Instant,
+    ) -> Result<Self, SettingsError> {
+        settings.validate()?;
+        if opening.host_key_algorithms.is_empty() {
+            return Err(SettingsError::Empty("host key algorithms"));
+        }
+        let identification = key_exchange::client_identification(&settings);
+        let outgoing = Outgoing::new(&identification, settings.random);
+        let keepalive = Keepalive::new(settings.keepalive, now);
+        let mut connection = Connection {
+            settings,
+            opening,
+            incoming: Incoming::new(),
+            outgoing,
+            server: Err(Box::default()),
+            exchange: Exchange::Idle,
+            established: None,
+            profile: None,
+            login: Login::Unkeyed,
+            channels: ChannelTable::default(),
+            held: Vec::new(),
+            events: VecDeque::new(),
+            keepalive,
+            last_exchange: now,
+            failed: None,
+        };
+        if let Err(error) = connection.start_key_exchange() {
+            connection.fail(error);
+        }
+        Ok(connection)
+    }
+
+    /// Octets to write to the server, if any; say [`transmitted`](Self::transmitted) how many went.
+    pub fn poll_transmit(&self) -> Option<&[u8]> {
+        let pending = self.outgoing.pending();
+        (!pending.is_empty()).then_some(pending)
+    }
+
+    /// `octets` at the front of [`poll_transmit`](Self::poll_transmit) were handed to the transport below.
+    pub fn transmitted(&mut self, octets: usize) {
+        self.outgoing.transmitted(octets);
+        if self.outgoing.pending().is_empty() {
+            self.offer_room();
+        }
+    }
+
+    /// The next event, oldest first.
+    pub fn poll_event(&mut self) -> Option<Event> {
+        let event = self.events.pop_front();
+        if self.events.is_empty() {
+            self.events.shrink_to(4);
+        }
+        event
+    }
+
+    /// When [`handle_timeout`](Self::handle_timeout) is to be called at the latest.
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        if self.failed.is_some() {
+            return None;
+        }
+        let rekey = match (&self.established, self.settings.rekey.interval) {
+            (Some(_), Some(interval)) => Some(self.last_exchange + interval),
+            _ => None,
+        };
+        let keepalive = matches!(self.login, Login::Authenticated)
+            .then(|| self.keepalive.due())
+            .flatten();
+        rekey.into_iter().chain(keepalive).min()
+    }
+
+    /// Does what is due at `now`: keepalive requests, rekeying by time.
+    ///
+    /// # Errors
+    ///
+    /// [`ConnectionError::KeepaliveTimeout`], or the error that ended the connection before.
+    pub fn handle_timeout(&mut self, now: Instant) -> Result<(), ConnectionError> {
+        self.check()?;
+        let result = self.rekey_if_due(now).and_then(|()| self.keep_alive(now));
+        result.map_err(|error| self.fail(error))
+    }
+
+    /// The byte stream from the server ended. Returns why the connection is over.
+    pub fn handle_eof(&mut self) -> ConnectionError {
+        let error = match &self.server {
+            Err(reader) => match reader.said() {
+                Some(said) => ConnectionError::NotSsh { said },
+                None => ConnectionError::Closed {
+                    during: Phase::Identification,
+                },
+            },
+            Ok(_) => ConnectionError::Closed {
+                during: self.phase(),
+            },
+        };
+        self.fail(error)
+    }
+
+    /// How far the connection is, for messages to people.
+    pub fn phase(&self) -> Phase {
+        match (&self.server, &self.exchange, &self.login) {
+            (Err(_), ..) => Phase::Identification,
+            (_, Exchange::ExpectVerdict(_), _) => Phase::HostKey,
+            (_, _, Login::Unkeyed) => Phase::KeyExchange,
+            (_, _, Login::Authenticating(_)) => Phase::Authentication,
+            (_, _, Login::Authenticated) => Phase::Connection,
+        }
+    }
+
+    /// What the server called itself.
+    pub fn server(&self) -> Option<&Identification> {
+        self.server.as_ref().ok()
+    }
+
+    /// What to remember about the server; `None` before its first KEXINIT.
+    pub fn server_profile(&self) -> Option<&ServerProfile> {
+        self.profile.as_deref()
+    }
+
+    /// The session identifier (RFC 4253 section 7.2), for an agent's session-bind.
+    pub fn session_id(&self) -> Option<&[u8]> {
+        self.established
+            .as_deref()
+            .map(|established| established.session_id.as_slice())
+    }
+
+    /// The accepted host key and its signature of the session identifier, for an agent's session-bind.
+    pub fn host_key_proof(&self) -> Option<(&[u8], &[u8])> {
+        self.established.as_deref().map(|established| {
+            (
+                established.host_key.as_slice(),
+                established.proof.as_slice(),
+            )
+        })
+    }
+
+    /// Ends the connection in order: queues DISCONNECT (RFC 4253 section 11.1). Write what
+    /// [`poll_transmit`](Self::poll_transmit) has, then close.
+    pub fn disconnect(&mut self) {
+        if self.failed.is_none() {
+            self.fail(ConnectionError::Ended);
+        }
+    }
+
+    /// The connection's final answer, if it is over.
+    pub fn error(&self) -> Option<&ConnectionError> {
+        self.failed.as_ref()
+    }
+
+    fn check(&self) -> Result<(), ConnectionError> {
+        match &self.failed {
+            Some(error) => Err(error.clone()),
+            None => Ok(()),
+        }
+    }
+
+    /// Makes `error` the connection's answer and tells the server, if it can still be told.
+    fn fail(&mut self, error: ConnectionError) -> ConnectionError {
+        if let Some(first) = &self.failed {
+            return first.clone();
+        }
+        let goodbye = match &error {
+            ConnectionError::Closed { .. }
+            | ConnectionError::NotSsh { .. }
+            | ConnectionError::Disconnected { .. } => None,
+            ConnectionError::Ended => Some(reason::DISCONNECT_BY_APPLICATION),
+            ConnectionError::HostKeyRefused | ConnectionError::HostKeySignature(_) => {
+                Some(reason::DISCONNECT_HOST_KEY_NOT_VERIFIABLE)
+            }
+            ConnectionError::NoCommonAlgorithm { .. } | ConnectionError::KeyExchange(_) => {
+                Some(reason::DISCONNECT_KEY_EXCHANGE_FAILED)
+            }
+            ConnectionError::KeepaliveTimeout { .. } => Some(reason::DISCONNECT_CONNECTION_LOST),
+            _ => Some(reason::DISCONNECT_PROTOCOL_ERROR),
+        };
+        if let Some(reason_code) = goodbye {
+            let message = Disconnect {
+                reason_code,
+                description: b"",
+                language_tag: b"",
+            };
+            // The connection is over whether or not this can be sealed.
+            let _ = self.outgoing.seal(|out| message.encode(out));
+        }
+        self.failed = Some(error.clone());
+        error
+    }
+
+    /// Sends a message, or holds it while only key-exchange messages may be sent (RFC 4253 section 7.1).
+    fn send(&mut self, encode: impl FnOnce(&mut Vec<u8>)) -> Result<(), ConnectionError> {
+        if !self.exchange.holds_messages() {
+            self.outgoing.seal(encode)?;
+            return Ok(());
+        }
+        let mut message = Zeroizing::new(Vec::new());
+        encode(&mut message);
+        self.hold(Held {
+            message,
+            starts: None,
+        })
+    }
+
+    fn hold(&mut self, held: Held) -> Result<(), ConnectionError> {
+        if self.held.len() >= MAX_HELD {
+            let what = "messages to answer during a key exchange";
+            return Err(Misbehaviour::Flood {
+                what,
+                limit: MAX_HELD,
+            }
+            .into());
+        }
+        self.held.push(held);
+        Ok(())
+    }
+
+    fn tell(&mut self, event: Event) {
+        self.events.push_back(event);
+    }
+}

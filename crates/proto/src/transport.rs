@@ -1,0 +1,179 @@
+//! The binary packet protocol: RFC 4253 section 6. Octets in both directions, one half each.
+
+use std::ops::Range;
+
+use sshoal_crypto::{CryptoError, Opener, Sealer};
+
+/// packet_length and padding_length.
+const HEADER: usize = 5;
+/// An output buffer larger than this is given back once it is empty: idle connections stay small.
+const KEPT_CAPACITY: usize = 1024;
+
+/// The sending half: messages become packets in one growing buffer.
+pub(crate) struct Outgoing {
+    sealer: Sealer,
+    sequence: u32,
+    random: fn(&mut [u8]),
+    buffer: Vec<u8>,
+    /// Octets at the front of `buffer` that have left.
+    left: usize,
+    /// Octets that have left since the connection began.
+    total_left: u64,
+    used: Usage,
+}
+
+/// What one direction's keys have been used for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Usage {
+    pub(crate) packets: u32,
+    pub(crate) bytes: u64,
+}
+
+impl Outgoing {
+    pub(crate) fn new(identification: &str, random: fn(&mut [u8])) -> Self {
+        let mut buffer = Vec::with_capacity(2048);
+        buffer.extend_from_slice(identification.as_bytes());
+        buffer.extend_from_slice(b"\r\n");
+        Outgoing {
+            sealer: Sealer::plain(),
+            sequence: 0,
+            random,
+            buffer,
+            left: 0,
+            total_left: 0,
+            used: Usage::default(),
+        }
+    }
+
+    /// Seals one message written by `encode`; returns its packet sequence number.
+    pub(crate) fn seal(&mut self, encode: impl FnOnce(&mut Vec<u8>)) -> Result<u32, CryptoError> {
+        let start = self.buffer.len();
+        self.buffer.extend_from_slice(&[0; HEADER]);
+        encode(&mut self.buffer);
+        let payload = self.buffer.len() - start - HEADER;
+        let padding = self.sealer.padding_len(payload);
+        let mut noise = [0; 256];
+        (self.random)(&mut noise[..padding]);
+        self.buffer.extend_from_slice(&noise[..padding]);
+        // Both fit: messages are limited to a few times 32 KiB, padding to 255.
+        let packet_length = (1 + payload + padding) as u32;
+        self.buffer[start..start + 4].copy_from_slice(&packet_length.to_be_bytes());
+        self.buffer[start + 4] = padding as u8;
+        self.sealer.seal(self.sequence, &mut self.buffer, start)?;
+        self.used.packets += 1;
+        self.used.bytes += (self.buffer.len() - start) as u64;
+        let sequence = self.sequence;
+        self.sequence = self.sequence.wrapping_add(1);
+        Ok(sequence)
+    }
+
+    /// New keys from the next packet on; strict key exchange restarts the numbering.
+    pub(crate) fn rekey(&mut self, sealer: Sealer, restart_sequence: bool) {
+        self.sealer = sealer;
+        self.used = Usage::default();
+        if restart_sequence {
+            self.sequence = 0;
+        }
+    }
+
+    pub(crate) fn pending(&self) -> &[u8] {
+        &self.buffer[self.left..]
+    }
+
+    pub(crate) fn transmitted(&mut self, octets: usize) {
+        self.left = (self.left + octets).min(self.buffer.len());
+        self.total_left += octets as u64;
+        if self.left == self.buffer.len() {
+            self.left = 0;
+            self.buffer.clear();
+            if self.buffer.capacity() > KEPT_CAPACITY {
+                self.buffer = Vec::new();
+            }
+        }
+    }
+
+    /// Octets that have left since the beginning.
+    pub(crate) fn total_left(&self) -> u64 {
+        self.total_left
+    }
+
+    /// Where the outgoing stream ends when all that is queued will have left.
+    pub(crate) fn end(&self) -> u64 {
+        self.total_left + (self.buffer.len() - self.left) as u64
+    }
+
+    /// Gives room for `octets` more without growing step by step.
+    pub(crate) fn reserve(&mut self, octets: usize) {
+        if self.left > 0 && self.left >= self.buffer.len() / 2 {
+            self.buffer.drain(..self.left);
+            self.left = 0;
+        }
+        self.buffer.reserve(octets);
+    }
+
+    pub(crate) fn used(&self) -> Usage {
+        self.used
+    }
+}
+
+/// The receiving half: packets opened in place.
+pub(crate) struct Incoming {
+    opener: Opener,
+    sequence: u32,
+    used: Usage,
+}
+
+/// One opened packet.
+pub(crate) struct Packet {
+    /// Octets of input it took.
+    pub(crate) taken: usize,
+    /// Where its payload lies in the input.
+    pub(crate) payload: Range<usize>,
+    /// Its packet sequence number (RFC 4253 section 6.4).
+    pub(crate) sequence: u32,
+}
+
+impl Incoming {
+    pub(crate) fn new() -> Self {
+        Incoming {
+            opener: Opener::plain(),
+            sequence: 0,
+            used: Usage::default(),
+        }
+    }
+
+    /// Opens the packet at the front of `input`, if it is there whole.
+    pub(crate) fn open(&mut self, input: &mut [u8]) -> Result<Option<Packet>, CryptoError> {
+        let head = self.opener.head_len();
+        if input.len() < head {
+            return Ok(None);
+        }
+        let taken = self.opener.packet_len(self.sequence, &input[..head])?;
+        let Some(packet) = input.get_mut(..taken) else {
+            return Ok(None);
+        };
+        let payload = self.opener.open(self.sequence, packet)?;
+        let sequence = self.sequence;
+        self.sequence = self.sequence.wrapping_add(1);
+        self.used.packets += 1;
+        self.used.bytes += taken as u64;
+        Ok(Some(Packet {
+            taken,
+            payload,
+            sequence,
+        }))
+    }
+
+    /// New keys from the next packet on; strict key exchange restarts the numbering.
+    pub(crate) fn rekey(&mut self, opener: Opener, restart_sequence: bool) {
+        self.opener = opener;
+        self.used = Usage::default();
+        if restart_sequence {
+            self.sequence = 0;
+        }
+    }
+
+    pub(crate) fn used(&self) -> Usage {
+        self.used
+    }
+}
