@@ -1,1 +1,24 @@
 //! Sockets, timers, files and agents: performs what the pure layers ask.
+//!
+//! [`run`] takes a [`RunPlan`] in which everything is resolved. The [`Fleet`](sshoal_fleet::Fleet) decides
+//! who starts when; `coordinator` performs its actions; `host` drives one attempt at one host over a
+//! `link`; an [`Observer`] hears of output and results in a thread of its own.
+
+mod coordinator;
+mod descriptors;
+mod dial;
+mod failures;
+mod host;
+mod link;
+mod observer;
+mod plan;
+mod prepare;
+mod trust;
+mod worker;
+
+pub use coordinator::{RunEnd, RunError, run};
+pub use descriptors::connections_allowed;
+pub use observer::Observer;
+pub use plan::{HostPlan, HostTrust, Identity, RunPlan, Strictness};
+pub use prepare::{AskPassphrase, NoPassphrase, Place, Preparation, PrepareError, SshOptions};
+pub use sshoal_proto::Stream;

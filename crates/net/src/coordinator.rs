@@ -1,0 +1,229 @@
+//! Performs a run: the fleet decides, tasks act, the observer is told.
+
+use std::collections::HashMap;
+use std::io;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use sshoal_fleet::{Action, Fleet, HostId, Job, PlanError};
+use tokio::runtime::Builder;
+use tokio::sync::{Semaphore, mpsc};
+use tokio::task::LocalSet;
+
+use crate::host;
+use crate::observer::{Notice, Observer, ObserverThread};
+use crate::plan::RunPlan;
+use crate::worker::{Control, OUTPUT_BUDGET, Report, What, Worker, WorkerThread};
+
+/// How often the observer hears of progress.
+const PROGRESS_INTERVAL: Duration = Duration::from_millis(100);
+/// Reports handled before the fleet is asked again.
+const REPORTS_AT_ONCE: usize = 256;
+
+/// Why a run could not begin.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The plan contradicts itself.
+    #[error(transparent)]
+    Plan(#[from] PlanError),
+    /// The operating system gave no thread, timer or signal handler.
+    #[error("cannot start: {0}")]
+    System(#[from] io::Error),
+}
+
+/// How a run ended, with the observer given back.
+pub struct RunEnd<O> {
+    /// What was told of the run.
+    pub observer: O,
+    /// The observer's first error: the run was abandoned then.
+    pub heard: io::Result<()>,
+    /// How often the user pressed Ctrl-C.
+    pub interrupts: u32,
+}
+
+/// Runs the plan to its end. The observer is called from a thread of its own.
+///
+/// # Errors
+///
+/// [`RunError`] before anything was started.
+pub fn run<O: Observer>(plan: RunPlan, observer: O) -> Result<RunEnd<O>, RunError> {
+    let plan = Arc::new(plan);
+    let jobs = (0..plan.hosts.len() as u32).map(|number| Job {
+        host: HostId(number),
+        via: None,
+    });
+    let fleet = Fleet::new(jobs, plan.limits, plan.deadlines, plan.retry, plan.seed)?;
+    let runtime = Builder::new_current_thread().enable_all().build()?;
+    let observer = ObserverThread::start(observer)?;
+    let local = LocalSet::new();
+    let (reports_in, reports) = mpsc::unbounded_channel();
+    let worker = Worker::new(
+        plan.clone(),
+        reports_in,
+        Arc::new(Semaphore::new(OUTPUT_BUDGET)),
+    );
+    let others = (1..plan.workers)
+        .map(|_| WorkerThread::start(worker.sibling()))
+        .collect::<io::Result<_>>()?;
+    local.block_on(&runtime, async move {
+        let worker = Rc::new(worker);
+        let mut coordinator = Coordinator {
+            fleet,
+            worker,
+            others,
+            reports,
+            orders: HashMap::new(),
+            observer,
+            notices: Vec::new(),
+        };
+        let interrupts = coordinator.run().await;
+        let (observer, heard) = coordinator.observer.finish();
+        Ok(RunEnd {
+            observer,
+            heard,
+            interrupts,
+        })
+    })
+}
+
+struct Coordinator<O> {
+    fleet: Fleet,
+    worker: Rc<Worker>,
+    /// Threads that perform hosts beside this one.
+    others: Vec<WorkerThread>,
+    reports: mpsc::UnboundedReceiver<Report>,
+    orders: HashMap<HostId, mpsc::UnboundedSender<Control>>,
+    observer: ObserverThread<O>,
+    notices: Vec<Notice>,
+}
+
+impl<O: Observer> Coordinator<O> {
+    /// Until every host has ended; returns how often the user interrupted.
+    async fn run(&mut self) -> u32 {
+        let mut progress = tokio::time::interval(PROGRESS_INTERVAL);
+        progress.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
+        let mut interrupts = Interrupts::new();
+        loop {
+            self.act();
+            if self.fleet.is_done() {
+                return interrupts.count;
+            }
+            let timeout = self.fleet.poll_timeout();
+            tokio::select! {
+                biased;
+                report = self.reports.recv() => self.take_reports(report),
+                () = sleep_until(timeout), if timeout.is_some() => {}
+                () = interrupts.next() => match interrupts.count {
+                    1 => self.fleet.interrupt(Instant::now()),
+                    _ => self.fleet.abandon(Instant::now()),
+                },
+                _ = progress.tick() => self.observer.tell(Vec::new(), self.fleet.progress()),
+            }
+            if self.observer.has_failed() {
+                self.fleet.abandon(Instant::now());
+            }
+        }
+    }
+
+    /// Does what the fleet wants done, and passes on what is finished.
+    fn act(&mut self) {
+        let now = Instant::now();
+        while let Some(action) = self.fleet.poll_action(now) {
+            match action {
+                Action::Start { host, .. } => self.start(host),
+                Action::Admit { host, gate } => self.order(host, Control::Admit(gate)),
+                Action::Abort { host, .. } => self.order(host, Control::Abort),
+                Action::Interrupt { host } => self.order(host, Control::Interrupt),
+            }
+        }
+        while let Some(result) = self.fleet.poll_result() {
+            self.orders.remove(&result.host);
+            self.notices.push(Notice::Result(result));
+        }
+        if !self.notices.is_empty() {
+            self.observer
+                .tell(std::mem::take(&mut self.notices), self.fleet.progress());
+        }
+    }
+
+    fn start(&mut self, host: HostId) {
+        let (orders, receiver) = mpsc::unbounded_channel();
+        self.orders.insert(host, orders);
+        let turn = host.0 as usize % (self.others.len() + 1);
+        match turn.checked_sub(1) {
+            None => drop(tokio::task::spawn_local(host::attempt(
+                self.worker.clone(),
+                host,
+                receiver,
+            ))),
+            Some(other) => self.others[other].attempt(host, receiver),
+        }
+    }
+
+    fn order(&self, host: HostId, control: Control) {
+        if let Some(orders) = self.orders.get(&host) {
+            // A host that has just ended has reported it, and needs no order.
+            let _ = orders.send(control);
+        }
+    }
+
+    fn take_reports(&mut self, first: Option<Report>) {
+        let mut next = first;
+        let mut left = REPORTS_AT_ONCE;
+        while let Some(report) = next {
+            self.take(report);
+            left -= 1;
+            next = if left > 0 {
+                self.reports.try_recv().ok()
+            } else {
+                None
+            };
+        }
+    }
+
+    fn take(&mut self, Report { host, what }: Report) {
+        match what {
+            What::Event(event) => {
+                if let Err(error) = self.fleet.handle(Instant::now(), host, event) {
+                    tracing::error!(host = host.0, %error, "the fleet refused an event");
+                }
+            }
+            What::Output(output) => self.notices.push(Notice::Output(output)),
+        }
+    }
+}
+
+/// Ctrl-C, counted.
+struct Interrupts {
+    signal: Option<tokio::signal::unix::Signal>,
+    count: u32,
+}
+
+impl Interrupts {
+    fn new() -> Self {
+        let kind = tokio::signal::unix::SignalKind::interrupt();
+        // Without the handler Ctrl-C ends the program, as it does by default.
+        Interrupts {
+            signal: tokio::signal::unix::signal(kind).ok(),
+            count: 0,
+        }
+    }
+
+    async fn next(&mut self) {
+        match &mut self.signal {
+            Some(signal) => {
+                signal.recv().await;
+                self.count += 1;
+            }
+            None => std::future::pending().await,
+        }
+    }
+}
+
+async fn sleep_until(deadline: Option<Instant>) {
+    match deadline {
+        Some(deadline) => tokio::time::sleep_until(deadline.into()).await,
+        None => std::future::pending().await,
+    }
+}

@@ -1,0 +1,447 @@
+//! One attempt at one host, from its name to the end of its command.
+
+use std::rc::Rc;
+use std::time::Instant;
+
+use sshoal_fleet::{Event as FleetEvent, Failure, FailureKind, Gate, HostId, Outcome, Phase};
+use sshoal_proto::{
+    AuthenticationFailure, Command, Connection, Credential, Event, ExecFate, LocalChannel, Opening,
+    PublicKeyCredential, Stream,
+};
+use tokio::sync::mpsc;
+
+use crate::dial;
+use crate::failures::{self, Ended};
+use crate::link::Link;
+use crate::plan::{HostPlan, Identity};
+use crate::worker::{Control, Output, What, Worker};
+
+/// Where a host's task gets its orders.
+pub(crate) type Orders = mpsc::UnboundedReceiver<Control>;
+
+/// Runs one attempt and reports its end.
+pub(crate) async fn attempt(worker: Rc<Worker>, host: HostId, mut orders: Orders) {
+    let plan = worker.plan.clone();
+    let Some(host_plan) = plan.hosts.get(host.0 as usize) else {
+        return;
+    };
+    let mut attempt = Attempt {
+        worker: &worker,
+        host,
+        plan: host_plan,
+        orders: &mut orders,
+    };
+    let event = match attempt.run().await {
+        Ok(outcome) => FleetEvent::Finished(outcome),
+        Err(Ended { failure, fate }) => FleetEvent::Failed {
+            failure,
+            safe_to_retry: fate.safe_to_resend(),
+            fate: failures::fate(fate),
+        },
+    };
+    worker.report(host, What::Event(event));
+}
+
+struct Attempt<'a> {
+    worker: &'a Rc<Worker>,
+    host: HostId,
+    plan: &'a HostPlan,
+    orders: &'a mut Orders,
+}
+
+impl Attempt<'_> {
+    /// The phases, in order.
+    async fn run(&mut self) -> Result<Outcome, Ended> {
+        let (name, port) = (self.plan.name.as_str(), self.plan.port);
+        let addresses = self.unless_aborted(dial::addresses(name, port)).await?;
+        self.enter(Phase::Connect);
+        let link = self.unless_aborted(dial::connect(&addresses)).await?;
+        self.pass(Gate::Login).await?;
+        self.enter(Phase::Login);
+        // The command may leave with the login, so its gate comes first; it only closes when interrupted.
+        self.pass(Gate::Session).await?;
+        let mut session = Box::new(HostSession::begin(self.worker, self.host, self.plan, link)?);
+        let end = session.drive(self.orders).await;
+        session.hang_up();
+        end
+    }
+
+    fn enter(&self, phase: Phase) {
+        self.worker
+            .report(self.host, What::Event(FleetEvent::Entered(phase)));
+    }
+
+    /// Waits at a gate.
+    async fn pass(&mut self, gate: Gate) -> Result<(), Ended> {
+        self.worker
+            .report(self.host, What::Event(FleetEvent::Reached(gate)));
+        match self.orders.recv().await {
+            Some(Control::Admit(_)) => Ok(()),
+            _ => Err(aborted(ExecFate::NotSent)),
+        }
+    }
+
+    /// Does `work`, unless the fleet wants the host torn down before it is done.
+    async fn unless_aborted<T>(
+        &mut self,
+        work: impl Future<Output = Result<T, Failure>>,
+    ) -> Result<T, Ended> {
+        tokio::select! {
+            biased;
+            result = work => result.map_err(Ended::before_command),
+            _ = self.orders.recv() => Err(aborted(ExecFate::NotSent)),
+        }
+    }
+}
+
+/// The answer to an abort: the fleet has its own reason, and only wants the command's fate.
+fn aborted(fate: ExecFate) -> Ended {
+    Ended {
+        failure: Failure::new(FailureKind::Lost, "stopped by this side"),
+        fate,
+    }
+}
+
+/// A host's connection, its one session, and what came of it so far.
+struct HostSession<'a> {
+    worker: &'a Rc<Worker>,
+    host: HostId,
+    plan: &'a HostPlan,
+    link: Link,
+    connection: Connection,
+    channel: LocalChannel,
+    /// An incomplete packet that the next read completes.
+    rest: Vec<u8>,
+    /// Which identity is tried next.
+    next_identity: usize,
+    output: Vec<(Stream, Vec<u8>)>,
+    /// Why the host failed, decided here rather than by the connection.
+    failure: Option<Failure>,
+    outcome: Option<Outcome>,
+    closed: bool,
+}
+
+impl<'a> HostSession<'a> {
+    fn begin(
+        worker: &'a Rc<Worker>,
+        host: HostId,
+        plan: &'a HostPlan,
+        link: Link,
+    ) -> Result<Self, Ended> {
+        let opening = Opening {
+            user: plan.user.clone(),
+            host_key_algorithms: plan.trust.ordered_algorithms(),
+            guess_key_exchange: false,
+        };
+        let unusable =
+            |why: String| Ended::before_command(Failure::new(FailureKind::NoCommonAlgorithm, why));
+        let mut connection = Connection::new(plan.settings.clone(), opening, Instant::now())
+            .map_err(|error| unusable(error.to_string()))?;
+        let channel = connection
+            .open_session(plan.request.clone())
+            .map_err(|error| unusable(error.to_string()))?;
+        Ok(HostSession {
+            worker,
+            host,
+            plan,
+            link,
+            connection,
+            channel,
+            rest: Vec::new(),
+            next_identity: 0,
+            output: Vec::new(),
+            failure: None,
+            outcome: None,
+            closed: false,
+        })
+    }
+
+    /// Moves octets both ways until the command's channel is closed or the connection is over.
+    async fn drive(&mut self, orders: &mut Orders) -> Result<Outcome, Ended> {
+        loop {
+            self.flush()?;
+            self.deliver_output().await?;
+            if let Some(failure) = self.failure.take() {
+                return Err(Ended {
+                    failure,
+                    fate: self.connection.exec_fate(self.channel),
+                });
+            }
+            if self.closed {
+                return self.outcome.take().ok_or_else(|| self.no_status());
+            }
+            if let Err(error) = self.wait(orders).await? {
+                return Err(self.broken(&error));
+            }
+        }
+    }
+
+    /// Waits for the server, an order or a timer, and does what it brings.
+    async fn wait(&mut self, orders: &mut Orders) -> Result<std::io::Result<()>, Ended> {
+        let pending = self.connection.poll_transmit().is_some();
+        let timeout = self.connection.poll_timeout();
+        tokio::select! {
+            biased;
+            order = orders.recv() => {
+                self.obey(order)?;
+                Ok(Ok(()))
+            }
+            ready = self.link.ready(pending) => match ready {
+                Ok(()) => self.read(),
+                Err(error) => Ok(Err(error)),
+            },
+            () = sleep_until(timeout), if timeout.is_some() => {
+                let result = self.connection.handle_timeout(Instant::now());
+                result.map_err(|error| self.ended(&error))?;
+                Ok(Ok(()))
+            }
+        }
+    }
+
+    fn obey(&mut self, order: Option<Control>) -> Result<(), Ended> {
+        match order {
+            Some(Control::Admit(_)) => Ok(()),
+            Some(Control::Interrupt)
+                if self.connection.exec_fate(self.channel) == ExecFate::Ran =>
+            {
+                self.connection
+                    .signal(self.channel, "INT")
+                    .map_err(|error| self.ended(&error))
+            }
+            Some(Control::Interrupt | Control::Abort) | None => {
+                Err(aborted(self.connection.exec_fate(self.channel)))
+            }
+        }
+    }
+
+    /// Reads what is there into the thread's buffer, behind what was left of the last read.
+    fn read(&mut self) -> Result<std::io::Result<()>, Ended> {
+        let worker = self.worker.clone();
+        let mut buffer = worker.buffer.borrow_mut();
+        let kept = self.rest.len();
+        if kept + 1024 > buffer.len() {
+            buffer.resize(kept * 2, 0);
+        }
+        buffer[..kept].copy_from_slice(&self.rest);
+        let read = match self.link.read(&mut buffer[kept..]) {
+            Ok(Some(0)) => {
+                let error = self.connection.handle_eof();
+                return Err(self.ended(&error));
+            }
+            Ok(Some(octets)) => octets,
+            Ok(None) => return Ok(Ok(())),
+            Err(error) => return Ok(Err(error)),
+        };
+        let filled = kept + read;
+        let taken = self.handle(&mut buffer[..filled])?;
+        self.rest.clear();
+        self.rest.extend_from_slice(&buffer[taken..filled]);
+        if self.rest.is_empty() {
+            self.rest = Vec::new();
+        }
+        Ok(Ok(()))
+    }
+
+    /// Gives input to the connection and answers its events; returns how many octets were taken.
+    fn handle(&mut self, input: &mut [u8]) -> Result<usize, Ended> {
+        let now = Instant::now();
+        let mut taken = 0;
+        loop {
+            let result = self.connection.handle_input(now, &mut input[taken..]);
+            let from = taken;
+            let mut answered = false;
+            while let Some(event) = self.connection.poll_event() {
+                answered = true;
+                self.answer(event, &input[from..]);
+            }
+            match result {
+                Ok(octets) => taken += octets,
+                // What came before the error may have settled the host already.
+                Err(_) if self.closed || self.failure.is_some() => return Ok(input.len()),
+                Err(error) => return Err(self.ended(&error)),
+            }
+            if taken == input.len() || (taken == from && !answered) || self.failure.is_some() {
+                return Ok(taken);
+            }
+        }
+    }
+
+    fn answer(&mut self, event: Event, input: &[u8]) {
+        match event {
+            Event::HostKey(question) => match self.plan.trust.judge(&question) {
+                // An error stays the connection's answer and comes back from its next call.
+                Ok(()) => drop(self.connection.accept_host_key()),
+                Err(failure) => {
+                    self.failure = Some(failure);
+                    self.connection.refuse_host_key();
+                }
+            },
+            Event::AuthenticationNeeded(last) => {
+                self.report(FleetEvent::KeysExchanged);
+                self.authenticate(last);
+            }
+            Event::SignatureNeeded(_) => self.connection.withhold_signature(),
+            Event::PasswordExpired { .. } => {
+                self.failure = Some(Failure::new(
+                    FailureKind::PasswordExpired,
+                    "the server asks for a new password",
+                ));
+            }
+            Event::Authenticated => self.report(FleetEvent::Entered(Phase::Session)),
+            Event::Started(_) => self.report(FleetEvent::Entered(Phase::Command)),
+            Event::ChannelRefused {
+                description,
+                reason_code,
+                ..
+            } => {
+                let detail =
+                    format!("the server opened no session: {description} (reason {reason_code})");
+                self.failure = Some(Failure::new(FailureKind::ChannelRefused, detail));
+            }
+            Event::StartRefused(_) => {
+                let detail = "the server refused to run the command";
+                self.failure = Some(Failure::new(FailureKind::ChannelRefused, detail));
+            }
+            Event::Data { stream, range, .. } => self.output.push((stream, input[range].to_vec())),
+            Event::ExitStatus { status, .. } => self.outcome = Some(Outcome::Exit(status)),
+            Event::ExitSignal {
+                name,
+                core_dumped,
+                message,
+                ..
+            } => {
+                self.outcome = Some(Outcome::Signal {
+                    name,
+                    core_dumped,
+                    message,
+                });
+            }
+            Event::Closed(_) => self.closed = true,
+            Event::Banner(_)
+            | Event::PromptsToAnswer { .. }
+            | Event::ChannelOpened(_)
+            | Event::PtyRefused(_)
+            | Event::Eof(_)
+            | Event::Writable(_) => {}
+        }
+    }
+
+    /// Offers the next identity, or gives up.
+    fn authenticate(&mut self, last: Option<AuthenticationFailure>) {
+        let methods = last.map(|failure| failure.methods).unwrap_or_default();
+        if !methods.is_empty() && !methods.iter().any(|method| method == "publickey") {
+            return self.deny(&methods);
+        }
+        let Some(identity) = self.plan.identities.get(self.next_identity) else {
+            return self.deny(&methods);
+        };
+        self.next_identity += 1;
+        let credential = match identity {
+            Identity::Key(key) => Credential::PublicKey(PublicKeyCredential::held(key.clone())),
+        };
+        // An error stays the connection's answer and comes back from its next call.
+        let _ = self.connection.authenticate(credential);
+    }
+
+    fn deny(&mut self, methods: &[String]) {
+        let tried = self.next_identity;
+        let user = &self.plan.user;
+        let detail = match methods.is_empty() {
+            true => format!("there is no key to log in as {user} with"),
+            false => format!(
+                "{tried} keys tried as {user}; the server takes {}",
+                methods.join(", ")
+            ),
+        };
+        self.failure = Some(Failure::new(FailureKind::AuthDenied, detail));
+    }
+
+    /// Hands output to the observer, within the budget all hosts share: a slow reader slows the senders.
+    async fn deliver_output(&mut self) -> Result<(), Ended> {
+        for (stream, octets) in std::mem::take(&mut self.output) {
+            let len = octets.len();
+            let budget = self.worker.output_budget.clone();
+            // The budget is never closed.
+            let Ok(permit) = budget.acquire_many_owned(len as u32).await else {
+                continue;
+            };
+            let host = self.host;
+            self.worker.report(
+                host,
+                What::Output(Output {
+                    host,
+                    stream,
+                    octets,
+                    _permit: permit,
+                }),
+            );
+            if !self.closed {
+                self.connection
+                    .consumed(self.channel, len)
+                    .map_err(|error| self.ended(&error))?;
+            }
+        }
+        self.flush()
+    }
+
+    /// Writes what there is room for.
+    fn flush(&mut self) -> Result<(), Ended> {
+        while let Some(octets) = self.connection.poll_transmit() {
+            match self.link.write(octets) {
+                Ok(Some(written)) => self.connection.transmitted(written),
+                Ok(None) => return Ok(()),
+                // The server's last words may still be readable: reading tells.
+                Err(_) => return Ok(()),
+            }
+        }
+        Ok(())
+    }
+
+    /// Says goodbye, as far as the stream takes it at once.
+    fn hang_up(&mut self) {
+        self.connection.disconnect();
+        let _ = self.flush();
+    }
+
+    fn report(&self, event: FleetEvent) {
+        self.worker.report(self.host, What::Event(event));
+    }
+
+    fn ended(&self, error: &sshoal_proto::ConnectionError) -> Ended {
+        let fate = self.connection.exec_fate(self.channel);
+        Ended {
+            failure: failures::connection(error, fate),
+            fate,
+        }
+    }
+
+    fn broken(&self, error: &std::io::Error) -> Ended {
+        let fate = self.connection.exec_fate(self.channel);
+        Ended {
+            failure: failures::stream(error, fate, self.connection.phase()),
+            fate,
+        }
+    }
+
+    fn no_status(&self) -> Ended {
+        let what = match self.plan.request.command {
+            Command::Exec(_) => "the command",
+            Command::Shell | Command::Subsystem(_) => "the session",
+        };
+        let fate = self.connection.exec_fate(self.channel);
+        Ended {
+            failure: Failure::new(
+                FailureKind::Lost,
+                format!("{what} ended without an exit status"),
+            ),
+            fate,
+        }
+    }
+}
+
+async fn sleep_until(deadline: Option<Instant>) {
+    match deadline {
+        Some(deadline) => tokio::time::sleep_until(deadline.into()).await,
+        None => std::future::pending().await,
+    }
+}

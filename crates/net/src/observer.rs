@@ -1,0 +1,110 @@
+//! Who hears of a run: in a thread of its own, so that a slow terminal delays no host.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
+use std::thread::JoinHandle;
+
+use sshoal_fleet::{HostId, HostResult, Progress};
+use sshoal_proto::Stream;
+
+use crate::worker::Output;
+
+/// Hears what happens in a run, in order for each host. The first error ends the run: nobody listens any more.
+pub trait Observer: Send + 'static {
+    /// A piece of a command's output.
+    ///
+    /// # Errors
+    ///
+    /// It could not be passed on.
+    fn output(&mut self, host: HostId, stream: Stream, octets: &[u8]) -> io::Result<()>;
+
+    /// A host has ended; nothing more of it comes.
+    ///
+    /// # Errors
+    ///
+    /// It could not be passed on.
+    fn result(&mut self, result: &HostResult) -> io::Result<()>;
+
+    /// How far the run is: after each batch of the other two, and several times a second.
+    ///
+    /// # Errors
+    ///
+    /// It could not be passed on.
+    fn progress(&mut self, progress: &Progress) -> io::Result<()>;
+}
+
+/// What the observer is told.
+pub(crate) enum Notice {
+    Output(Output),
+    Result(HostResult),
+}
+
+struct Batch {
+    notices: Vec<Notice>,
+    progress: Progress,
+}
+
+/// The observer's thread.
+pub(crate) struct ObserverThread<O> {
+    batches: mpsc::Sender<Batch>,
+    failed: Arc<AtomicBool>,
+    thread: JoinHandle<(O, io::Result<()>)>,
+}
+
+impl<O: Observer> ObserverThread<O> {
+    pub(crate) fn start(mut observer: O) -> io::Result<Self> {
+        let (batches, receiver) = mpsc::channel::<Batch>();
+        let failed = Arc::new(AtomicBool::new(false));
+        let flag = failed.clone();
+        let thread = std::thread::Builder::new()
+            .name("observer".to_owned())
+            .spawn(move || {
+                let mut result = Ok(());
+                for batch in receiver {
+                    // Output that nobody hears gives its budget back all the same, so that no host waits for ever.
+                    if result.is_ok() {
+                        result = hear(&mut observer, &batch);
+                        flag.store(result.is_err(), Ordering::Relaxed);
+                    }
+                }
+                (observer, result)
+            })?;
+        Ok(ObserverThread {
+            batches,
+            failed,
+            thread,
+        })
+    }
+
+    pub(crate) fn tell(&self, notices: Vec<Notice>, progress: Progress) {
+        // The thread ends only after this sender is gone.
+        let _ = self.batches.send(Batch { notices, progress });
+    }
+
+    /// Whether the observer hears no more.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.failed.load(Ordering::Relaxed)
+    }
+
+    /// Waits until everything was heard; gives the observer back.
+    pub(crate) fn finish(self) -> (O, io::Result<()>) {
+        drop(self.batches);
+        self.thread
+            .join()
+            .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    }
+}
+
+fn hear(observer: &mut impl Observer, batch: &Batch) -> io::Result<()> {
+    for notice in &batch.notices {
+        match notice {
+            Notice::Output(output) => {
+                observer.output(output.host, output.stream, &output.octets)?
+            }
+            Notice::Result(result) => observer.result(result)?,
+        }
+    }
+    observer.progress(&batch.progress)
+}

@@ -1,0 +1,76 @@
+//! What a run is to do, resolved: nothing here needs a look at a configuration file any more.
+
+use std::sync::Arc;
+
+use sshoal_crypto::PrivateKey;
+use sshoal_fleet::{Deadlines, Limits, RetryPolicy};
+use sshoal_known_hosts::KnownHosts;
+use sshoal_proto::{SessionRequest, Settings};
+
+/// A run: hosts in the order in which they start, and the bounds it keeps to.
+pub struct RunPlan {
+    /// One entry a host; its index is the fleet's `HostId`.
+    pub hosts: Vec<HostPlan>,
+    /// How many hosts may do the same thing at a time.
+    pub limits: Limits,
+    /// How long each part may take.
+    pub deadlines: Deadlines,
+    /// When a host that was turned away is tried again.
+    pub retry: RetryPolicy,
+    /// Seed of back-off jitter.
+    pub seed: u64,
+    /// Threads that perform the hosts' work, at least 1.
+    pub workers: usize,
+}
+
+/// One host, and all that is needed to run its command.
+pub struct HostPlan {
+    /// How the user named it: what output and results are labelled with.
+    pub label: String,
+    /// The name or address to connect to (HostName).
+    pub name: String,
+    /// The TCP port.
+    pub port: u16,
+    /// The user to log in as.
+    pub user: String,
+    /// How to tell that it is the right host.
+    pub trust: HostTrust,
+    /// What to log in with, in the order in which it is tried.
+    pub identities: Arc<[Identity]>,
+    /// Algorithms and limits of the connection.
+    pub settings: Arc<Settings>,
+    /// What to run.
+    pub request: SessionRequest,
+}
+
+/// How to tell that a host is the right one.
+pub struct HostTrust {
+    /// All known_hosts files.
+    pub known: Arc<KnownHosts>,
+    /// The name to look for: HostKeyAlias, or the host name.
+    pub name: String,
+    /// The port to look for.
+    pub port: u16,
+    /// Host-key algorithms in order of preference, before what is known reorders them.
+    pub algorithms: Arc<[&'static str]>,
+    /// StrictHostKeyChecking.
+    pub strictness: Strictness,
+}
+
+/// StrictHostKeyChecking (ssh_config(5)).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Strictness {
+    /// Only known keys.
+    Yes,
+    /// Unknown keys are accepted, changed ones are not.
+    AcceptNew,
+    /// Unknown and changed keys are accepted; revoked ones never are.
+    No,
+}
+
+/// Something to log in with.
+#[derive(Clone)]
+pub enum Identity {
+    /// A private key in memory.
+    Key(Arc<PrivateKey>),
+}

@@ -1,0 +1,237 @@
+//! From what the user said to what is to be done: configuration, known_hosts and keys are read once, then
+//! each host is resolved.
+
+mod algorithms;
+mod config_files;
+mod identities;
+mod trust_files;
+
+pub use identities::{AskPassphrase, NoPassphrase};
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use sshoal_known_hosts::LineProblem;
+use sshoal_proto::{SessionRequest, Settings};
+use sshoal_ssh_config::{
+    Config, LoadError, Proxy, Query, ResolveError, Resolved, StrictHostKeyChecking,
+};
+use sshoal_targets::Target;
+
+use crate::plan::{HostPlan, HostTrust, Strictness};
+use algorithms::{AlgorithmError, HostAlgorithms};
+use identities::{IdentityError, Keyring};
+use trust_files::TrustFiles;
+
+/// What the user said about ssh itself.
+#[derive(Debug, Clone, Default)]
+pub struct SshOptions {
+    /// `-F`: the configuration file in place of the usual ones.
+    pub config_file: Option<PathBuf>,
+    /// `-o`: configuration lines, as "Key=Value".
+    pub options: Vec<String>,
+    /// `-l`.
+    pub user: Option<String>,
+    /// `-i`.
+    pub identities: Vec<PathBuf>,
+}
+
+/// Why a run cannot be prepared: nothing was started.
+#[derive(Debug, thiserror::Error)]
+pub enum PrepareError {
+    /// The configuration has errors.
+    #[error(transparent)]
+    Config(#[from] LoadError),
+    /// A host cannot be resolved.
+    #[error("{host}: {error}")]
+    Resolve {
+        /// As the user wrote it.
+        host: String,
+        /// What is wrong.
+        error: ResolveError,
+    },
+    /// A host's algorithms leave nothing to offer.
+    #[error("{host}: {error}")]
+    Algorithms {
+        /// As the user wrote it.
+        host: String,
+        /// What is wrong.
+        error: AlgorithmError,
+    },
+    /// A private key that was asked for cannot be used.
+    #[error(transparent)]
+    Identity(#[from] IdentityError),
+    /// The host needs what this transport cannot do.
+    #[error("{host}: {what} is not supported yet ({origin}); reach this host with ssh itself")]
+    Unsupported {
+        /// As the user wrote it.
+        host: String,
+        /// The setting.
+        what: &'static str,
+        /// Where it is set.
+        origin: String,
+    },
+    /// `-i` or `-F` with a path that is not valid UTF-8, which ssh_config cannot hold.
+    #[error("{0:?} is not valid UTF-8; rename it or refer to it by a link")]
+    PathNotUtf8(PathBuf),
+}
+
+/// Reads configuration, keys and known_hosts for a run, each once.
+pub struct Preparation {
+    config: Config,
+    trust: TrustFiles,
+    keyring: Keyring,
+    settings: HashMap<String, HostAlgorithms>,
+}
+
+impl Preparation {
+    /// Reads the configuration.
+    ///
+    /// # Errors
+    ///
+    /// [`PrepareError::Config`] with every faulty line.
+    pub fn new(
+        ssh: &SshOptions,
+        passphrases: Box<dyn AskPassphrase>,
+    ) -> Result<Self, PrepareError> {
+        let config = config_files::load(ssh)?;
+        Ok(Preparation {
+            config,
+            trust: TrustFiles::default(),
+            keyring: Keyring::new(passphrases),
+            settings: HashMap::new(),
+        })
+    }
+
+    /// Resolves one target; `request` makes its command from what was resolved.
+    ///
+    /// # Errors
+    ///
+    /// [`PrepareError`], naming the host or the file.
+    pub fn host(
+        &mut self,
+        target: &Target,
+        request: impl FnOnce(&Place<'_>) -> SessionRequest,
+    ) -> Result<HostPlan, PrepareError> {
+        let label = target.to_string();
+        let query = Query {
+            host: &target.name,
+            user: target.user.as_deref(),
+            port: target.port,
+        };
+        let resolved = self
+            .config
+            .resolve(&query)
+            .map_err(|error| PrepareError::Resolve {
+                host: label.clone(),
+                error,
+            })?;
+        refuse_unsupported(&label, &resolved)?;
+        let algorithms = self.algorithms(&label, &resolved)?;
+        let trust = HostTrust {
+            known: self.trust.read(&resolved.host_keys),
+            name: known_as(&resolved),
+            port: if resolved.host_keys.host_key_alias.is_some() {
+                22
+            } else {
+                resolved.connection.port.value
+            },
+            algorithms: algorithms.host_keys,
+            strictness: strictness(&resolved),
+        };
+        let identities = self.keyring.identities(&resolved.authentication)?;
+        let connection = &resolved.connection;
+        let place = Place {
+            host: &connection.host_name.value,
+            port: connection.port.value,
+            user: &connection.user.value,
+            name: &target.name,
+        };
+        Ok(HostPlan {
+            request: request(&place),
+            label,
+            name: connection.host_name.value.clone(),
+            port: connection.port.value,
+            user: connection.user.value.clone(),
+            trust,
+            identities,
+            settings: algorithms.settings,
+        })
+    }
+
+    /// Lines of known_hosts files that could not be understood; they grant no trust.
+    pub fn known_hosts_problems(&self) -> Vec<LineProblem> {
+        self.trust.problems()
+    }
+
+    /// Looks all hosts up in hashed known_hosts entries at once, on all cores.
+    pub fn look_up_hashed(&mut self, hosts: &mut [HostPlan]) {
+        self.trust.look_up_hashed(hosts);
+    }
+
+    fn algorithms(
+        &mut self,
+        host: &str,
+        resolved: &Resolved,
+    ) -> Result<HostAlgorithms, PrepareError> {
+        let key = algorithms::key(resolved);
+        if let Some(known) = self.settings.get(&key) {
+            return Ok(known.clone());
+        }
+        let made = HostAlgorithms::resolve(resolved).map_err(|error| PrepareError::Algorithms {
+            host: host.to_owned(),
+            error,
+        })?;
+        self.settings.insert(key, made.clone());
+        Ok(made)
+    }
+}
+
+/// Where a command will run: what %h, %p, %u and %n stand for.
+#[derive(Debug, Clone, Copy)]
+pub struct Place<'a> {
+    /// %h: the name or address connected to.
+    pub host: &'a str,
+    /// %p.
+    pub port: u16,
+    /// %u: the remote user.
+    pub user: &'a str,
+    /// %n: the host as the user wrote it.
+    pub name: &'a str,
+}
+
+fn known_as(resolved: &Resolved) -> String {
+    match &resolved.host_keys.host_key_alias {
+        Some(alias) => alias.value.clone(),
+        None => resolved.connection.host_name.value.clone(),
+    }
+}
+
+fn strictness(resolved: &Resolved) -> Strictness {
+    match resolved.host_keys.strict_host_key_checking.value {
+        // A question for each of a thousand hosts helps nobody: what would be asked is refused.
+        StrictHostKeyChecking::Yes | StrictHostKeyChecking::Ask => Strictness::Yes,
+        StrictHostKeyChecking::AcceptNew => Strictness::AcceptNew,
+        StrictHostKeyChecking::No => Strictness::No,
+    }
+}
+
+fn refuse_unsupported(host: &str, resolved: &Resolved) -> Result<(), PrepareError> {
+    let unsupported = |what, origin: &dyn std::fmt::Display| PrepareError::Unsupported {
+        host: host.to_owned(),
+        what,
+        origin: origin.to_string(),
+    };
+    match &resolved.connection.proxy.value {
+        Proxy::None => Ok(()),
+        Proxy::Jump(_) => Err(unsupported("ProxyJump", &resolved.connection.proxy.origin)),
+        Proxy::Command(_) => Err(unsupported(
+            "ProxyCommand",
+            &resolved.connection.proxy.origin,
+        )),
+    }
+}
+
+/// Settings shared by all hosts that resolve to the same algorithms and limits.
+pub(crate) type SharedSettings = Arc<Settings>;
