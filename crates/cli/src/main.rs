@@ -1,2 +1,62 @@
-//! SSH for a whole shoal of hosts.
-fn main() {}
+//! SSH for a whole shoal of hosts: argument parsing, composition, exit status. Nothing else.
+
+mod args;
+mod hosts;
+mod observer;
+mod run;
+mod template;
+
+use std::process::ExitCode;
+
+use clap::{CommandFactory, Parser};
+
+use crate::args::{Cli, Command};
+
+/// Wrong usage, configuration or host list: nothing was run (docs/exit-status.md).
+const USAGE: u8 = sshoal_report::USAGE;
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    match execute(&cli) {
+        Ok(status) => ExitCode::from(status),
+        Err(error) => {
+            eprintln!("sshoal: {error}");
+            ExitCode::from(USAGE)
+        }
+    }
+}
+
+fn execute(cli: &Cli) -> Result<u8, Box<dyn std::error::Error>> {
+    match &cli.command {
+        Command::Run(args) => {
+            trace(args.output.verbose);
+            run::run(args)
+        }
+        Command::Completions { shell } => {
+            clap_complete::generate(
+                *shell,
+                &mut Cli::command(),
+                "sshoal",
+                &mut std::io::stdout(),
+            );
+            Ok(0)
+        }
+        Command::Man => {
+            clap_mangen::Man::new(Cli::command()).render(&mut std::io::stdout())?;
+            Ok(0)
+        }
+    }
+}
+
+/// `-vv` shows the connections' messages, `-vvv` all states.
+fn trace(verbose: u8) {
+    let level = match verbose {
+        0 | 1 => return,
+        2 => tracing::Level::DEBUG,
+        _ => tracing::Level::TRACE,
+    };
+    tracing_subscriber::fmt()
+        .with_max_level(level)
+        .with_writer(std::io::stderr)
+        .init();
+}

@@ -1,0 +1,96 @@
+//! The hosts of a run: lists, files, standard input, WCOLL, exclusions.
+
+use std::fs;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use sshoal_targets::{Item, Target, TargetError, distinct, exclude, parse_file, parse_list};
+
+use crate::args::HostArgs;
+
+/// The variable that names pdsh's default host file.
+const WCOLL: &str = "WCOLL";
+/// Largest host file, octets: a million names fit.
+const MAX_FILE: u64 = 256 * 1024 * 1024;
+
+/// Why there is no host list.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum HostsError {
+    #[error(transparent)]
+    Targets(#[from] TargetError),
+    #[error("cannot read the host list {path}: {error}")]
+    Unreadable { path: String, error: io::Error },
+    #[error("the host list {path} is larger than {MAX_FILE} octets")]
+    TooLarge { path: String },
+    #[error("{item} cannot be used in a host list")]
+    Unsupported { item: String },
+    #[error("no hosts were named; use -w LIST, -f FILE or the environment variable WCOLL")]
+    NoneNamed,
+    #[error("the list of hosts is empty: nothing to do")]
+    Empty,
+}
+
+/// All targets of the run, each once, in the order given.
+pub(crate) fn targets(args: &HostArgs) -> Result<Vec<Target>, HostsError> {
+    let mut targets = Vec::new();
+    for list in &args.list {
+        targets.extend(expand(list)?);
+    }
+    for path in &args.file {
+        targets.extend(read(path)?);
+    }
+    if args.list.is_empty() && args.file.is_empty() {
+        let wcoll = std::env::var_os(WCOLL).ok_or(HostsError::NoneNamed)?;
+        targets.extend(read(&PathBuf::from(wcoll))?);
+    }
+    let mut excluded = Vec::new();
+    for list in &args.exclude {
+        excluded.extend(expand(list)?);
+    }
+    let targets = distinct(exclude(targets, &excluded));
+    match targets.is_empty() {
+        true => Err(HostsError::Empty),
+        false => Ok(targets),
+    }
+}
+
+fn expand(list: &str) -> Result<Vec<Target>, HostsError> {
+    let mut targets = Vec::new();
+    for item in parse_list(list)? {
+        match item {
+            Item::Target(target) => targets.push(target),
+            Item::File(path) => targets.extend(read(Path::new(&path))?),
+            other => {
+                return Err(HostsError::Unsupported {
+                    item: format!("{other:?}"),
+                });
+            }
+        }
+    }
+    Ok(targets)
+}
+
+fn read(path: &Path) -> Result<Vec<Target>, HostsError> {
+    let label = path.display().to_string();
+    let unreadable = |error| HostsError::Unreadable {
+        path: label.clone(),
+        error,
+    };
+    let mut contents = Vec::new();
+    if path == Path::new("-") {
+        io::stdin()
+            .lock()
+            .take(MAX_FILE + 1)
+            .read_to_end(&mut contents)
+            .map_err(unreadable)?;
+    } else {
+        let file = fs::File::open(path).map_err(unreadable)?;
+        file.take(MAX_FILE + 1)
+            .read_to_end(&mut contents)
+            .map_err(unreadable)?;
+    }
+    if contents.len() as u64 > MAX_FILE {
+        return Err(HostsError::TooLarge { path: label });
+    }
+    Ok(parse_file(&label, &contents)?)
+}
