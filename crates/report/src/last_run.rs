@@ -1,0 +1,189 @@
+//! The results of the last run in a file, for `--retry-failed`. Schema: docs/json.md, without output.
+
+use std::{
+    ffi::OsStr,
+    fs::{self, DirBuilder},
+    io::{self, BufWriter, Write as _},
+    os::unix::fs::DirBuilderExt as _,
+    path::{Path, PathBuf},
+};
+
+use serde::Deserialize;
+use sshoal_fleet::FailureKind;
+use sshoal_targets::{Item, Target, parse_list};
+use tempfile::NamedTempFile;
+use thiserror::Error;
+
+use crate::json::SCHEMA_VERSION;
+
+/// Where the results are kept: `$XDG_STATE_HOME/sshoal/last-run.jsonl`, or under `~/.local/state`. Relative
+/// values are ignored, as the XDG Base Directory Specification wants. `None` if no home is known.
+pub fn last_run_path(xdg_state_home: Option<&OsStr>, home: Option<&OsStr>) -> Option<PathBuf> {
+    let absolute =
+        |value: Option<&OsStr>| value.map(PathBuf::from).filter(|path| path.is_absolute());
+    let state = absolute(xdg_state_home).or_else(|| Some(absolute(home)?.join(".local/state")))?;
+    Some(state.join("sshoal/last-run.jsonl"))
+}
+
+/// Results being written. The file of the run before stays until [`ResultFile::commit`] replaces it in one
+/// step; without that nothing changes.
+pub(crate) struct ResultFile {
+    path: PathBuf,
+    file: BufWriter<NamedTempFile>,
+}
+
+impl ResultFile {
+    /// Begins a file beside `path`, readable by its owner only; missing directories are made, 0700.
+    pub(crate) fn begin(path: PathBuf) -> io::Result<ResultFile> {
+        let dir = path.parent().unwrap_or(Path::new("."));
+        DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
+        let file = NamedTempFile::with_prefix_in(".last-run-", dir)?; // created with mode 0600
+        Ok(ResultFile {
+            path,
+            file: BufWriter::new(file),
+        })
+    }
+
+    pub(crate) fn record(&mut self, line: &[u8]) -> io::Result<()> {
+        self.file.write_all(line)?;
+        self.file.write_all(b"\n")
+    }
+
+    /// Ends the file with the summary, by which a reader knows that it is complete, and puts it in place.
+    pub(crate) fn commit(mut self, summary: &[u8]) -> io::Result<()> {
+        self.record(summary)?;
+        let file = self
+            .file
+            .into_inner()
+            .map_err(io::IntoInnerError::into_error)?;
+        file.persist(&self.path)?;
+        Ok(())
+    }
+}
+
+/// A host of the last run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PastHost {
+    /// The host as the user had named it.
+    pub target: Target,
+    /// How it ended.
+    pub ending: PastEnding,
+}
+
+/// How a host of the last run ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PastEnding {
+    /// The command returned 0.
+    Ok,
+    /// It failed in this way.
+    Failed(FailureKind),
+    /// The run ended before its turn.
+    NotStarted,
+}
+
+/// Why the last run's results cannot be used.
+#[derive(Debug, Error)]
+pub enum LastRunError {
+    /// The file is not there or cannot be read.
+    #[error(
+        "cannot read the last run's results from {label}: {source}; nothing to retry before a first run"
+    )]
+    Read {
+        /// The file.
+        label: String,
+        /// The reason.
+        source: io::Error,
+    },
+    /// A line is not what this version writes.
+    #[error("{label}:{line}: {why}; run once without --retry-failed to write the file anew")]
+    Line {
+        /// The file.
+        label: String,
+        /// The line, from 1.
+        line: usize,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// The closing line is missing.
+    #[error("{label} is cut off: run once without --retry-failed to write the file anew")]
+    CutOff {
+        /// The file.
+        label: String,
+    },
+}
+
+/// Reads the results of the last run.
+///
+/// # Errors
+/// The file cannot be read or is not complete; nothing is returned of such a file.
+pub fn read_last_run(path: &Path) -> Result<Vec<PastHost>, LastRunError> {
+    let label = path.display().to_string();
+    match fs::read(path) {
+        Ok(contents) => parse_last_run(&label, &contents),
+        Err(source) => Err(LastRunError::Read { label, source }),
+    }
+}
+
+/// What is read of an object.
+#[derive(Deserialize)]
+struct PastRecord {
+    r#type: String,
+    version: u32,
+    #[serde(default)]
+    target: String,
+    #[serde(default)]
+    outcome: String,
+    failure: Option<String>,
+}
+
+/// Parses a result file, or what `--json` wrote, in the order in which the hosts ended.
+///
+/// # Errors
+/// A line that is not understood, or no summary at the end.
+pub fn parse_last_run(label: &str, contents: &[u8]) -> Result<Vec<PastHost>, LastRunError> {
+    let mut hosts = Vec::new();
+    let lines = contents.split(|byte| *byte == b'\n').enumerate();
+    for (index, line) in lines.filter(|(_, line)| !line.is_empty()) {
+        let wrong = |why| LastRunError::Line {
+            label: label.to_owned(),
+            line: index + 1,
+            why,
+        };
+        let record: PastRecord = serde_json::from_slice(line)
+            .map_err(|error| wrong(format!("not a result: {error}")))?;
+        if record.version != SCHEMA_VERSION {
+            return Err(wrong(format!(
+                "schema version {} instead of {SCHEMA_VERSION}",
+                record.version
+            )));
+        }
+        match record.r#type.as_str() {
+            "host" => hosts.push(past_host(&record).map_err(wrong)?),
+            "summary" => return Ok(hosts),
+            _ => {}
+        }
+    }
+    Err(LastRunError::CutOff {
+        label: label.to_owned(),
+    })
+}
+
+fn past_host(record: &PastRecord) -> Result<PastHost, String> {
+    let items = parse_list(&record.target).map_err(|error| error.to_string())?;
+    let [Item::Target(target)] = items.as_slice() else {
+        return Err(format!("{:?} is not one host", record.target));
+    };
+    let ending = match (&record.failure, record.outcome.as_str()) {
+        (Some(kind), _) => PastEnding::Failed(kind.parse().map_err(|error| format!("{error}"))?),
+        (None, "ok") => PastEnding::Ok,
+        (None, "not-started") => PastEnding::NotStarted,
+        (None, outcome) => return Err(format!("the outcome {outcome:?} has no failure")),
+    };
+    Ok(PastHost {
+        target: target.clone(),
+        ending,
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,70 @@
+//! What a report is to be.
+
+use std::path::PathBuf;
+
+use crate::ExitPolicy;
+
+/// In which form the hosts' output appears.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Layout {
+    /// Lines as they come, `host: line`.
+    Lines {
+        /// Whether the host's name stands before each line.
+        prefix: bool,
+    },
+    /// `-b`: at the end, equal output once under folded names.
+    Gather,
+    /// `--diff`: at the end, what differs from the most common output.
+    Diff,
+    /// `--json`: an object for each host as it ends, its output inside.
+    Json,
+    /// Bytes as they come, without names or sanitising: for `-t` on one host, whose user talks to a program
+    /// there as with ssh.
+    Raw,
+    /// Nowhere but in `--outdir`.
+    Nowhere,
+}
+
+/// How much we say ourselves, on standard error.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Verbosity {
+    /// Nothing: neither progress nor summary.
+    Quiet,
+    /// Progress on a terminal, and a summary if anything failed or someone watches.
+    Normal,
+    /// Also a line for each host as it ends, and always a summary.
+    Verbose,
+}
+
+/// What a report is to be.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// The form of the hosts' output.
+    pub layout: Layout,
+    /// What we say ourselves.
+    pub verbosity: Verbosity,
+    /// Whether a terminal shows a status line.
+    pub progress: bool,
+    /// `--outdir`: a directory for each host's output, beside what `layout` shows.
+    pub outdir: Option<PathBuf>,
+    /// Where the results are kept (see [`crate::last_run_path`]).
+    pub result_file: Option<PathBuf>,
+    /// Where output that is too much for memory goes, in a file without a name.
+    pub spill_dir: PathBuf,
+    /// What the exit status tells.
+    pub exit_policy: ExitPolicy,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            layout: Layout::Lines { prefix: true },
+            verbosity: Verbosity::Normal,
+            progress: true,
+            outdir: None,
+            result_file: None,
+            spill_dir: std::env::temp_dir(),
+            exit_policy: ExitPolicy::default(),
+        }
+    }
+}

@@ -1,0 +1,386 @@
+//! One run's report, from its first byte to its closing summary.
+
+use std::{
+    io::{self, Write as _},
+    time::{Duration, Instant},
+};
+
+use sshoal_fleet::{HostId, HostResult, Outcome, Progress};
+
+use crate::{
+    Host, Layout, Options, Sink, Summary, Verbosity,
+    console::{Console, Stream},
+    diff::write_diffs,
+    gather::{Gathered, write_groups},
+    json,
+    kept::Kept,
+    last_run::ResultFile,
+    lines::{HostLines, LineStyle, LineWriter, MAX_LINE},
+    outdir::OutDir,
+    progress::{NAMED_HOSTS, StatusLine},
+    result_line::result_line,
+    sanitise::visible,
+    spill::Spill,
+    summary::Tally,
+};
+
+/// How long `--diff` may look for the shortest differences, over all groups.
+const DIFF_TIME: Duration = Duration::from_secs(10);
+
+/// How the run itself ended.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct RunEnd {
+    /// Whether the user interrupted it.
+    pub interrupted: bool,
+    /// How long it took.
+    pub elapsed: Duration,
+}
+
+/// Shows a run: output and results go in, text comes out of the two sinks.
+///
+/// Text is collected and written in blocks; [`Reporter::tick`] writes what is there, so it is to be called
+/// after each batch of events, and at least ten times a second while a run is on a terminal. Writing blocks
+/// while the reader of our output is slow: the caller reads no more from its hosts meanwhile.
+///
+/// The first error of a method ends the report. If it is a [`io::ErrorKind::BrokenPipe`], whoever read our
+/// output has seen enough: the run ends without a word, with status [`crate::BROKEN_PIPE`].
+pub struct Reporter {
+    hosts: Vec<Host>,
+    labels: Vec<String>,
+    options: Options,
+    console: Console,
+    spill: Spill,
+    view: View,
+    outdir: Option<OutDir>,
+    result_file: Option<ResultFile>,
+    tally: Tally,
+    ended: Vec<bool>,
+    status: StatusLine,
+}
+
+/// What a layout keeps of the output that it has not shown.
+enum View {
+    Lines(Vec<HostLines>),
+    Gather(Gathered),
+    Json(Vec<[Kept; 2]>),
+    Raw,
+    Nowhere,
+}
+
+impl Reporter {
+    /// Begins a report. The position of a host in `hosts` is its [`HostId`].
+    ///
+    /// # Errors
+    /// The output directory cannot be made. A result file that cannot be made is only told on `stderr`.
+    pub fn new(
+        hosts: Vec<Host>,
+        options: Options,
+        stdout: Sink,
+        stderr: Sink,
+    ) -> io::Result<Reporter> {
+        let labels: Vec<String> = hosts.iter().map(|host| host.label.clone()).collect();
+        let count = hosts.len();
+        let view = match options.layout {
+            Layout::Lines { .. } => View::Lines((0..count).map(|_| HostLines::default()).collect()),
+            Layout::Gather => View::Gather(Gathered::new(count, false)),
+            Layout::Diff => View::Gather(Gathered::new(count, true)),
+            Layout::Json => View::Json((0..count).map(|_| Default::default()).collect()),
+            Layout::Raw => View::Raw,
+            Layout::Nowhere => View::Nowhere,
+        };
+        let outdir = options
+            .outdir
+            .clone()
+            .map(|dir| OutDir::create(dir, &labels))
+            .transpose()?;
+        let mut reporter = Reporter {
+            hosts,
+            labels,
+            console: Console::new(stdout, stderr),
+            spill: Spill::new(options.spill_dir.clone()),
+            view,
+            outdir,
+            result_file: None,
+            tally: Tally::default(),
+            ended: vec![false; count],
+            status: StatusLine::default(),
+            options,
+        };
+        reporter.begin_result_file()?;
+        Ok(reporter)
+    }
+
+    fn begin_result_file(&mut self) -> io::Result<()> {
+        let Some(path) = self.options.result_file.clone() else {
+            return Ok(());
+        };
+        match ResultFile::begin(path) {
+            Ok(file) => self.result_file = Some(file),
+            Err(error) => self.results_lost(&error)?,
+        }
+        Ok(())
+    }
+
+    fn results_lost(&mut self, error: &io::Error) -> io::Result<()> {
+        self.result_file = None;
+        let path = self
+            .options
+            .result_file
+            .as_deref()
+            .unwrap_or(std::path::Path::new(""))
+            .display();
+        let text = format!(
+            "cannot keep the results in {path}: {error}; --retry-failed will not know this run"
+        );
+        self.notice(&text)
+    }
+
+    /// Takes output as it came from a host.
+    ///
+    /// # Errors
+    /// Our output, the output directory or the spill file cannot be written.
+    pub fn handle_output(&mut self, host: HostId, stream: Stream, bytes: &[u8]) -> io::Result<()> {
+        let host = self.position(host)?;
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        if let Some(outdir) = &mut self.outdir {
+            outdir.push(host, stream, bytes)?;
+        }
+        match &mut self.view {
+            View::Lines(hosts) => {
+                let style = line_style(self.options.layout);
+                let (console, spill, label) =
+                    (&mut self.console, &mut self.spill, &self.labels[host]);
+                LineWriter {
+                    console,
+                    spill,
+                    style,
+                    label,
+                    stream,
+                }
+                .push(&mut hosts[host], bytes)
+            }
+            View::Gather(gathered) => gathered.push(host, stream, bytes, &mut self.spill),
+            View::Json(kept) => kept[host][stream as usize].push(bytes, &mut self.spill),
+            View::Raw => self.console.writer(stream).write_all(bytes),
+            View::Nowhere => Ok(()),
+        }
+    }
+
+    /// Takes the end of a host. All its output has been handed over before.
+    ///
+    /// # Errors
+    /// As [`Reporter::handle_output`]; also a host that is not of this run, or has ended before.
+    pub fn handle_result(&mut self, result: &HostResult) -> io::Result<()> {
+        let host = self.position(result.host)?;
+        if std::mem::replace(&mut self.ended[host], true) {
+            return Err(io::Error::other(format!(
+                "{} ended twice",
+                self.labels[host]
+            )));
+        }
+        self.tally.add(host, &self.labels[host], result);
+        if let Some(outdir) = &mut self.outdir {
+            outdir.end(host)?;
+        }
+        let record = json::host_record(&self.hosts[host], result);
+        if let Some(file) = &mut self.result_file
+            && let Err(error) = file.record(&record)
+        {
+            self.results_lost(&error)?;
+        }
+        self.end_output(host, result, &record)?;
+        if self.options.verbosity == Verbosity::Verbose {
+            let line = result_line(&self.labels[host], result);
+            self.say(&line)?;
+        }
+        Ok(())
+    }
+
+    /// Shows what is left of a host's output, or keeps it for the end of the run.
+    fn end_output(&mut self, host: usize, result: &HostResult, record: &[u8]) -> io::Result<()> {
+        match &mut self.view {
+            View::Lines(_) => self.end_lines(host),
+            View::Gather(gathered) => {
+                let ran = matches!(result.outcome, Outcome::Exit(_) | Outcome::Signal { .. });
+                gathered.end(host, ran, &mut self.spill)
+            }
+            View::Json(kept) => {
+                let mut kept = std::mem::take(&mut kept[host]);
+                let mut out = self.console.writer(Stream::Stdout);
+                json::write_with_output(record, &kept, &self.spill, &mut out)?;
+                kept.iter_mut()
+                    .try_for_each(|kept| kept.capture.clear(&mut self.spill))
+            }
+            View::Raw | View::Nowhere => Ok(()),
+        }
+    }
+
+    /// Ends a host's unfinished lines.
+    fn end_lines(&mut self, host: usize) -> io::Result<()> {
+        let View::Lines(hosts) = &mut self.view else {
+            return Ok(());
+        };
+        for stream in [Stream::Stdout, Stream::Stderr] {
+            let style = line_style(self.options.layout);
+            let (console, spill, label) = (&mut self.console, &mut self.spill, &self.labels[host]);
+            LineWriter {
+                console,
+                spill,
+                style,
+                label,
+                stream,
+            }
+            .end(&mut hosts[host])?;
+        }
+        Ok(())
+    }
+
+    /// Writes what has been collected, and draws the status line when it is due.
+    ///
+    /// # Errors
+    /// Our output cannot be written.
+    pub fn tick(&mut self, now: Instant, progress: &Progress) -> io::Result<()> {
+        self.console.flush()?;
+        let wanted = self.options.progress && self.options.layout != Layout::Raw;
+        let Some(columns) = self
+            .console
+            .status_columns()
+            .filter(|_| wanted && self.speaks())
+        else {
+            return Ok(());
+        };
+        if !self.status.is_due(now) {
+            return Ok(());
+        }
+        let left = progress.total.saturating_sub(progress.done) as usize;
+        let mut names = Vec::new();
+        if left <= NAMED_HOSTS {
+            let running = self
+                .labels
+                .iter()
+                .zip(&self.ended)
+                .filter(|(_, ended)| !**ended);
+            names.extend(running.map(|(label, _)| label.as_str()).take(NAMED_HOSTS));
+        }
+        let line = self.status.line(now, progress, &names, columns);
+        self.console.draw_status(&line)
+    }
+
+    /// Says something on standard error, on a line of its own, unless the run is to be quiet.
+    ///
+    /// # Errors
+    /// Our output cannot be written.
+    pub fn notice(&mut self, text: &str) -> io::Result<()> {
+        if !self.speaks() {
+            return Ok(());
+        }
+        self.say(&format!("sshoal: {}\n", visible(text)))?;
+        self.console.flush()
+    }
+
+    /// Makes the terminal ours no longer, until the next tick: for a question to the user.
+    ///
+    /// # Errors
+    /// Our output cannot be written.
+    pub fn pause(&mut self) -> io::Result<()> {
+        self.console.flush()?;
+        self.console.erase_status()
+    }
+
+    /// Shows what was gathered and the summary, and keeps the results for `--retry-failed`.
+    ///
+    /// # Errors
+    /// As [`Reporter::handle_output`].
+    pub fn finish(mut self, end: RunEnd) -> io::Result<Summary> {
+        self.pause()?;
+        let summary =
+            std::mem::take(&mut self.tally).close(&self.labels, end.interrupted, end.elapsed);
+        self.finish_output()?;
+        let record = json::summary_record(&summary, self.options.exit_policy);
+        if self.options.layout == Layout::Json {
+            let mut out = self.console.writer(Stream::Stdout);
+            out.write_all(&record)?;
+            out.write_all(b"\n")?;
+        }
+        if let Some(file) = self.result_file.take()
+            && let Err(error) = file.commit(&record)
+        {
+            self.results_lost(&error)?;
+        }
+        let watched = self.console.is_terminal(Stream::Stderr)
+            || self.options.verbosity == Verbosity::Verbose;
+        if self.speaks() && (watched || !summary.all_ok()) {
+            self.say(&summary.text())?;
+        }
+        self.console.flush()?;
+        Ok(summary)
+    }
+
+    /// Shows all output that is still kept.
+    fn finish_output(&mut self) -> io::Result<()> {
+        let Reporter {
+            console,
+            spill,
+            labels,
+            ..
+        } = self;
+        match &mut self.view {
+            View::Lines(_) => (0..self.hosts.len()).try_for_each(|host| self.end_lines(host)),
+            View::Gather(gathered) => {
+                let stdout = gathered.take(Stream::Stdout, labels, spill)?;
+                let stderr = gathered.take(Stream::Stderr, labels, spill)?;
+                let same = (stdout.len() == 1).then(|| stdout[0].hosts.len());
+                if self.options.layout == Layout::Diff {
+                    let deadline = Instant::now() + DIFF_TIME;
+                    write_diffs(stdout, labels, deadline, console, spill)?;
+                } else {
+                    write_groups(stdout, labels, Stream::Stdout, console, spill)?;
+                }
+                write_groups(stderr, labels, Stream::Stderr, console, spill)?;
+                match same {
+                    Some(hosts) if self.options.layout == Layout::Diff => self.notice(&format!(
+                        "no differences: {hosts} hosts gave the same output"
+                    )),
+                    _ => Ok(()),
+                }
+            }
+            View::Json(_) | View::Raw | View::Nowhere => Ok(()),
+        }
+    }
+
+    /// Appends text of ours, whole lines, to standard error.
+    fn say(&mut self, text: &str) -> io::Result<()> {
+        self.console
+            .text(Stream::Stderr)?
+            .extend_from_slice(text.as_bytes());
+        self.console.written()
+    }
+
+    fn speaks(&self) -> bool {
+        self.options.verbosity > Verbosity::Quiet
+    }
+
+    fn position(&self, host: HostId) -> io::Result<usize> {
+        let position = host.0 as usize;
+        if position < self.hosts.len() {
+            Ok(position)
+        } else {
+            Err(io::Error::other(format!(
+                "host {position} is not part of this run"
+            )))
+        }
+    }
+}
+
+fn line_style(layout: Layout) -> LineStyle {
+    let prefix = !matches!(layout, Layout::Lines { prefix: false });
+    LineStyle {
+        prefix,
+        max_line: MAX_LINE,
+    }
+}
+
+#[cfg(test)]
+mod tests;
