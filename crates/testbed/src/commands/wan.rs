@@ -30,7 +30,9 @@ const CONNECTIONS_SHOWN: usize = 20;
 ///
 /// Both sides are network namespaces of this machine. The command finds the server's address in
 /// SSHOAL_WAN_SERVER and the namespaces' names in SSHOAL_WAN_SERVER_NETNS and SSHOAL_WAN_CLIENT_NETNS
-/// (`ip netns exec NAME ...`). What the link saw is printed at the end. Needs root and iproute2.
+/// (`ip netns exec NAME ...`). Servers on loopback addresses from 127.1.0.0 on, started on the server's side,
+/// are reached through the link under these addresses. What the link saw is printed at the end. Needs root
+/// and iproute2.
 #[derive(Debug, Args)]
 pub(crate) struct Wan {
     /// Delay each way in milliseconds; a round trip takes twice this.

@@ -2,9 +2,12 @@
 //!
 //! ```text
 //!  client's namespace                   this process                    server's namespace
-//!  10.77.0.1 -- wan0 (TUN) --> take_in -> queue -> give_out --> (TUN) wan0 -- 10.77.0.2, 10.77.128.0/17
+//!  10.77.0.1 -- wan0 (TUN) --> take_in -> queue -> give_out --> (TUN) wan0 -- 10.77.0.2, 127.1.0.0 and up
 //!                     (TUN) <-- give_out <- queue <- take_in <-- (TUN)
 //! ```
+//!
+//! Seen from the client, 127.1.0.0 to 127.255.255.255 lie beyond the line, so that any number of servers on
+//! loopback addresses can be put behind it as they are; 127.0.0.0/16 stays the client's own.
 //!
 //! The devices leave TCP segmentation and checksums to each other (IFF_VNET_HDR), so that packets of 64 KiB
 //! pass whole and a gigabyte costs little; rate, loss and the queue's length work on the segments inside.
@@ -42,9 +45,6 @@ use tun::{DEVICE, Tun};
 
 const CLIENT_ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 1);
 const SERVER_ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 2);
-/// All of this /17 is the server's too, so that many servers can have an address each.
-const SERVER_BLOCK: Ipv4Addr = Ipv4Addr::new(10, 77, 128, 0);
-const SERVER_BLOCK_PREFIX: u8 = 17;
 /// How often [`DelayLine::wait_listening`] looks.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(5);
 
@@ -66,9 +66,9 @@ impl DelayLine {
         namespace::remove_abandoned();
         let client = Namespace::create("client")?;
         let server = Namespace::create("server")?;
-        let client_end = open_end(&client, CLIENT_ADDRESS, "")?;
-        let block = format!("route add local {SERVER_BLOCK}/{SERVER_BLOCK_PREFIX} dev lo\n");
-        let server_end = open_end(&server, SERVER_ADDRESS, &block)?;
+        let client_end = open_end(&client, CLIENT_ADDRESS)?;
+        let server_end = open_end(&server, SERVER_ADDRESS)?;
+        send_loopback_over_the_line(&client)?;
 
         let monitor = SharedMonitor::default();
         let (stopped, stop) = io::pipe().map_err(LineError::system("make a pipe"))?;
@@ -107,16 +107,9 @@ impl DelayLine {
         CLIENT_ADDRESS
     }
 
-    /// The server's first address.
+    /// The server's address on the link. Further ones: every address of 127.1.0.0 to 127.255.255.255.
     pub fn server_address(&self) -> Ipv4Addr {
         SERVER_ADDRESS
-    }
-
-    /// The server's further addresses, 32,766 of them: sockets in the server's namespace can be bound to any.
-    pub fn server_addresses(&self) -> impl Iterator<Item = Ipv4Addr> + use<> {
-        let first = u32::from(SERVER_BLOCK) + 1;
-        let last = u32::from(SERVER_BLOCK) | (u32::MAX >> SERVER_BLOCK_PREFIX);
-        (first..last).map(Ipv4Addr::from)
     }
 
     /// A command that will run `program` on the client's side.
@@ -203,19 +196,32 @@ impl Drop for DelayLine {
 }
 
 /// Make a namespace's end of the line and bring it up.
-fn open_end(namespace: &Namespace, address: Ipv4Addr, further: &str) -> Result<Tun, LineError> {
+fn open_end(namespace: &Namespace, address: Ipv4Addr) -> Result<Tun, LineError> {
     let end = namespace
         .run(Tun::create)?
         .map_err(LineError::system("make a TUN device (/dev/net/tun)"))?;
+    // The kernel drops loopback addresses that come from a link, unless told otherwise.
+    let localnet = format!("/proc/sys/net/ipv4/conf/{DEVICE}/route_localnet");
+    namespace
+        .run(|| fs::write(localnet, "1"))?
+        .map_err(LineError::system("set route_localnet"))?;
     // No IPv6 address and no multicast: the kernel must not send anything by itself that would be counted.
     // A long queue before the device: packets are to be dropped by the line or not at all.
     namespace.configure(&format!(
         "link set {DEVICE} addrgenmode none\n\
          link set {DEVICE} multicast off txqueuelen 10000 mtu 1500 up\n\
-         addr add {address}/16 dev {DEVICE}\n\
-         {further}"
+         addr add {address}/24 dev {DEVICE}\n"
     ))?;
     Ok(end)
+}
+
+/// Have all of 127.0.0.0/8 but 127.0.0.0/16 reached through the line.
+fn send_loopback_over_the_line(client: &Namespace) -> Result<(), LineError> {
+    client.configure(&format!(
+        "route del table local local 127.0.0.0/8 dev lo\n\
+         route add table local local 127.0.0.0/16 dev lo src 127.0.0.1\n\
+         route add table local 127.0.0.0/8 dev {DEVICE} src {CLIENT_ADDRESS}\n"
+    ))
 }
 
 /// Whether the calling thread's namespace has a listening TCP socket on this port (proc(5), /proc/net/tcp).
