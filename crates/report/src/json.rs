@@ -181,33 +181,44 @@ fn write_output(name: &str, kept: &Kept, spill: &Spill, out: &mut impl Write) ->
 /// Appends text as it stands inside a JSON string (RFC 8259 section 7). What a terminal might act on is
 /// escaped too, so that JSON is safe to look at.
 fn push_escaped(text: &str, out: &mut Vec<u8>) {
-    for c in text.chars() {
-        match c {
-            '"' => out.extend_from_slice(b"\\\""),
-            '\\' => out.extend_from_slice(b"\\\\"),
-            '\n' => out.extend_from_slice(b"\\n"),
-            '\r' => out.extend_from_slice(b"\\r"),
-            '\t' => out.extend_from_slice(b"\\t"),
-            _ => push_harmless(c, out),
-        }
-    }
+    push_replacing(
+        text,
+        |c| matches!(c, '"' | '\\' | '\t') || steers_terminal(c),
+        out,
+    );
 }
 
-fn push_harmless(c: char, out: &mut Vec<u8>) {
-    if steers_terminal(c) {
-        // All of these are in the Basic Multilingual Plane, so four digits are enough.
-        out.extend_from_slice(format!("\\u{:04x}", u32::from(c)).as_bytes());
-    } else {
-        out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
+/// Appends text with some characters escaped. Most text is plain: it is copied in runs.
+fn push_replacing(text: &str, escapes: impl Fn(char) -> bool, out: &mut Vec<u8>) {
+    let mut rest = text;
+    while let Some(at) = rest.find(&escapes) {
+        let (plain, from) = rest.split_at(at);
+        out.extend_from_slice(plain.as_bytes());
+        let mut behind = from.chars();
+        match behind.next() {
+            Some('"') => out.extend_from_slice(b"\\\""),
+            Some('\\') => out.extend_from_slice(b"\\\\"),
+            Some('\n') => out.extend_from_slice(b"\\n"),
+            Some('\r') => out.extend_from_slice(b"\\r"),
+            Some('\t') => out.extend_from_slice(b"\\t"),
+            // All that steers a terminal is in the Basic Multilingual Plane: four digits are enough.
+            Some(c) => out.extend_from_slice(format!("\\u{:04x}", u32::from(c)).as_bytes()),
+            None => {}
+        }
+        rest = behind.as_str();
     }
+    out.extend_from_slice(rest.as_bytes());
 }
 
 /// In JSON text, what steers a terminal can only stand inside strings: there it is escaped.
 fn serialise(record: &impl Serialize) -> Vec<u8> {
     let text =
         serde_json::to_string(record).expect("the records have string keys and plain values only");
+    if text.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
+        return text.into_bytes();
+    }
     let mut out = Vec::with_capacity(text.len());
-    text.chars().for_each(|c| push_harmless(c, &mut out));
+    push_replacing(&text, steers_terminal, &mut out);
     out
 }
 

@@ -184,7 +184,11 @@ impl Reporter {
         if let Some(outdir) = &mut self.outdir {
             outdir.end(host)?;
         }
-        let record = json::host_record(&self.hosts[host], result);
+        let record = match self.options.layout {
+            Layout::Json => json::host_record(&self.hosts[host], result),
+            _ if self.result_file.is_some() => json::host_record(&self.hosts[host], result),
+            _ => Vec::new(),
+        };
         if let Some(file) = &mut self.result_file
             && let Err(error) = file.record(&record)
         {

@@ -1,7 +1,8 @@
 //! One host to reach, `user@host:port`, and lists of them without duplicates.
 
 use std::{
-    collections::{HashMap, HashSet},
+    borrow::Cow,
+    collections::{HashMap, HashSet, VecDeque},
     fmt,
     net::Ipv6Addr,
 };
@@ -148,12 +149,20 @@ fn check_address(name: &str) -> Result<(), TargetProblem> {
 /// are and the names differ at most in ASCII case; `web1` and `root@web1` are two targets.
 pub fn distinct(mut targets: Vec<Target>) -> Vec<Target> {
     let mut seen = HashSet::with_capacity(targets.len());
-    targets.retain(|target| {
-        let mut key = target.clone();
-        key.name.make_ascii_lowercase();
-        seen.insert(key)
-    });
+    let is_new = |target| seen.insert(identity(target));
+    let mut new: VecDeque<bool> = targets.iter().map(is_new).collect();
+    targets.retain(|_| new.pop_front().unwrap_or_default());
     targets
+}
+
+/// What makes a target the same as another.
+fn identity(target: &Target) -> (Cow<'_, str>, Option<&str>, Option<u16>) {
+    let name = if target.name.bytes().any(|byte| byte.is_ascii_uppercase()) {
+        Cow::Owned(target.name.to_ascii_lowercase())
+    } else {
+        Cow::Borrowed(target.name.as_str())
+    };
+    (name, target.user.as_deref(), target.port)
 }
 
 /// Drops every target whose name is excluded, in any ASCII case. Users and ports of `excluded` are not
