@@ -38,7 +38,7 @@ pub enum FailureKind {
     Agent,
     /// `login-timeout`: connected, but not ready to run the command before the deadline.
     LoginTimeout,
-    /// `channel-refused`: logged in, but the server opened no session (MaxSessions, ForceCommand's absence).
+    /// `channel-refused`: logged in, but the server opened no session (MaxSessions).
     ChannelRefused,
     /// `lost`: the connection ended while the command may have run.
     Lost,

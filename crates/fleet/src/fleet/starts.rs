@@ -39,8 +39,9 @@ pub(super) fn queue_up(
 ) -> Result<(Vec<Host>, Starts, Links), PlanError> {
     let mut lane_of: BTreeMap<JumpId, u32> = BTreeMap::new();
     let mut lanes = vec![Places::new(u32::MAX)];
-    let mut hosts: Vec<Host> = Vec::new();
-    for (ticket, job) in jobs.into_iter().enumerate() {
+    let jobs = jobs.into_iter();
+    let mut hosts: Vec<Host> = Vec::with_capacity(jobs.size_hint().0.min(MAX_JOBS));
+    for (ticket, job) in jobs.enumerate() {
         let lane = job.via.map_or(DIRECT, |jump| {
             *lane_of.entry(jump).or_insert_with(|| {
                 lanes.push(Places::new(limits.logins_per_jump));
@@ -82,7 +83,7 @@ pub(super) fn queue_up(
 
 /// Sorts the hosts by id, and returns their new places in the order of the jobs.
 fn sort_by_id(hosts: &mut [Host]) -> Result<Vec<u32>, PlanError> {
-    hosts.sort_by_key(|host| host.id);
+    hosts.sort_unstable_by_key(|host| host.id);
     if let Some(twins) = hosts.windows(2).find(|pair| pair[0].id == pair[1].id) {
         return Err(PlanError::DuplicateHost(twins[0].id));
     }

@@ -1,0 +1,130 @@
+//! Deadlines, retries and what a result may claim.
+
+use std::time::Duration;
+
+use sshoal_fleet::{Action, Event, FailureKind, Fate, Gate, HostId, Limits, Outcome, Phase};
+
+use super::{SECOND, kind_of_abort, one_at_a_time, story};
+
+#[test]
+fn a_host_in_back_off_holds_no_session_and_comes_back_after_first_timers() {
+    let mut story = story(3, one_at_a_time());
+    assert_eq!(story.started(), [0]);
+    story.fail(0, FailureKind::Throttled, true, Fate::NotSent);
+    assert_eq!(story.started(), [1]);
+    story.now = story.fleet.poll_timeout().unwrap() + SECOND;
+    assert_eq!(story.actions(), []);
+    story.tell(1, Event::Finished(Outcome::Exit(0)));
+    assert_eq!(story.started(), [2], "host 2 has not had its turn yet");
+    story.tell(2, Event::Finished(Outcome::Exit(0)));
+    let again = Action::Start {
+        host: HostId(0),
+        attempt: 2,
+    };
+    assert_eq!(story.actions(), [again]);
+}
+
+#[test]
+fn only_what_the_connection_vouches_for_is_tried_again() {
+    let cases = [
+        (FailureKind::Throttled, true, Fate::NotSent, true),
+        (FailureKind::Throttled, true, Fate::ProvenDiscarded, true),
+        (FailureKind::Throttled, false, Fate::NotSent, false),
+        (FailureKind::Throttled, true, Fate::MayHaveRun, false),
+        (FailureKind::Throttled, true, Fate::Ran, false),
+        (FailureKind::Refused, true, Fate::NotSent, true),
+        (FailureKind::AuthDenied, true, Fate::NotSent, false),
+        (FailureKind::Lost, true, Fate::NotSent, false),
+    ];
+    for (kind, safe_to_retry, fate, again) in cases {
+        let mut story = story(1, Limits::default());
+        story.actions();
+        story.fail(0, kind, safe_to_retry, fate);
+        assert_eq!(
+            story.results().is_empty(),
+            again,
+            "{kind} {safe_to_retry} {fate:?}"
+        );
+        assert_eq!(story.fleet.progress().backing_off == 1, again);
+    }
+}
+
+#[test]
+fn every_phase_has_its_deadline_and_its_kind() {
+    let cases = [
+        (Phase::Lookup, 10, FailureKind::Resolve),
+        (Phase::Connect, 10, FailureKind::ConnectTimeout),
+        (Phase::Login, 60, FailureKind::LoginTimeout),
+        (Phase::Session, 60, FailureKind::LoginTimeout),
+        (Phase::Command, 30, FailureKind::CommandTimeout),
+    ];
+    for (phase, seconds, kind) in cases {
+        let mut story = story(1, Limits::default());
+        story.actions();
+        if phase > Phase::Lookup {
+            story.bring(0, phase);
+        }
+        story.now += seconds * SECOND - Duration::from_nanos(1);
+        assert_eq!(story.actions(), [], "{phase}");
+        story.now = story.fleet.poll_timeout().unwrap();
+        assert_eq!(kind_of_abort(&story.actions()), kind, "{phase}");
+        assert_eq!(story.results(), [], "the answer is still to come");
+        story.fail(0, FailureKind::Protocol, true, Fate::NotSent);
+        assert_eq!(story.outcome().failure_kind(), Some(kind), "{phase}");
+        assert!(story.fleet.is_done());
+    }
+}
+
+#[test]
+fn a_timeout_that_may_have_run_the_command_is_reported_as_lost() {
+    let mut story = story(1, Limits::default());
+    story.actions();
+    story.bring(0, Phase::Login);
+    assert!(
+        story.pass(0, Gate::Session),
+        "the command is pipelined behind the login"
+    );
+    story.now += 60 * SECOND;
+    assert_eq!(kind_of_abort(&story.actions()), FailureKind::LoginTimeout);
+    story.fail(0, FailureKind::LoginTimeout, false, Fate::MayHaveRun);
+    let Outcome::Failed { failure, fate } = story.outcome() else {
+        panic!("no failure");
+    };
+    assert_eq!((failure.kind, fate), (FailureKind::Lost, Fate::MayHaveRun));
+    assert!(
+        failure.detail.starts_with("login-timeout: "),
+        "{}",
+        failure.detail
+    );
+}
+
+#[test]
+fn a_command_that_ends_while_it_is_being_aborted_has_ended() {
+    let mut story = story(1, Limits::default());
+    story.actions();
+    story.bring(0, Phase::Command);
+    story.now += 30 * SECOND;
+    kind_of_abort(&story.actions());
+    story.tell(0, Event::Finished(Outcome::Exit(3)));
+    assert_eq!(story.outcome(), Outcome::Exit(3));
+}
+
+#[test]
+fn an_abort_without_an_answer_does_not_stall_the_run() {
+    let mut story = story(2, one_at_a_time());
+    story.actions();
+    story.bring(0, Phase::Login);
+    story.now += 60 * SECOND;
+    kind_of_abort(&story.actions());
+    assert_eq!(story.fleet.progress().ending, 1);
+    story.now = story.fleet.poll_timeout().unwrap();
+    assert_eq!(story.started(), [1]);
+    let timeout = Some(FailureKind::LoginTimeout);
+    assert_eq!(
+        story.outcome().failure_kind(),
+        timeout,
+        "no command was let out"
+    );
+    story.fail(0, FailureKind::LoginTimeout, true, Fate::NotSent);
+    assert_eq!(story.results(), [], "the answer comes too late");
+}
