@@ -85,7 +85,7 @@ fn every_host_has_the_key_that_known_hosts_says_and_no_two_the_same() {
             .collect()
     };
     let found = lines(&text(&scan.stdout));
-    assert_eq!(found, lines(&hosts.simulation.known_hosts()));
+    assert_eq!(found, lines(&hosts.simulation.client_files().known_hosts));
     let keys: BTreeSet<_> = found.iter().map(|line| line.rsplit(' ').next()).collect();
     assert_eq!(keys.len(), 300);
 }
@@ -98,7 +98,7 @@ fn the_same_seed_gives_the_same_keys_and_another_gives_others() {
         ..spec.clone()
     };
     let keys = |spec: &SimulationSpec| -> Vec<String> {
-        let known_hosts = simulate_spec(spec).simulation.known_hosts();
+        let known_hosts = spec.client_files(22).unwrap().known_hosts;
         let key = |line: &str| line.split(' ').nth(2).unwrap().to_owned();
         known_hosts.lines().map(key).collect()
     };

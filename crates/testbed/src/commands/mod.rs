@@ -5,7 +5,9 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+mod running;
 mod simulate;
+mod simulate_part;
 mod sshd;
 mod stay;
 mod wan;
@@ -25,6 +27,8 @@ pub(crate) struct Cli {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Simulate(simulate::Simulate),
+    #[command(hide = true)]
+    SimulatePart(simulate_part::SimulatePart),
     Sshd(sshd::Sshd),
     Wan(wan::Wan),
     WithHosts(with_hosts::WithHosts),
@@ -34,6 +38,7 @@ impl Command {
     pub(crate) fn run(self) -> CommandResult {
         match self {
             Command::Simulate(command) => command.run(),
+            Command::SimulatePart(command) => command.run(),
             Command::Sshd(command) => command.run(),
             Command::Wan(command) => command.run(),
             Command::WithHosts(command) => command.run(),

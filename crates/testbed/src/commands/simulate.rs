@@ -1,18 +1,19 @@
 //! `sshoal-testbed simulate`.
 
-use std::error::Error;
 use std::fs;
+use std::io;
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
+use sshoal_testbed::simulated::SimulationSpec;
 use sshoal_testbed::simulated::fault::FaultRule;
-use sshoal_testbed::simulated::{Simulation, SimulationSpec};
 
 use super::CommandResult;
-use super::stay::stay;
+use super::running::Running;
+use super::stay::{Staying, stay};
 
 /// Start simulated hosts and keep them until SIGINT or SIGTERM.
 ///
@@ -73,15 +74,16 @@ pub(super) struct SimulatedHosts {
 }
 
 impl SimulatedHosts {
-    pub(super) fn start(self) -> Result<Simulation, Box<dyn Error>> {
+    pub(super) fn spec(self) -> Result<SimulationSpec, String> {
         let mut faults = Vec::new();
         if let Some(path) = &self.faults_from {
             let text = fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()))?;
             faults = fault_lines(&text).map_err(|e| format!("{}: {e}", path.display()))?;
         }
         faults.extend(self.faults);
-        Ok(Simulation::start(&SimulationSpec {
+        Ok(SimulationSpec {
             hosts: self.hosts,
+            first: 0,
             base: self.base,
             port: self.port,
             seed: self.seed,
@@ -91,7 +93,7 @@ impl SimulatedHosts {
             password: self.password,
             rekey_bytes: self.rekey_bytes,
             threads: self.threads,
-        })?)
+        })
     }
 }
 
@@ -108,16 +110,28 @@ fn fault_lines(text: &str) -> Result<Vec<FaultRule>, String> {
 
 impl Simulate {
     pub(crate) fn run(self) -> CommandResult {
-        let simulation = self.hosts.start()?;
-        simulation.write_client_files(&self.dir)?;
-        stay(self.until_eof, || totals(&simulation))?;
+        let mut simulate = Stay {
+            running: Running::start(&self.hosts.spec()?)?,
+            dir: self.dir,
+        };
+        stay(self.until_eof, &mut simulate)?;
         Ok(ExitCode::SUCCESS)
     }
 }
 
-/// The simulation's counters, as a line of JSON.
-pub(super) fn totals(simulation: &Simulation) -> String {
-    serde_json::to_string(&simulation.totals()).expect("a struct of numbers has a JSON form")
+struct Stay {
+    running: Running,
+    dir: PathBuf,
+}
+
+impl Staying for Stay {
+    fn announce(&mut self) -> io::Result<()> {
+        self.running.client_files().write(&self.dir)
+    }
+
+    fn report(&mut self) -> io::Result<String> {
+        Ok(self.running.report()?.line())
+    }
 }
 
 #[cfg(test)]

@@ -6,9 +6,17 @@ use std::thread;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::oneshot;
 
-/// Waits for SIGINT, SIGTERM or, with `until_eof`, the end of standard input. Prints `report()` on
-/// SIGUSR1 and at the end.
-pub(super) fn stay(until_eof: bool, report: impl Fn() -> String) -> io::Result<()> {
+/// What a command that stays does meanwhile.
+pub(super) trait Staying {
+    /// Tells whoever waits that all is up. From now on signals are handled.
+    fn announce(&mut self) -> io::Result<()>;
+
+    /// A line for standard output, on SIGUSR1 and at the end.
+    fn report(&mut self) -> io::Result<String>;
+}
+
+/// Announces, then waits for SIGINT, SIGTERM or, with `until_eof`, the end of standard input.
+pub(super) fn stay(until_eof: bool, staying: &mut impl Staying) -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_io()
         .build()?;
@@ -17,15 +25,16 @@ pub(super) fn stay(until_eof: bool, report: impl Fn() -> String) -> io::Result<(
         let mut terminate = signal(SignalKind::terminate())?;
         let mut asked = signal(SignalKind::user_defined1())?;
         let mut input = input_end(until_eof)?;
+        staying.announce()?;
         loop {
             tokio::select! {
                 _ = interrupt.recv() => break,
                 _ = terminate.recv() => break,
-                _ = &mut input => break,
-                _ = asked.recv() => println!("{}", report()),
+                () = &mut input => break,
+                _ = asked.recv() => println!("{}", staying.report()?),
             }
         }
-        println!("{}", report());
+        println!("{}", staying.report()?);
         Ok(())
     })
 }

@@ -14,7 +14,8 @@ use tokio::process::Command;
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::CommandResult;
-use super::simulate::{SimulatedHosts, totals};
+use super::running::Running;
+use super::simulate::SimulatedHosts;
 
 /// Start simulated hosts, run a command, stop the hosts, and exit with the command's status.
 ///
@@ -38,13 +39,13 @@ pub(crate) struct WithHosts {
 impl WithHosts {
     pub(crate) fn run(self) -> CommandResult {
         let soft_limit = descriptor_limit();
-        let simulation = self.hosts.start()?;
+        let mut hosts = Running::start(&self.hosts.spec()?)?;
         let (dir, _temporary) = folder(self.dir)?;
-        simulation.write_client_files(&dir)?;
+        hosts.client_files().write(&dir)?;
         let words: Vec<OsString> = self.command.iter().map(|word| fill(word, &dir)).collect();
         let status = run_with_limit(&words, soft_limit)?;
         if self.counters {
-            eprintln!("{}", totals(&simulation));
+            eprintln!("{}", hosts.report()?.line());
         }
         Ok(exit_code(status))
     }

@@ -2,10 +2,10 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Totals over all hosts of a simulation.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Totals {
     /// TCP connections accepted.
     pub connections: u64,
@@ -19,6 +19,21 @@ pub struct Totals {
     pub open: u64,
     /// The most authenticated connections ever open at once.
     pub peak_open: u64,
+}
+
+impl Totals {
+    /// The totals of both. Their peaks add up as if they had come at the same moment.
+    #[must_use]
+    pub fn plus(self, other: Totals) -> Totals {
+        Totals {
+            connections: self.connections + other.connections,
+            logins: self.logins + other.logins,
+            refusals: self.refusals + other.refusals,
+            execs: self.execs + other.execs,
+            open: self.open + other.open,
+            peak_open: self.peak_open + other.peak_open,
+        }
+    }
 }
 
 #[derive(Debug, Default)]

@@ -2,7 +2,6 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::net::SocketAddrV4;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -13,9 +12,10 @@ use russh::{MethodKind, MethodSet, Preferred, SshId, cipher, compression};
 
 use super::behaviour::Behaviour;
 use super::counters::Counters;
-use super::fault::{Fault, FaultRule};
+use super::fault::FaultRule;
 use super::keys::{self, Purpose};
 use super::meter::Meter;
+use super::spec::SimulationSpec;
 
 /// What all hosts of a simulation share.
 #[derive(Debug)]
@@ -31,12 +31,24 @@ pub(super) struct Shared {
     pub(super) counters: Counters,
 }
 
+impl Shared {
+    pub(super) fn new(spec: &SimulationSpec) -> Shared {
+        Shared {
+            seed: spec.seed,
+            client_key: spec.client_key().public_key().clone(),
+            password: spec.password.clone(),
+            version: spec.version.clone(),
+            rekey_bytes: spec.rekey_bytes,
+            latency: spec.latency,
+            counters: Counters::default(),
+        }
+    }
+}
+
 #[derive(Debug)]
 pub(super) struct Host {
     pub(super) index: u32,
-    pub(super) address: SocketAddrV4,
     pub(super) shared: Arc<Shared>,
-    pub(super) key: PublicKey,
     rules: Vec<FaultRule>,
     config: Arc<Config>,
     connections: AtomicU64,
@@ -56,17 +68,10 @@ const CIPHERS: &[cipher::Name] = &[
 ];
 
 impl Host {
-    pub(super) fn new(
-        index: u32,
-        address: SocketAddrV4,
-        rules: &[FaultRule],
-        shared: Arc<Shared>,
-    ) -> Host {
+    pub(super) fn new(index: u32, rules: &[FaultRule], shared: Arc<Shared>) -> Host {
         let key = keys::derive(shared.seed, Purpose::Host, index);
         Host {
             index,
-            address,
-            key: key.public_key().clone(),
             rules: rules
                 .iter()
                 .filter(|rule| rule.concerns(index))
@@ -83,11 +88,6 @@ impl Host {
     /// What `hostname` prints.
     pub(super) fn name(&self) -> String {
         format!("sim{}", self.index)
-    }
-
-    /// Whether one of the host's rules is `fault`, one of those that no single connection has.
-    pub(super) fn has(&self, fault: &Fault) -> bool {
-        self.rules.iter().any(|rule| rule.fault() == fault)
     }
 
     /// Counts a new connection and says what it will meet.

@@ -2,38 +2,31 @@
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4};
-use std::path::Path;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
-use russh::keys::PrivateKey;
-use russh::keys::ssh_key::LineEnding;
 use thiserror::Error;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 
-use super::counters::{Counters, Totals};
+use super::counters::Totals;
 use super::entrance::serve;
-use super::fault::Fault;
 use super::host::{Host, Shared};
-use super::keys::{self, Purpose};
 use super::listen::{Door, Sockets, open_all};
 use super::meter::Traffic;
 use super::spec::SimulationSpec;
-use crate::addresses::{AddressError, host_addresses};
-use crate::client_files::{ClientFiles, known_hosts_name};
+use crate::addresses::AddressError;
+use crate::client_files::ClientFiles;
 use crate::descriptors::{DescriptorError, allow_descriptors};
 
 /// Descriptors beside the hosts' sockets: the standard three, epoll, timers, a file or two.
 const OTHER_DESCRIPTORS: u64 = 64;
-/// The user name in the clients' ssh_config; simulated hosts accept any.
-const USER: &str = "sshoal-test";
 
 /// Hosts that are up until this is dropped.
 #[derive(Debug)]
 pub struct Simulation {
     hosts: Vec<Arc<Host>>,
-    client_key: PrivateKey,
+    client_files: ClientFiles,
     shared: Arc<Shared>,
     /// Stop when dropped.
     _workers: Vec<Worker>,
@@ -78,77 +71,43 @@ impl Simulation {
         if spec.threads == 0 {
             return Err(SimulationError::Nothing("thread"));
         }
-        let addresses = host_addresses(spec.base, spec.hosts)?;
-        // A listener and a connection a host.
-        allow_descriptors(u64::from(spec.hosts) * 2 + OTHER_DESCRIPTORS)?;
-        let doors: Vec<(Ipv4Addr, Door)> = (0u32..)
+        let addresses = spec.addresses()?;
+        allow_descriptors(Simulation::descriptors(spec.hosts))?;
+        let doors: Vec<(Ipv4Addr, Door)> = spec
+            .indices()
             .zip(addresses)
             .map(|(index, ip)| (ip, spec.door(index)))
             .collect();
         let (port, sockets) = open_all(&doors, spec.port)
             .map_err(|(address, source)| SimulationError::Listen { address, source })?;
 
-        let client_key = keys::derive(spec.seed, Purpose::Client, 0);
-        let shared = Arc::new(Shared {
-            seed: spec.seed,
-            client_key: client_key.public_key().clone(),
-            password: spec.password.clone(),
-            version: spec.version.clone(),
-            rekey_bytes: spec.rekey_bytes,
-            latency: spec.latency,
-            counters: Counters::default(),
-        });
-        let hosts: Vec<Arc<Host>> = (0u32..)
-            .zip(&doors)
-            .map(|(index, (ip, _))| {
-                let address = SocketAddrV4::new(*ip, port);
-                Host::new(index, address, &spec.faults, Arc::clone(&shared))
-            })
-            .map(Arc::new)
+        let shared = Arc::new(Shared::new(spec));
+        let hosts: Vec<Arc<Host>> = spec
+            .indices()
+            .map(|index| Arc::new(Host::new(index, &spec.faults, Arc::clone(&shared))))
             .collect();
         let workers = start_workers(&hosts, sockets, spec.threads)?;
         Ok(Simulation {
+            client_files: spec.client_files(port)?,
             hosts,
-            client_key,
             shared,
             _workers: workers,
         })
     }
 
+    /// Descriptors that so many hosts need: a listener and a connection each, and a few more.
+    pub fn descriptors(hosts: u32) -> u64 {
+        u64::from(hosts) * 2 + OTHER_DESCRIPTORS
+    }
+
     /// Every host's address, by index.
-    pub fn addresses(&self) -> Vec<SocketAddrV4> {
-        self.hosts.iter().map(|host| host.address).collect()
+    pub fn addresses(&self) -> &[SocketAddrV4] {
+        &self.client_files.addresses
     }
 
-    /// The known_hosts lines of all hosts, as their faults would have them.
-    pub fn known_hosts(&self) -> String {
-        self.hosts.iter().filter_map(|host| line(host)).collect()
-    }
-
-    /// The private key that all hosts accept, in OpenSSH's format.
-    pub fn identity(&self) -> String {
-        self.client_key
-            .to_openssh(LineEnding::LF)
-            .expect("an unencrypted ed25519 key always has a text form")
-            .to_string()
-    }
-
-    /// What a client needs, ready to be written to a folder.
-    pub fn client_files(&self) -> ClientFiles {
-        ClientFiles {
-            addresses: self.addresses(),
-            known_hosts: self.known_hosts(),
-            identity: self.identity(),
-            user: USER.to_owned(),
-        }
-    }
-
-    /// Writes [`Simulation::client_files`] to `dir`.
-    ///
-    /// # Errors
-    /// Those of [`ClientFiles::write`].
-    pub fn write_client_files(&self, dir: &Path) -> io::Result<()> {
-        self.client_files().write(dir)
+    /// What a client needs to reach the hosts.
+    pub fn client_files(&self) -> &ClientFiles {
+        &self.client_files
     }
 
     /// What has happened so far on all hosts.
@@ -171,24 +130,6 @@ impl Simulation {
     pub fn last_traffic(&self, host: usize) -> Option<Traffic> {
         self.hosts[host].last_connection().map(|m| m.traffic())
     }
-}
-
-fn line(host: &Host) -> Option<String> {
-    if host.has(&Fault::UnknownHostKey) {
-        return None;
-    }
-    let marker = match host.has(&Fault::RevokedHostKey) {
-        true => "@revoked ",
-        false => "",
-    };
-    let key = host
-        .key
-        .to_openssh()
-        .expect("an ed25519 key always has a text form");
-    Some(format!(
-        "{marker}{} {key}\n",
-        known_hosts_name(host.address)
-    ))
 }
 
 /// A thread that serves some of the hosts, until told to stop or dropped.

@@ -31,7 +31,7 @@ pub(crate) fn simulate(hosts: u32, faults: &[&str]) -> Hosts {
 pub(crate) fn simulate_spec(spec: &SimulationSpec) -> Hosts {
     let simulation = Simulation::start(spec).unwrap();
     let dir = tempfile::tempdir().unwrap();
-    simulation.write_client_files(dir.path()).unwrap();
+    simulation.client_files().write(dir.path()).unwrap();
     Hosts { simulation, dir }
 }
 

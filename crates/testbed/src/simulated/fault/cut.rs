@@ -1,7 +1,9 @@
 //! Faults at a place in a connection's byte stream.
 
+use serde::{Deserialize, Serialize};
+
 /// An end that a connection comes to at a certain place of one of its two streams.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cut {
     /// Which of the host's two streams is counted.
     pub side: Side,
@@ -12,7 +14,7 @@ pub struct Cut {
 }
 
 /// One of the host's two byte streams.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Side {
     /// What the host sends.
     Output,
@@ -21,7 +23,7 @@ pub enum Side {
 }
 
 /// What the host does at a [`Position`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Action {
     /// Closes with a TCP RST. The bytes before the cut have been sent.
     Reset,
@@ -32,7 +34,7 @@ pub enum Action {
 }
 
 /// A place in a stream.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Position {
     /// After this many bytes, the version line included.
     Byte(u64),

@@ -8,6 +8,7 @@ use std::ops::RangeInclusive;
 use std::str::FromStr;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 mod cut;
@@ -18,7 +19,7 @@ mod tests;
 pub use cut::{Action, Cut, Position, Side};
 
 /// One thing wrong with a host. [`Fault::from_str`] documents the spelling of each.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Fault {
     /// `refuse`: nothing listens; connecting draws ECONNREFUSED.
     Refuse,
@@ -74,7 +75,7 @@ impl Fault {
 }
 
 /// A [`Fault`] and the hosts and connections that it is for.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FaultRule {
     hosts: Vec<RangeInclusive<u32>>,
     fault: Fault,
