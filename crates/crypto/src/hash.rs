@@ -114,3 +114,7 @@ pub fn derive_key(
         out[start..end].copy_from_slice(&block.as_ref()[..end - start]);
     }
 }
+
+#[cfg(test)]
+#[path = "hash_tests.rs"]
+mod tests;

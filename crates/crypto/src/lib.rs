@@ -18,6 +18,8 @@ pub mod certificate;
 pub mod cipher;
 mod fields;
 pub mod hash;
+#[cfg(test)]
+mod hex;
 pub mod kex;
 mod key_file;
 pub mod packet;

@@ -1,9 +1,8 @@
 //! X25519 (RFC 7748, RFC 8731) and ECDH over the NIST curves (RFC 5656 section 4).
 
 use aws_lc_rs::agreement::{
-    self, ECDH_P256, ECDH_P384, ECDH_P521, EphemeralPrivateKey, UnparsedPublicKey, X25519,
+    self, ECDH_P256, ECDH_P384, ECDH_P521, PrivateKey, UnparsedPublicKey, X25519,
 };
-use aws_lc_rs::rand::SystemRandom;
 
 use super::{KexError, KexMethod};
 
@@ -14,7 +13,7 @@ const UNCOMPRESSED: u8 = 4;
 
 /// An ephemeral scalar.
 pub(super) struct CurveKey {
-    key: EphemeralPrivateKey,
+    key: PrivateKey,
     public_len: usize,
 }
 
@@ -27,17 +26,15 @@ impl CurveKey {
             KexMethod::NistP521 => &ECDH_P521,
             _ => &X25519,
         };
-        let key = EphemeralPrivateKey::generate(curve, &SystemRandom::new())
-            .map_err(|_| KexError::Library)?;
+        let key = PrivateKey::generate(curve).map_err(|_| KexError::Library)?;
+        CurveKey::new(key)
+    }
+
+    fn new(key: PrivateKey) -> Result<(Vec<u8>, Self), KexError> {
         let public = key.compute_public_key().map_err(|_| KexError::Library)?;
         let public = public.as_ref().to_vec();
-        Ok((
-            public.clone(),
-            CurveKey {
-                key,
-                public_len: public.len(),
-            },
-        ))
+        let public_len = public.len();
+        Ok((public, CurveKey { key, public_len }))
     }
 
     /// Hands the shared secret's octets (the x-coordinate, for NIST curves) to `encode`.
@@ -61,8 +58,12 @@ impl CurveKey {
             return Err(KexError::PublicValue);
         }
         let peer = UnparsedPublicKey::new(key.algorithm(), peer);
-        agreement::agree_ephemeral(key, peer, KexError::PublicValue, |shared| {
+        agreement::agree(&key, peer, KexError::PublicValue, |shared| {
             Ok(encode(shared))
         })
     }
 }
+
+#[cfg(test)]
+#[path = "curve_tests.rs"]
+mod tests;

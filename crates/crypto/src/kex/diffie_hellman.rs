@@ -116,3 +116,7 @@ fn in_group(octets: &[u8], modulus: &BoxedMontyParams) -> Option<BoxedUint> {
     let below_p = p.wrapping_sub(&one);
     (value > one && value < below_p).then_some(value)
 }
+
+#[cfg(test)]
+#[path = "diffie_hellman_tests.rs"]
+mod tests;
