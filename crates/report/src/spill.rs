@@ -87,3 +87,24 @@ impl Spill {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    #[test]
+    fn space_is_given_back() {
+        let mut spill = Spill::new(std::env::temp_dir());
+        let first = spill.append(b"first").unwrap();
+        let second = spill.append(b"second").unwrap();
+        spill.release(&[first]).unwrap();
+        let mut read = [0; 6];
+        spill.read_at(second.offset, &mut read).unwrap();
+        assert_eq!(&read, b"second", "what is not released stays");
+        spill.release(&[second]).unwrap();
+        assert_eq!(spill.file.as_ref().unwrap().metadata().unwrap().len(), 0);
+        assert_eq!(spill.append(b"again").unwrap().offset, 0);
+    }
+}

@@ -64,6 +64,7 @@ fn users_ports_and_addresses() {
         specs("u@[fe80::1%eth0]:22,::1,[::2]"),
         ["u@[fe80::1%eth0]:22", "::1", "::2"]
     );
+    assert_eq!(specs("[1:2:3:4:5:6:7:8]:22"), ["[1:2:3:4:5:6:7:8]:22"]);
     assert_eq!(specs("fd00::[9-10]"), ["fd00::9", "fd00::10"]);
     assert_eq!(specs("u@web[1-2]:22"), ["u@web1:22", "u@web2:22"]);
 }

@@ -127,3 +127,18 @@ fn text_blocks_never_cut_a_character_or_a_line_end() {
         assert!(joined == text);
     }
 }
+
+#[test]
+fn sameness_holds_between_memory_and_file() {
+    let mut spill = spill();
+    let (mut in_memory, mut in_file) = (Capture::default(), Capture::default());
+    let bytes = [b'x'; 50_000];
+    in_memory.push(&bytes, &mut spill).unwrap();
+    spill.in_memory += MAX_IN_MEMORY_TOTAL; // crowded from here on
+    in_file.push(&bytes[..30_000], &mut spill).unwrap();
+    in_file.push(&bytes[..19_999], &mut spill).unwrap();
+    in_file.push(b"x", &mut spill).unwrap();
+    assert_eq!((in_memory.extents.len(), in_file.extents.len()), (0, 1));
+    assert!(in_memory.same_as(&in_file, &spill).unwrap());
+    assert!(in_file.same_as(&in_memory, &spill).unwrap());
+}
