@@ -18,6 +18,11 @@ use crate::worker::{Control, OUTPUT_BUDGET, Report, What, Worker, WorkerThread};
 
 /// How often the observer hears of progress.
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(100);
+/// How long notices are collected before the observer's thread is woken: waking it costs more than a login's
+/// whole arithmetic.
+const COLLECTED_FOR: Duration = Duration::from_millis(25);
+/// Notices that are worth waking it at once.
+const COLLECTED_AT_MOST: usize = 1024;
 /// Reports handled before the fleet is asked again.
 const REPORTS_AT_ONCE: usize = 256;
 
@@ -76,6 +81,7 @@ pub fn run<O: Observer>(plan: RunPlan, observer: O) -> Result<RunEnd<O>, RunErro
             orders: HashMap::new(),
             observer,
             notices: Vec::new(),
+            told: Instant::now(),
         };
         let interrupts = coordinator.run().await;
         let (observer, heard) = coordinator.observer.finish();
@@ -96,6 +102,8 @@ struct Coordinator<O> {
     orders: HashMap<HostId, mpsc::UnboundedSender<Control>>,
     observer: ObserverThread<O>,
     notices: Vec<Notice>,
+    /// When the observer was last told.
+    told: Instant,
 }
 
 impl<O: Observer> Coordinator<O> {
@@ -109,7 +117,13 @@ impl<O: Observer> Coordinator<O> {
             if self.fleet.is_done() {
                 return interrupts.count;
             }
-            let timeout = self.fleet.poll_timeout();
+            let notices_due = (!self.notices.is_empty()).then_some(self.told + COLLECTED_FOR);
+            let timeout = self
+                .fleet
+                .poll_timeout()
+                .into_iter()
+                .chain(notices_due)
+                .min();
             tokio::select! {
                 biased;
                 report = self.reports.recv() => self.take_reports(report),
@@ -141,9 +155,13 @@ impl<O: Observer> Coordinator<O> {
             self.orders.remove(&result.host);
             self.notices.push(Notice::Result(result));
         }
-        if !self.notices.is_empty() {
+        let due = now >= self.told + COLLECTED_FOR
+            || self.notices.len() >= COLLECTED_AT_MOST
+            || self.fleet.is_done();
+        if due && !self.notices.is_empty() {
             self.observer
                 .tell(std::mem::take(&mut self.notices), self.fleet.progress());
+            self.told = now;
         }
     }
 

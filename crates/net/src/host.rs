@@ -1,6 +1,8 @@
 //! One attempt at one host, from its name to the end of its command.
 
+use std::future::poll_fn;
 use std::rc::Rc;
+use std::task::{Context, Poll, ready};
 use std::time::Instant;
 
 use sshoal_fleet::{Event as FleetEvent, Failure, FailureKind, Gate, HostId, Outcome, Phase};
@@ -8,6 +10,7 @@ use sshoal_proto::{
     AuthenticationFailure, Command, Connection, Credential, Event, ExecFate, LocalChannel, Opening,
     PublicKeyCredential, Stream,
 };
+use tokio::io::ReadBuf;
 use tokio::sync::mpsc;
 
 use crate::dial;
@@ -15,6 +18,9 @@ use crate::failures::{self, Ended};
 use crate::link::Link;
 use crate::plan::{HostPlan, Identity};
 use crate::worker::{Control, Output, What, Worker};
+
+/// Least room for a read behind an incomplete packet, octets: a whole packet of data.
+const LEAST_READ: usize = 64 * 1024;
 
 /// Where a host's task gets its orders.
 pub(crate) type Orders = mpsc::UnboundedReceiver<Control>;
@@ -110,6 +116,8 @@ struct HostSession<'a> {
     link: Link,
     connection: Connection,
     channel: LocalChannel,
+    /// Whether writing still works.
+    writable: bool,
     /// An incomplete packet that the next read completes.
     rest: Vec<u8>,
     /// Which identity is tried next.
@@ -147,6 +155,7 @@ impl<'a> HostSession<'a> {
             link,
             connection,
             channel,
+            writable: true,
             rest: Vec::new(),
             next_identity: 0,
             output: Vec::new(),
@@ -159,7 +168,6 @@ impl<'a> HostSession<'a> {
     /// Moves octets both ways until the command's channel is closed or the connection is over.
     async fn drive(&mut self, orders: &mut Orders) -> Result<Outcome, Ended> {
         loop {
-            self.flush()?;
             self.deliver_output().await?;
             if let Some(failure) = self.failure.take() {
                 return Err(Ended {
@@ -170,30 +178,21 @@ impl<'a> HostSession<'a> {
             if self.closed {
                 return self.outcome.take().ok_or_else(|| self.no_status());
             }
-            if let Err(error) = self.wait(orders).await? {
-                return Err(self.broken(&error));
-            }
+            self.flush();
+            self.wait(orders).await?;
         }
     }
 
     /// Waits for the server, an order or a timer, and does what it brings.
-    async fn wait(&mut self, orders: &mut Orders) -> Result<std::io::Result<()>, Ended> {
-        let pending = self.connection.poll_transmit().is_some();
+    async fn wait(&mut self, orders: &mut Orders) -> Result<(), Ended> {
         let timeout = self.connection.poll_timeout();
         tokio::select! {
             biased;
-            order = orders.recv() => {
-                self.obey(order)?;
-                Ok(Ok(()))
-            }
-            ready = self.link.ready(pending) => match ready {
-                Ok(()) => self.read(),
-                Err(error) => Ok(Err(error)),
-            },
+            order = orders.recv() => self.obey(order),
+            result = poll_fn(|context| self.poll_link(context)) => result,
             () = sleep_until(timeout), if timeout.is_some() => {
                 let result = self.connection.handle_timeout(Instant::now());
-                result.map_err(|error| self.ended(&error))?;
-                Ok(Ok(()))
+                result.map_err(|error| self.ended(&error))
             }
         }
     }
@@ -214,24 +213,36 @@ impl<'a> HostSession<'a> {
         }
     }
 
-    /// Reads what is there into the thread's buffer, behind what was left of the last read.
-    fn read(&mut self) -> Result<std::io::Result<()>, Ended> {
+    /// Ready when there is room for pending output, or when input was handled.
+    fn poll_link(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Ended>> {
+        let pending = self.writable && self.connection.poll_transmit().is_some();
+        if pending && self.link.poll_write_ready(context).is_ready() {
+            return Poll::Ready(Ok(()));
+        }
+        match self.connection.wants_input() {
+            true => self.poll_input(context),
+            false => Poll::Pending,
+        }
+    }
+
+    /// Reads into the thread's buffer, behind what was left of the last read, and handles it.
+    fn poll_input(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Ended>> {
         let worker = self.worker.clone();
         let mut buffer = worker.buffer.borrow_mut();
         let kept = self.rest.len();
-        if kept + 1024 > buffer.len() {
-            buffer.resize(kept * 2, 0);
+        if buffer.len() < kept + LEAST_READ {
+            buffer.resize(kept + LEAST_READ, 0);
         }
         buffer[..kept].copy_from_slice(&self.rest);
-        let read = match self.link.read(&mut buffer[kept..]) {
-            Ok(Some(0)) => {
-                let error = self.connection.handle_eof();
-                return Err(self.ended(&error));
-            }
-            Ok(Some(octets)) => octets,
-            Ok(None) => return Ok(Ok(())),
-            Err(error) => return Ok(Err(error)),
+        let mut unfilled = ReadBuf::new(&mut buffer[kept..]);
+        let read = match ready!(self.link.poll_read(context, &mut unfilled)) {
+            Ok(()) => unfilled.filled().len(),
+            Err(error) => return Poll::Ready(Err(self.broken(&error))),
         };
+        if read == 0 {
+            let error = self.connection.handle_eof();
+            return Poll::Ready(Err(self.ended(&error)));
+        }
         let filled = kept + read;
         let taken = self.handle(&mut buffer[..filled])?;
         self.rest.clear();
@@ -239,7 +250,7 @@ impl<'a> HostSession<'a> {
         if self.rest.is_empty() {
             self.rest = Vec::new();
         }
-        Ok(Ok(()))
+        Poll::Ready(Ok(()))
     }
 
     /// Gives input to the connection and answers its events; returns how many octets were taken.
@@ -381,26 +392,28 @@ impl<'a> HostSession<'a> {
                     .map_err(|error| self.ended(&error))?;
             }
         }
-        self.flush()
+        Ok(())
     }
 
     /// Writes what there is room for.
-    fn flush(&mut self) -> Result<(), Ended> {
+    fn flush(&mut self) {
         while let Some(octets) = self.connection.poll_transmit() {
             match self.link.write(octets) {
                 Ok(Some(written)) => self.connection.transmitted(written),
-                Ok(None) => return Ok(()),
-                // The server's last words may still be readable: reading tells.
-                Err(_) => return Ok(()),
+                Ok(None) => return,
+                // The server's last words may still be readable: reading tells how it ended.
+                Err(_) => {
+                    self.writable = false;
+                    return;
+                }
             }
         }
-        Ok(())
     }
 
     /// Says goodbye, as far as the stream takes it at once.
     fn hang_up(&mut self) {
         self.connection.disconnect();
-        let _ = self.flush();
+        self.flush();
     }
 
     fn report(&self, event: FleetEvent) {

@@ -2,8 +2,10 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::pin::Pin;
+use std::task::{Context, Poll};
 
-use tokio::io::Interest;
+use tokio::io::{AsyncRead, ReadBuf};
 use tokio::net::TcpStream;
 
 /// A byte stream to a server.
@@ -20,24 +22,24 @@ impl Link {
         Ok(Link::Tcp(stream))
     }
 
-    /// Waits until there is something to read, or, if `also_write`, room to write.
-    pub(crate) async fn ready(&self, also_write: bool) -> io::Result<()> {
-        let interest = if also_write {
-            Interest::READABLE | Interest::WRITABLE
-        } else {
-            Interest::READABLE
-        };
+    /// Reads what is there. Nothing read is the end of the stream.
+    ///
+    /// Unlike a read after a readiness event, this needs no second system call to learn that there is no more.
+    pub(crate) fn poll_read(
+        &mut self,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
         match self {
-            Link::Tcp(stream) => stream.ready(interest).await.map(drop),
+            Link::Tcp(stream) => Pin::new(stream).poll_read(context, buffer),
         }
     }
 
-    /// Reads what is there; `None` if there is nothing yet, `Some(0)` at the end.
-    pub(crate) fn read(&self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
-        let result = match self {
-            Link::Tcp(stream) => stream.try_read(buffer),
-        };
-        would_block(result)
+    /// Whether there is room to write.
+    pub(crate) fn poll_write_ready(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self {
+            Link::Tcp(stream) => stream.poll_write_ready(context),
+        }
     }
 
     /// Writes what there is room for; `None` if there is none.
@@ -45,14 +47,10 @@ impl Link {
         let result = match self {
             Link::Tcp(stream) => stream.try_write(octets),
         };
-        would_block(result)
-    }
-}
-
-fn would_block(result: io::Result<usize>) -> io::Result<Option<usize>> {
-    match result {
-        Ok(octets) => Ok(Some(octets)),
-        Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
-        Err(error) => Err(error),
+        match result {
+            Ok(octets) => Ok(Some(octets)),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 }
