@@ -26,17 +26,27 @@ impl HashedName {
             hash: decode_20(hash)?,
         })
     }
+}
 
-    /// The salt made ready for any number of names.
-    pub(crate) fn key(&self) -> hmac::Key {
-        hmac::Key::new(hmac::HMAC_SHA1_FOR_LEGACY_USE_ONLY, &self.salt)
+/// Compares entries' hashes with names in lowercase: pairs of a name's place and an entry.
+///
+/// A salt is made ready once for all names. Names are no secrets: an ordinary comparison will do.
+pub(crate) fn scan(
+    entries: &[u32],
+    hashes: &[Option<HashedName>],
+    names: &[&[u8]],
+) -> Vec<(usize, u32)> {
+    let mut found = Vec::new();
+    for (&entry, hashed) in entries.iter().zip(hashes) {
+        let Some(hashed) = hashed else { continue };
+        let key = hmac::Key::new(hmac::HMAC_SHA1_FOR_LEGACY_USE_ONLY, &hashed.salt);
+        for (place, name) in names.iter().enumerate() {
+            if hmac::sign(&key, name).as_ref() == hashed.hash {
+                found.push((place, entry));
+            }
+        }
     }
-
-    /// Whether this is the hash of the lowercase `name`. Names are no secrets: an ordinary
-    /// comparison will do.
-    pub(crate) fn is(&self, key: &hmac::Key, name: &[u8]) -> bool {
-        hmac::sign(key, name).as_ref() == self.hash
-    }
+    found
 }
 
 fn decode_20(text: &[u8]) -> Option<[u8; SHA1_LEN]> {

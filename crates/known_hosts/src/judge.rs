@@ -131,14 +131,19 @@ impl KnownHosts {
                 name: host.written(),
                 by_address: false,
             }),
-            Status::New => self
-                .judge_bare_name(host, |bare| self.judge_key(bare, &[], blob))
-                .unwrap_or_else(|| {
-                    Verdict::Unknown(Unknown {
-                        unusable: unusable(&matches),
-                        certificate: None,
-                    })
-                }),
+            Status::New => {
+                let bare_addresses: Vec<_> = addresses
+                    .iter()
+                    .map(|address| HostName::new(address.name))
+                    .collect();
+                let bare =
+                    self.judge_bare_name(host, |bare| self.judge_key(bare, &bare_addresses, blob));
+                let unknown = || Unknown {
+                    unusable: unusable(&matches),
+                    certificate: None,
+                };
+                bare.unwrap_or_else(|| Verdict::Unknown(unknown()))
+            }
         };
         match verdict {
             Verdict::Trusted { .. } | Verdict::Unknown(_) => {
@@ -310,3 +315,6 @@ fn unusable(matches: &Matches<'_>) -> Vec<LineProblem> {
     };
     damaged.map(problem).collect()
 }
+
+#[cfg(test)]
+mod tests;

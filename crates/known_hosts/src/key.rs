@@ -140,9 +140,14 @@ fn take_fields<'a>(key_type: KeyType, rest: &mut &'a [u8]) -> Option<[&'a [u8]; 
     Some(fields)
 }
 
-/// The key type that a presented blob claims, readable or not.
+/// The key type that a blob claims, whether the rest is readable or not.
 pub(crate) fn claimed_type(blob: &[u8]) -> Option<KeyType> {
-    KeyType::from_name(split_string(blob)?.0)
+    KeyType::from_name(claimed_name(blob)?)
+}
+
+/// The name of the key type that a blob claims.
+pub(crate) fn claimed_name(blob: &[u8]) -> Option<&[u8]> {
+    split_string(blob).map(|(name, _)| name)
 }
 
 /// RFC 4251 section 5 `string`: the value and what follows it.
@@ -191,3 +196,6 @@ const BASE64: [bool; 256] = {
     }
     table
 };
+
+#[cfg(test)]
+mod tests;

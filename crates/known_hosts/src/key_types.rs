@@ -79,3 +79,6 @@ pub(crate) fn revoking<'k>(matches: &Matches<'k>, blob: &[u8]) -> Option<Entry<'
 fn is_revoked(matches: &Matches<'_>, blob: &[u8]) -> bool {
     revoking(matches, blob).is_some()
 }
+
+#[cfg(test)]
+mod tests;

@@ -5,7 +5,7 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
-use crate::hashed::HashedName;
+use crate::hashed::{self, HashedName};
 use crate::host_name::HostName;
 use crate::index::NameIndex;
 use crate::key::{self, KeyType};
@@ -134,80 +134,67 @@ impl KnownHosts {
         match self.learned.get(&name) {
             Some(hashed) => entries.extend(hashed),
             None if self.hashed.is_empty() => {}
-            None => self.scan_hashed(&[name.as_bytes()], 0..self.hashed.len(), |_, id| {
-                entries.push(id);
-            }),
+            None => {
+                let found = hashed::scan(&self.hashed, self.hashes(), &[name.as_bytes()]);
+                entries.extend(found.into_iter().map(|(_, id)| id));
+            }
         }
         entries.sort_unstable();
-        entries.dedup();
         Matches {
             known: self,
             entries,
         }
     }
 
-    /// How many entries have a hashed name: the range that [`match_hashed`](Self::match_hashed)
-    /// can be split over.
-    pub fn hashed_len(&self) -> usize {
-        self.hashed.len()
-    }
-
-    /// Compares many hosts with a part of the hashed entries: one HMAC a pair, so for a fleet the
-    /// parts are worth spreading over threads. Give the results to [`learn`](Self::learn).
-    pub fn match_hashed(&self, hosts: &[HostName<'_>], part: Range<usize>) -> HashedMatches {
+    /// Looks many hosts up in the hashed entries at once and remembers the result, so that
+    /// looking them up later computes nothing.
+    ///
+    /// Costs one HMAC for each pair of a host and a hashed entry, spread over `threads` threads;
+    /// nothing if no entry is hashed.
+    pub fn learn(&mut self, hosts: &[HostName<'_>], threads: usize) {
+        if self.hashed.is_empty() {
+            return;
+        }
         let written: Vec<String> = hosts.iter().map(HostName::written).collect();
         let names: Vec<&[u8]> = written.iter().map(String::as_bytes).collect();
-        let mut found = vec![Vec::new(); written.len()];
-        let part = part.start..part.end.min(self.hashed.len());
-        self.scan_hashed(&names, part.clone(), |name, id| found[name].push(id));
-        HashedMatches {
-            part,
-            found: written.into_iter().zip(found).collect(),
+        let part = self.hashed.len().div_ceil(threads.max(1));
+        let hashes = self.hashes();
+        let work = self.hashed.chunks(part).zip(hashes.chunks(part));
+        let mut found = vec![Vec::new(); names.len()];
+        let mut note = |pairs: Vec<(usize, u32)>| {
+            pairs
+                .into_iter()
+                .for_each(|(name, id)| found[name].push(id));
+        };
+        if threads <= 1 {
+            work.for_each(|(ids, hashes)| note(hashed::scan(ids, hashes, &names)));
+        } else {
+            std::thread::scope(|scope| {
+                let names = &names;
+                let running: Vec<_> = work
+                    .map(|(ids, hashes)| scope.spawn(move || hashed::scan(ids, hashes, names)))
+                    .collect();
+                for thread in running {
+                    note(
+                        thread
+                            .join()
+                            .unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+                    );
+                }
+            });
         }
+        self.learned.extend(written.into_iter().zip(found));
     }
 
-    /// Remembers which hashed entries belong to which hosts, so that looking those hosts up
-    /// computes nothing. The parts must cover all hashed entries for the same hosts; otherwise
-    /// nothing is remembered.
-    pub fn learn(&mut self, parts: Vec<HashedMatches>) {
-        let mut covered: HashMap<String, (usize, Vec<u32>)> = HashMap::new();
-        let mut seen: Vec<Range<usize>> = Vec::new();
-        for part in parts {
-            if seen.contains(&part.part) {
-                continue;
-            }
-            for (name, entries) in part.found {
-                let known = covered.entry(name).or_default();
-                known.0 += part.part.len();
-                known.1.extend(entries);
-            }
-            seen.push(part.part);
-        }
-        let whole = self.hashed.len();
-        let complete = covered
-            .into_iter()
-            .filter(|(_, (count, _))| *count == whole);
-        self.learned
-            .extend(complete.map(|(name, (_, entries))| (name, entries)));
-    }
-
-    fn scan_hashed(&self, names: &[&[u8]], part: Range<usize>, mut found: impl FnMut(usize, u32)) {
-        let hashes = self.hashes.get_or_init(|| {
+    /// The hashed entries' hashes, decoded when first needed.
+    fn hashes(&self) -> &[Option<HashedName>] {
+        self.hashes.get_or_init(|| {
             let hosts = self
                 .hashed
                 .iter()
                 .map(|&id| self.hosts(&self.records[id as usize]));
             hosts.map(HashedName::decode).collect()
-        });
-        for at in part {
-            let Some(hashed) = &hashes[at] else { continue };
-            let key = hashed.key();
-            for (index, name) in names.iter().enumerate() {
-                if hashed.is(&key, name) {
-                    found(index, self.hashed[at]);
-                }
-            }
-        }
+        })
     }
 
     /// Whether an entry that is not hashed applies to the lowercase `name`.
@@ -224,13 +211,6 @@ impl KnownHosts {
     fn key_text(&self, record: &Record) -> &[u8] {
         &self.files[record.file as usize].bytes[record.key.clone()]
     }
-}
-
-/// Which hashed entries of a part belong to which hosts: the result of
-/// [`KnownHosts::match_hashed`].
-pub struct HashedMatches {
-    part: Range<usize>,
-    found: Vec<(String, Vec<u32>)>,
 }
 
 /// The entries that apply to one host.
@@ -311,3 +291,6 @@ impl<'k> Entry<'k> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -20,10 +20,12 @@ mod line;
 mod parse;
 mod pattern;
 mod revocation;
+#[cfg(test)]
+mod testing;
 
 pub use host_name::{DEFAULT_PORT, HostName};
 pub use judge::{Certificate, Changed, Presented, Query, Unknown, Verdict};
 pub use key::KeyType;
 pub use key_types::KnownTypes;
-pub use known_hosts::{Entry, HashedMatches, KnownHosts, LineProblem, Location, Matches};
+pub use known_hosts::{Entry, KnownHosts, LineProblem, Location, Matches};
 pub use line::Marker;

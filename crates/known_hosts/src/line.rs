@@ -104,6 +104,16 @@ fn parse_marked(line: &[u8]) -> Line<'_> {
             damaged: Damaged::PerhapsRevoked(rest),
         };
     }
+    // `check_markers` ends a marker at the line's first space, and at a tab only if there is none:
+    // an authority behind a tab is not trusted there, and so not here.
+    let (_, separator) = line.split_at(word.len());
+    if marker == Marker::CertAuthority && separator.starts_with(b"\t") && rest.contains(&b' ') {
+        let why = "a tab follows the marker where ssh wants a space";
+        return Line::Broken {
+            why,
+            damaged: Damaged::Grant,
+        };
+    }
     match (fields(rest), marker) {
         (Ok((hosts, key_type, key)), _) => Line::Entry {
             marker,
@@ -176,7 +186,16 @@ pub(crate) fn hashed_halves(hosts: &[u8]) -> Option<(&[u8], &[u8])> {
     }
     let (salt, rest) = hosts[HASHED_MAGIC.len()..].split_at(HASHED_HALF);
     let hash = rest.strip_prefix(b"|")?;
-    (is_whole_base64(salt) && is_whole_base64(hash)).then_some((salt, hash))
+    (is_sha1_in_base64(salt) && is_sha1_in_base64(hash)).then_some((salt, hash))
+}
+
+/// 20 bytes are 26 characters, one more with two bits to spare, which are zero, and padding.
+fn is_sha1_in_base64(text: &[u8]) -> bool {
+    const LAST: &[u8] = b"AEIMQUYcgkosw048";
+    match text {
+        [start @ .., last, b'='] => key::is_all_base64(start) && LAST.contains(last),
+        _ => false,
+    }
 }
 
 /// Whether damaged text speaks of revoking, in any case and even as UTF-16.
@@ -215,3 +234,6 @@ pub(crate) fn split_word(text: &[u8]) -> (&[u8], &[u8]) {
         .count();
     (word, &rest[blanks..])
 }
+
+#[cfg(test)]
+mod tests;

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::index::is_indexable;
-use crate::key::KeyType;
+use crate::key::{self, KeyType};
 use crate::known_hosts::{File, Kind, KnownHosts, LineProblem, Record};
 use crate::line::{self, Line, Marker};
 use crate::revocation::{self, RevokedKey, Salvaged};
@@ -36,6 +36,9 @@ impl Parser {
     pub(crate) fn add_file(&mut self, label: &str, bytes: Vec<u8>) {
         let label: Arc<str> = label.into();
         let file = self.known.files.len() as u32;
+        self.known
+            .records
+            .reserve(memchr::memchr_iter(b'\n', &bytes).count() + 1);
         let mut start = 0;
         for (index, end) in memchr::memchr_iter(b'\n', &bytes)
             .chain([bytes.len()])
@@ -73,12 +76,16 @@ impl Parser {
                     Marker::CertAuthority => Kind::Authority,
                     Marker::Revoked => {
                         let revoked = RevokedKey::read(Some(key_type), key);
-                        if !revoked.is_exact() {
+                        if key::decode_as(key_type, key).is_none() {
                             let salvaged = Salvaged {
                                 hosts: Some(hosts),
                                 key: revoked.clone(),
                             };
-                            self.report(place, "the revoked key is damaged", Some(&salvaged));
+                            self.report(
+                                place,
+                                "the revoked key is damaged or of another type",
+                                Some(&salvaged),
+                            );
                         }
                         Kind::Revocation(Box::new(revoked))
                     }

@@ -79,3 +79,6 @@ pub(crate) fn matches_list(list: &[u8], name: &[u8]) -> ListMatch {
 pub(crate) fn is_plain_list(list: &[u8]) -> bool {
     !list.iter().any(|c| matches!(c, b'*' | b'?' | b'!'))
 }
+
+#[cfg(test)]
+mod tests;

@@ -44,14 +44,6 @@ impl RevokedKey {
         RevokedKey::Unreadable(key_type)
     }
 
-    /// Whether the line was whole: one key, no more and no less.
-    pub(crate) fn is_exact(&self) -> bool {
-        match self {
-            RevokedKey::Blob(blob) => KeyFields::parse_leniently(blob).is_some(),
-            RevokedKey::Unreadable(_) => false,
-        }
-    }
-
     /// Whether the plain key in `presented` may be the one that was revoked.
     pub(crate) fn covers(&self, presented: &[u8]) -> bool {
         match self {
@@ -63,7 +55,8 @@ impl RevokedKey {
                 let same = KeyFields::parse_leniently(blob)
                     .zip(KeyFields::parse_leniently(presented))
                     .is_some_and(|(revoked, offered)| revoked.same(&offered));
-                same || (blob.len() >= MIN_PREFIX && presented.starts_with(blob))
+                same || presented == blob
+                    || (blob.len() >= MIN_PREFIX && presented.starts_with(blob))
             }
         }
     }
@@ -92,9 +85,11 @@ pub(crate) fn salvage<'a>(damaged: Damaged<'a>) -> Option<Salvaged<'a>> {
     let key_at = words
         .iter()
         .position(|word| word.starts_with(BASE64_KEY_START));
-    let key = key_at.map_or(RevokedKey::Unreadable(key_type), |at| {
-        RevokedKey::read(key_type, words[at])
-    });
+    let key = match key_at.map(|at| words[at]) {
+        None => RevokedKey::Unreadable(key_type),
+        Some(text) => foreign_key(text, &words)
+            .map_or_else(|| RevokedKey::read(key_type, text), RevokedKey::Blob),
+    };
     let readable = matches!(key, RevokedKey::Blob(_));
 
     let named_before_key = words[..key_at.unwrap_or(words.len())]
@@ -114,7 +109,18 @@ pub(crate) fn salvage<'a>(damaged: Damaged<'a>) -> Option<Salvaged<'a>> {
     (readable || (marked && hosts.is_some())).then_some(Salvaged { hosts, key })
 }
 
+/// A whole key of a type that is not known here, but named by the line as well as by the key
+/// itself: nothing is damaged, and no key of another type is meant.
+fn foreign_key(text: &[u8], words: &[&[u8]]) -> Option<Vec<u8>> {
+    let blob = key::decode(text)?;
+    let name = key::claimed_name(&blob)?;
+    (words.contains(&name) && KeyFields::parse_leniently(&blob).is_none()).then_some(blob)
+}
+
 fn blank_separated(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     text.split(u8::is_ascii_whitespace)
         .filter(|word| !word.is_empty())
 }
+
+#[cfg(test)]
+mod tests;

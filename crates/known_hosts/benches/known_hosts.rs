@@ -1,0 +1,97 @@
+//! What a large known_hosts costs: `cargo bench -p sshoal-known-hosts`.
+//!
+//! The file of the project's first complaint, 21,000 lines and 2.3 MB, plain and hashed; each
+//! figure is the best of several runs.
+
+use std::fmt::Write as _;
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+use aws_lc_rs::hmac;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use sshoal_known_hosts::{HostName, KnownHosts};
+
+const LINES: usize = 21_000;
+
+fn main() {
+    let plain = file(|index| {
+        format!(
+            "host{index:05}.example.com,10.1.{}.{}",
+            index / 256,
+            index % 256
+        )
+    });
+    let hashed = file(|index| {
+        let salt = [index as u8; 20];
+        let key = hmac::Key::new(hmac::HMAC_SHA1_FOR_LEGACY_USE_ONLY, &salt);
+        let hash = hmac::sign(&key, format!("host{index:05}.example.com").as_bytes());
+        format!("|1|{}|{}", STANDARD.encode(salt), STANDARD.encode(hash))
+    });
+    for (label, bytes) in [("plain", plain), ("hashed", hashed)] {
+        println!("{label}: {LINES} lines, {} bytes", bytes.len());
+        let parse = |bytes: Vec<u8>| KnownHosts::parse(vec![("known_hosts".into(), bytes)]);
+        report(
+            "parse",
+            best(21, || bytes.clone(), |bytes| drop(black_box(parse(bytes)))),
+        );
+        let known = parse(bytes.clone());
+        assert!(known.problems().is_empty());
+        let host = HostName::new("host20999.example.com");
+        assert_eq!(known.lookup(&host).len(), 1);
+        report(
+            "look one host up",
+            best(9, || (), |()| drop(black_box(known.lookup(&host)))),
+        );
+        let names: Vec<String> = (0..1000)
+            .map(|n| format!("host{n:05}.example.com"))
+            .collect();
+        let hosts: Vec<HostName<'_>> = names.iter().map(|name| HostName::new(name)).collect();
+        let mut known = parse(bytes);
+        report(
+            "learn 1000 hosts",
+            best(1, || (), |()| known.learn(&hosts, 2)),
+        );
+        report(
+            "look 1000 learned hosts up",
+            best(
+                9,
+                || (),
+                |()| {
+                    for host in &hosts {
+                        assert_eq!(known.lookup(host).len(), 1);
+                    }
+                },
+            ),
+        );
+    }
+}
+
+fn file(host: impl Fn(usize) -> String) -> Vec<u8> {
+    let mut text = String::new();
+    for index in 0..LINES {
+        let mut blob = b"\0\0\0\x0bssh-ed25519\0\0\0\x20".to_vec();
+        blob.extend((0..32).map(|byte| (index >> (byte % 16)) as u8 ^ byte));
+        let _ = writeln!(
+            text,
+            "{} ssh-ed25519 {}",
+            host(index),
+            STANDARD.encode(blob)
+        );
+    }
+    text.into_bytes()
+}
+
+fn best<T>(runs: usize, prepare: impl Fn() -> T, mut work: impl FnMut(T)) -> Duration {
+    let run = |_| {
+        let prepared = prepare();
+        let start = Instant::now();
+        work(prepared);
+        start.elapsed()
+    };
+    (0..runs).map(run).min().unwrap_or_default()
+}
+
+fn report(what: &str, time: Duration) {
+    println!("  {what}: {:.3} ms", time.as_secs_f64() * 1e3);
+}
