@@ -3,7 +3,9 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::ops::Range;
+use std::panic;
 use std::sync::{Arc, OnceLock};
+use std::thread;
 
 use crate::hashed::{self, HashedName};
 use crate::host_name::HostName;
@@ -147,7 +149,8 @@ impl KnownHosts {
     }
 
     /// Looks many hosts up in the hashed entries at once and remembers the result, so that
-    /// looking them up later computes nothing.
+    /// looking them up and judging their keys later computes nothing. Of a host on another port
+    /// the bare name is looked up as well, because it is asked for when nothing else is known.
     ///
     /// Costs one HMAC for each pair of a host and a hashed entry, spread over `threads` threads;
     /// nothing if no entry is hashed.
@@ -155,35 +158,43 @@ impl KnownHosts {
         if self.hashed.is_empty() {
             return;
         }
-        let written: Vec<String> = hosts.iter().map(HostName::written).collect();
+        let bare = hosts.iter().filter(|host| !host.is_default_port());
+        let bare: Vec<_> = bare.map(|host| HostName::new(host.name)).collect();
+        let mut written: Vec<String> = hosts.iter().chain(&bare).map(HostName::written).collect();
+        written.sort_unstable();
+        written.dedup();
         let names: Vec<&[u8]> = written.iter().map(String::as_bytes).collect();
-        let part = self.hashed.len().div_ceil(threads.max(1));
-        let hashes = self.hashes();
-        let work = self.hashed.chunks(part).zip(hashes.chunks(part));
         let mut found = vec![Vec::new(); names.len()];
-        let mut note = |pairs: Vec<(usize, u32)>| {
-            pairs
-                .into_iter()
-                .for_each(|(name, id)| found[name].push(id));
-        };
-        if threads <= 1 {
-            work.for_each(|(ids, hashes)| note(hashed::scan(ids, hashes, &names)));
-        } else {
-            std::thread::scope(|scope| {
-                let names = &names;
-                let running: Vec<_> = work
-                    .map(|(ids, hashes)| scope.spawn(move || hashed::scan(ids, hashes, names)))
-                    .collect();
-                for thread in running {
-                    note(
-                        thread
-                            .join()
-                            .unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
-                    );
-                }
-            });
+        for (name, id) in self.scan_on_threads(&names, threads.max(1)) {
+            found[name].push(id);
         }
         self.learned.extend(written.into_iter().zip(found));
+    }
+
+    /// Pairs of a name's place and a hashed entry, in the order of the entries.
+    fn scan_on_threads(&self, names: &[&[u8]], threads: usize) -> Vec<(usize, u32)> {
+        let part = self.hashed.len().div_ceil(threads);
+        let parts = self.hashed.chunks(part).zip(self.hashes().chunks(part));
+        thread::scope(|scope| {
+            let running: Vec<_> = parts
+                .map(|(ids, hashes)| {
+                    let scan = move || hashed::scan(ids, hashes, names);
+                    // Where no more threads are to be had, this one does the work.
+                    thread::Builder::new()
+                        .spawn_scoped(scope, scan)
+                        .map_err(|_| scan())
+                })
+                .collect();
+            let join = |thread: thread::ScopedJoinHandle<'_, _>| {
+                thread
+                    .join()
+                    .unwrap_or_else(|payload| panic::resume_unwind(payload))
+            };
+            running
+                .into_iter()
+                .flat_map(|part| part.map_or_else(|done| done, join))
+                .collect()
+        })
     }
 
     /// The hashed entries' hashes, decoded when first needed.

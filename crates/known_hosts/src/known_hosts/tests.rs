@@ -83,6 +83,19 @@ proptest! {
 }
 
 #[test]
+fn a_learned_port_brings_the_bare_name() {
+    let mut known = known_hosts(&[format!("{} {}", hash(1, "a"), text(&ed25519(1)))]);
+    known.learn(&[HostName::with_port("A", 2222)], 1);
+    assert_eq!(known.learned["a"], [0]);
+    assert_eq!(known.learned["[a]:2222"], [0u32; 0]);
+    assert_eq!(lines_for(&known, &HostName::new("a")), [1]);
+    assert_eq!(
+        known.key_types(&HostName::with_port("a", 2222)).types,
+        [KeyType::Ed25519]
+    );
+}
+
+#[test]
 fn entries_carry_what_their_lines_say() {
     let one = format!("# comment\n\na,b {} me@there\n", text(&ed25519(1)));
     let two = format!(
