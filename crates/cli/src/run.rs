@@ -7,7 +7,10 @@ use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use sshoal_fleet::{Deadlines, Limits, RetryPolicy};
-use sshoal_net::{HostPlan, NoPassphrase, Preparation, RunPlan, SshOptions, connections_allowed};
+use sshoal_net::{
+    HostPlan, NoPassphrase, Preparation, RunPlan, SshOptions, connections_allowed,
+    server_cache_path,
+};
 use sshoal_proto::SessionRequest;
 use sshoal_report::{
     ExitPolicy, Host, Layout, Options, Reporter, RunEnd, Sink, Verbosity, last_run_path,
@@ -42,6 +45,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<u8, Box<dyn std::error::Error>> {
         deadlines: deadlines(&args.pace),
         retry: RetryPolicy::default(),
         seed: seed(),
+        server_cache: server_cache_path(),
         workers: args.pace.workers.unwrap_or_else(|| workers(plans.len())),
         hosts: plans,
     };

@@ -14,6 +14,7 @@ use tokio::task::LocalSet;
 use crate::host;
 use crate::observer::{Notice, Observer, ObserverThread};
 use crate::plan::RunPlan;
+use crate::server_cache::{Learned, ServerCache};
 use crate::worker::{Control, OUTPUT_BUDGET, Report, What, Worker, WorkerThread};
 
 /// How often the observer hears of progress.
@@ -67,6 +68,7 @@ pub fn run<O: Observer>(plan: RunPlan, observer: O) -> Result<RunEnd<O>, RunErro
         plan.clone(),
         reports_in,
         Arc::new(Semaphore::new(OUTPUT_BUDGET)),
+        Arc::new(ServerCache::read(plan.server_cache.as_deref())),
     );
     let others = (1..plan.workers)
         .map(|_| WorkerThread::start(worker.sibling()))
@@ -81,9 +83,15 @@ pub fn run<O: Observer>(plan: RunPlan, observer: O) -> Result<RunEnd<O>, RunErro
             orders: HashMap::new(),
             observer,
             notices: Vec::new(),
+            learned: Learned::default(),
             told: Instant::now(),
         };
         let interrupts = coordinator.run().await;
+        if let Some(path) = &coordinator.worker.plan.server_cache
+            && let Err(error) = coordinator.learned.save(path)
+        {
+            tracing::warn!(path = %path.display(), %error, "the server cache cannot be written");
+        }
         let (observer, heard) = coordinator.observer.finish();
         Ok(RunEnd {
             observer,
@@ -102,6 +110,8 @@ struct Coordinator<O> {
     orders: HashMap<HostId, mpsc::UnboundedSender<Control>>,
     observer: ObserverThread<O>,
     notices: Vec<Notice>,
+    /// What was learned of servers.
+    learned: Learned,
     /// When the observer was last told.
     told: Instant,
 }
@@ -207,6 +217,7 @@ impl<O: Observer> Coordinator<O> {
                     tracing::error!(host = host.0, %error, "the fleet refused an event");
                 }
             }
+            What::Learned(fingerprint, server) => self.learned.insert(fingerprint, server),
             What::Output(output) => self.notices.push(Notice::Output(output)),
         }
     }

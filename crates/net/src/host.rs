@@ -3,20 +3,23 @@
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
+use sshoal_crypto::fingerprint_sha256;
 use sshoal_fleet::{Event as FleetEvent, Failure, FailureKind, Gate, HostId, Outcome, Phase};
 use sshoal_proto::{
-    AuthenticationFailure, Command, Connection, Credential, Event, ExecFate, LocalChannel, Opening,
-    PublicKeyCredential, Stream,
+    AuthenticationFailure, Command, Connection, Credential, Event, ExecFate, LocalChannel,
+    Pipelining, PublicKeyCredential, Stream,
 };
 use tokio::io::ReadBuf;
 use tokio::sync::mpsc;
 
 use crate::dial;
 use crate::failures::{self, Ended};
+use crate::guess;
 use crate::link::Link;
 use crate::plan::{HostPlan, Identity};
+use crate::server_cache::KnownServer;
 use crate::worker::{Control, Output, What, Worker};
 
 /// Least room for a read behind an incomplete packet, octets: a whole packet of data.
@@ -61,12 +64,20 @@ impl Attempt<'_> {
         let (name, port) = (self.plan.name.as_str(), self.plan.port);
         let addresses = self.unless_aborted(dial::addresses(name, port)).await?;
         self.enter(Phase::Connect);
+        let connecting = Instant::now();
         let link = self.unless_aborted(dial::connect(&addresses)).await?;
+        let round_trip = connecting.elapsed();
         self.pass(Gate::Login).await?;
         self.enter(Phase::Login);
         // The command may leave with the login, so its gate comes first; it only closes when interrupted.
         self.pass(Gate::Session).await?;
-        let mut session = Box::new(HostSession::begin(self.worker, self.host, self.plan, link)?);
+        let mut session = Box::new(HostSession::begin(
+            self.worker,
+            self.host,
+            self.plan,
+            link,
+            round_trip,
+        )?);
         let end = session.drive(self.orders).await;
         session.hang_up();
         end
@@ -116,6 +127,8 @@ struct HostSession<'a> {
     link: Link,
     connection: Connection,
     channel: LocalChannel,
+    /// Whether login and command may share a flight, as far as this side knows.
+    merges: bool,
     /// Whether writing still works.
     writable: bool,
     /// An incomplete packet that the next read completes.
@@ -135,15 +148,14 @@ impl<'a> HostSession<'a> {
         host: HostId,
         plan: &'a HostPlan,
         link: Link,
+        round_trip: Duration,
     ) -> Result<Self, Ended> {
-        let opening = Opening {
-            user: plan.user.clone(),
-            host_key_algorithms: plan.trust.ordered_algorithms(),
-            guess_key_exchange: false,
-        };
+        let (settings, opening) =
+            guess::opening(plan, &worker.servers, &worker.adapted, round_trip);
+        let merges = settings.pipelining == Pipelining::Exec;
         let unusable =
             |why: String| Ended::before_command(Failure::new(FailureKind::NoCommonAlgorithm, why));
-        let mut connection = Connection::new(plan.settings.clone(), opening, Instant::now())
+        let mut connection = Connection::new(settings, opening, Instant::now())
             .map_err(|error| unusable(error.to_string()))?;
         let channel = connection
             .open_session(plan.request.clone())
@@ -155,6 +167,7 @@ impl<'a> HostSession<'a> {
             link,
             connection,
             channel,
+            merges,
             writable: true,
             rest: Vec::new(),
             next_identity: 0,
@@ -298,7 +311,10 @@ impl<'a> HostSession<'a> {
                     "the server asks for a new password",
                 ));
             }
-            Event::Authenticated => self.report(FleetEvent::Entered(Phase::Session)),
+            Event::Authenticated => {
+                self.learn(true);
+                self.report(FleetEvent::Entered(Phase::Session));
+            }
             Event::Started(_) => self.report(FleetEvent::Entered(Phase::Command)),
             Event::ChannelRefused {
                 description,
@@ -420,8 +436,33 @@ impl<'a> HostSession<'a> {
         self.worker.report(self.host, What::Event(event));
     }
 
+    /// Remembers what the server is, if that is news.
+    fn learn(&self, pipelining: bool) {
+        let (Some(profile), Some((host_key, _))) = (
+            self.connection.server_profile(),
+            self.connection.host_key_proof(),
+        ) else {
+            return;
+        };
+        let pipelining = pipelining && self.merges;
+        let fingerprint = fingerprint_sha256(host_key);
+        let server = KnownServer {
+            profile: profile.clone(),
+            pipelining,
+        };
+        if self.worker.servers.is_news(&fingerprint, &server) {
+            self.worker
+                .report(self.host, What::Learned(fingerprint, server));
+        }
+    }
+
     fn ended(&self, error: &sshoal_proto::ConnectionError) -> Ended {
         let fate = self.connection.exec_fate(self.channel);
+        if fate == ExecFate::MayHaveRun
+            && self.connection.phase() == sshoal_proto::Phase::Authentication
+        {
+            self.learn(false);
+        }
         Ended {
             failure: failures::connection(error, fate),
             fate,

@@ -1,5 +1,6 @@
 //! What a run is to do, resolved: nothing here needs a look at a configuration file any more.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use sshoal_crypto::PrivateKey;
@@ -19,6 +20,9 @@ pub struct RunPlan {
     pub retry: RetryPolicy,
     /// Seed of back-off jitter.
     pub seed: u64,
+    /// Where to remember what servers are (see [`server_cache_path`](crate::server_cache_path)); `None` to neither
+    /// read nor write it.
+    pub server_cache: Option<PathBuf>,
     /// Threads that perform the hosts' work, at least 1.
     pub workers: usize,
 }

@@ -11,8 +11,10 @@ use tokio::runtime::Builder;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::task::LocalSet;
 
+use crate::guess::AdaptedSettings;
 use crate::host::{self, Orders};
 use crate::plan::RunPlan;
+use crate::server_cache::{KnownServer, ServerCache};
 
 /// Octets read at a time. sshd writes up to 256 KiB; less only costs more system calls.
 const READ_SIZE: usize = 256 * 1024;
@@ -26,6 +28,9 @@ pub(crate) struct Worker {
     /// Octets of output that may still be sent to the observer.
     pub(crate) output_budget: Arc<Semaphore>,
     pub(crate) buffer: RefCell<Vec<u8>>,
+    /// What servers are, as the last runs saw them.
+    pub(crate) servers: Arc<ServerCache>,
+    pub(crate) adapted: AdaptedSettings,
 }
 
 /// What a host's task tells the coordinator.
@@ -38,6 +43,8 @@ pub(crate) struct Report {
 pub(crate) enum What {
     /// For the fleet.
     Event(Event),
+    /// What the server with this host key is, which the cache did not know.
+    Learned(String, KnownServer),
     /// For the observer; the permit is given back when the output is out of the way.
     Output(Output),
 }
@@ -66,12 +73,15 @@ impl Worker {
         plan: Arc<RunPlan>,
         reports: mpsc::UnboundedSender<Report>,
         output_budget: Arc<Semaphore>,
+        servers: Arc<ServerCache>,
     ) -> Self {
         Worker {
             plan,
             reports,
             output_budget,
             buffer: RefCell::new(vec![0; READ_SIZE]),
+            servers,
+            adapted: AdaptedSettings::default(),
         }
     }
 
@@ -81,6 +91,7 @@ impl Worker {
             self.plan.clone(),
             self.reports.clone(),
             self.output_budget.clone(),
+            self.servers.clone(),
         )
     }
 

@@ -1,0 +1,137 @@
+//! How a connection opens: with what is known of its server, the first flight may carry more.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use sshoal_crypto::{KexAlgorithm, KexMethod, fingerprint_sha256};
+use sshoal_known_hosts::{KeyType, Marker};
+use sshoal_proto::{Opening, Pipelining, Settings};
+
+use crate::plan::{HostPlan, HostTrust};
+use crate::server_cache::{KnownServer, ServerCache};
+
+/// Round trips shorter than this are not worth a guess: a wrong one costs the server a key exchange.
+const LEAST_ROUND_TRIP: Duration = Duration::from_millis(2);
+/// What an RSA host key costs beside an Ed25519 one, mostly the server's signature.
+const RSA_SIGNATURE: Duration = Duration::from_millis(3);
+/// What sntrup761 costs beside a curve, both sides (bench/results: 11 ms of client CPU).
+const SNTRUP: Duration = Duration::from_millis(25);
+
+/// Settings that differ from a host's own only by what is known of its server; made once, then shared.
+#[derive(Default)]
+pub(crate) struct AdaptedSettings(RefCell<HashMap<Adaptation, Arc<Settings>>>);
+
+#[derive(PartialEq, Eq, Hash)]
+struct Adaptation {
+    /// The address of the host's own settings, which the plan keeps alive.
+    original: usize,
+    first_kex: Option<&'static str>,
+    pipelining: bool,
+}
+
+/// How to open the connection to a host `round_trip` away.
+pub(crate) fn opening(
+    plan: &HostPlan,
+    cache: &ServerCache,
+    adapted: &AdaptedSettings,
+    round_trip: Duration,
+) -> (Arc<Settings>, Opening) {
+    let mut opening = Opening {
+        user: plan.user.clone(),
+        host_key_algorithms: plan.trust.ordered_algorithms(),
+        guess_key_exchange: false,
+    };
+    let Some(server) = plan.trust.known_server(cache) else {
+        return (plan.settings.clone(), opening);
+    };
+    let guess = guess(plan, server, &opening.host_key_algorithms, round_trip);
+    if let Some((_, host_key)) = guess {
+        opening.guess_key_exchange = true;
+        opening.host_key_algorithms.retain(|name| *name != host_key);
+        opening.host_key_algorithms.insert(0, host_key);
+    }
+    let settings = adapted.settings(&plan.settings, guess.map(|(kex, _)| kex), server.pipelining);
+    (settings, opening)
+}
+
+/// The server's own first choices, if we have them too, can verify the key, and save time by guessing.
+fn guess(
+    plan: &HostPlan,
+    server: &KnownServer,
+    host_keys: &[&'static str],
+    round_trip: Duration,
+) -> Option<(&'static KexAlgorithm, &'static str)> {
+    let kex = plan
+        .settings
+        .kex
+        .iter()
+        .copied()
+        .find(|kex| kex.name == server.profile.first_kex)?;
+    let host_key = host_keys
+        .iter()
+        .copied()
+        .find(|name| *name == server.profile.first_host_key)?;
+    let (key_type, certificate) = KeyType::of_algorithm(host_key)?;
+    let known = plan.trust.known.key_types(&plan.trust.host_name());
+    let can_verify = match certificate {
+        true => known.authority,
+        false => known.types.contains(&key_type),
+    };
+    let cost = match kex.method {
+        KexMethod::Sntrup761X25519 => SNTRUP,
+        KexMethod::DhGroup16 | KexMethod::DhGroup18 | KexMethod::DhGroupExchange => return None,
+        _ => Duration::ZERO,
+    };
+    let cost = if key_type == KeyType::Rsa {
+        cost + RSA_SIGNATURE
+    } else {
+        cost
+    };
+    (can_verify && round_trip >= LEAST_ROUND_TRIP.max(cost)).then_some((kex, host_key))
+}
+
+impl HostTrust {
+    /// What is remembered of the server behind this host's known keys.
+    fn known_server<'a>(&self, cache: &'a ServerCache) -> Option<&'a KnownServer> {
+        if cache.is_empty() {
+            return None;
+        }
+        let entries = self.known.lookup(&self.host_name());
+        entries
+            .iter()
+            .filter(|entry| entry.marker() == Marker::None)
+            .find_map(|entry| cache.server(&fingerprint_sha256(&entry.key_blob()?)))
+    }
+}
+
+impl AdaptedSettings {
+    fn settings(
+        &self,
+        original: &Arc<Settings>,
+        first_kex: Option<&'static KexAlgorithm>,
+        pipelining: bool,
+    ) -> Arc<Settings> {
+        if first_kex.is_none() && pipelining {
+            return original.clone();
+        }
+        let key = Adaptation {
+            original: Arc::as_ptr(original) as usize,
+            first_kex: first_kex.map(|kex| kex.name),
+            pipelining,
+        };
+        let make = || {
+            let mut settings = Settings::clone(original);
+            if let Some(first) = first_kex {
+                settings.kex.retain(|kex| kex.name != first.name);
+                settings.kex.insert(0, first);
+            }
+            if !pipelining {
+                settings.pipelining = Pipelining::None;
+            }
+            Arc::new(settings)
+        };
+        self.0.borrow_mut().entry(key).or_insert_with(make).clone()
+    }
+}
