@@ -32,6 +32,7 @@ pub(crate) enum Command {
     Sshd(sshd::Sshd),
     Wan(wan::Wan),
     WithHosts(with_hosts::WithHosts),
+    WithSshd(sshd::WithSshd),
 }
 
 impl Command {
@@ -42,6 +43,7 @@ impl Command {
             Command::Sshd(command) => command.run(),
             Command::Wan(command) => command.run(),
             Command::WithHosts(command) => command.run(),
+            Command::WithSshd(command) => command.run(),
         }
     }
 }

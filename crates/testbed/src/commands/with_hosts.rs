@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{ExitCode, ExitStatus};
 
 use clap::Args;
+use sshoal_testbed::client_files::ClientFiles;
 use sshoal_testbed::descriptors::descriptor_limit;
 use tokio::process::Command;
 use tokio::signal::unix::{SignalKind, signal};
@@ -25,12 +26,19 @@ use super::simulate::SimulatedHosts;
 pub(crate) struct WithHosts {
     #[command(flatten)]
     hosts: SimulatedHosts,
+    #[command(flatten)]
+    with: WithFiles,
+}
+
+/// A command to run beside hosts.
+#[derive(Debug, Args)]
+pub(super) struct WithFiles {
     /// Where to put the files that a client needs; without it a new folder that is removed again.
     #[arg(long)]
     dir: Option<PathBuf>,
     /// Print the hosts' counters as JSON on standard error at the end.
     #[arg(long)]
-    counters: bool,
+    pub(super) counters: bool,
     /// The command and its arguments.
     #[arg(last = true, required = true, value_name = "CMD")]
     command: Vec<OsString>,
@@ -40,15 +48,26 @@ impl WithHosts {
     pub(crate) fn run(self) -> CommandResult {
         let soft_limit = descriptor_limit();
         let mut hosts = Running::start(&self.hosts.spec()?)?;
-        let (dir, _temporary) = folder(self.dir)?;
-        hosts.client_files().write(&dir)?;
-        let words: Vec<OsString> = self.command.iter().map(|word| fill(word, &dir)).collect();
-        let status = run_with_limit(&words, soft_limit)?;
-        if self.counters {
+        let counters = self.with.counters;
+        let status = run_with_files(self.with, hosts.client_files(), soft_limit)?;
+        if counters {
             eprintln!("{}", hosts.report()?.line());
         }
-        Ok(exit_code(status))
+        Ok(status)
     }
+}
+
+/// Writes the client's files, runs the command and returns its status. `soft_limit` is that of open
+/// files from before the hosts were started.
+pub(super) fn run_with_files(
+    with: WithFiles,
+    files: &ClientFiles,
+    soft_limit: Option<u64>,
+) -> CommandResult {
+    let (dir, _temporary) = folder(with.dir)?;
+    files.write(&dir)?;
+    let words: Vec<OsString> = with.command.iter().map(|word| fill(word, &dir)).collect();
+    Ok(exit_code(run_with_limit(&words, soft_limit)?))
 }
 
 /// The folder for the client's files, and what removes it again, if anything.

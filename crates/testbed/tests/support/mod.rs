@@ -53,7 +53,7 @@ impl Hosts {
     }
 
     pub(crate) fn connect(&self, host: usize) -> RawClient {
-        RawClient(TcpStream::connect(self.address(host)).unwrap())
+        RawClient::connect(self.address(host))
     }
 }
 
@@ -94,6 +94,10 @@ pub(crate) enum Ending {
 pub(crate) struct RawClient(TcpStream);
 
 impl RawClient {
+    pub(crate) fn connect(address: SocketAddrV4) -> RawClient {
+        RawClient(TcpStream::connect(address).unwrap())
+    }
+
     pub(crate) fn send(mut self, bytes: &[u8]) -> RawClient {
         self.0.write_all(bytes).unwrap();
         self
