@@ -123,6 +123,16 @@ impl Connection {
         }
     }
 
+    /// There will be no answers: the caller may [`authenticate`](Self::authenticate) with something else,
+    /// which ends the conversation (RFC 4252 section 5.1).
+    pub fn withhold_answers(&mut self) {
+        if let Login::Authenticating(authentication) = &mut self.login
+            && matches!(authentication.attempt, Attempt::ExpectAnswers)
+        {
+            authentication.attempt = Attempt::ExpectCredential;
+        }
+    }
+
     /// Answers for [`Event::PromptsToAnswer`], one for each prompt.
     ///
     /// # Errors
