@@ -1,8 +1,14 @@
 //! OpenSSH certificates (PROTOCOL.certkeys): a key, what it may be used for, and an authority's signature.
 
+mod host;
+mod user;
+
 use crate::fields::{Fields, Truncated, put_string};
 use crate::public_key::{KeyMaterial, KeyMaterialError};
 use crate::verify::{VerifyError, verify_with_minimum};
+
+pub use host::HostCertificate;
+pub use user::UserCertificate;
 
 /// What every certificate type ends in.
 const SUFFIX: &str = "-cert-v01@openssh.com";
@@ -250,197 +256,6 @@ fn read_option_names(list: &[u8]) -> Result<Vec<String>, CertificateError> {
 
 fn text(octets: &[u8]) -> Result<String, CertificateError> {
     String::from_utf8(octets.to_vec()).map_err(|_| CertificateError::Malformed)
-}
-
-/// A certificate that a host shows as its host key.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct HostCertificate {
-    certificate: Certificate,
-}
-
-impl HostCertificate {
-    /// Reads a certificate blob and refuses what OpenSSH refuses before it looks at names and times: another
-    /// kind, and critical options, of which there are none for hosts. Its signature is checked by
-    /// [`HostCertificate::verify_ca`].
-    ///
-    /// # Errors
-    ///
-    /// As described.
-    pub fn parse(blob: &[u8]) -> Result<Self, CertificateError> {
-        let certificate = Certificate::parse(blob)?.of_kind(CertificateKind::Host)?;
-        if let Some(option) = certificate.critical_options.first() {
-            return Err(CertificateError::CriticalOption(option.clone()));
-        }
-        Ok(HostCertificate { certificate })
-    }
-
-    /// Such as "ssh-ed25519-cert-v01@openssh.com".
-    pub fn key_type(&self) -> &str {
-        &self.certificate.key_type
-    }
-
-    /// Blob of the plain key inside: the one that signs exchange hashes.
-    pub fn public_key(&self) -> &[u8] {
-        &self.certificate.public_key
-    }
-
-    /// The authority's number for it.
-    pub fn serial(&self) -> u64 {
-        self.certificate.serial
-    }
-
-    /// The authority's name for it.
-    pub fn key_id(&self) -> &str {
-        &self.certificate.key_id
-    }
-
-    /// The host names it is for. OpenSSH's client also takes patterns here.
-    pub fn principals(&self) -> &[String] {
-        &self.certificate.principals
-    }
-
-    /// First second of its validity, since 1970.
-    pub fn valid_after(&self) -> u64 {
-        self.certificate.valid_after
-    }
-
-    /// First second after its validity, since 1970; `u64::MAX` for ever.
-    pub fn valid_before(&self) -> u64 {
-        self.certificate.valid_before
-    }
-
-    /// Blob of the authority's key.
-    pub fn ca_key(&self) -> &[u8] {
-        &self.certificate.ca_key
-    }
-
-    /// Whether the authority that it names has signed it. Whether that authority is trusted, known_hosts says.
-    /// RSA authorities under 2048 bits are refused.
-    ///
-    /// # Errors
-    ///
-    /// [`CertificateError::Signature`] or [`CertificateError::Chained`].
-    pub fn verify_ca(&self) -> Result<(), CertificateError> {
-        self.verify_ca_with_minimum(crate::verify::DEFAULT_MINIMUM_RSA_BITS)
-    }
-
-    /// [`HostCertificate::verify_ca`] with another least size of RSA keys (RequiredRSASize), in bits.
-    ///
-    /// # Errors
-    ///
-    /// As [`HostCertificate::verify_ca`].
-    pub fn verify_ca_with_minimum(&self, minimum_rsa_bits: usize) -> Result<(), CertificateError> {
-        self.certificate.verify_ca(minimum_rsa_bits)
-    }
-
-    /// Whether it is valid for the host `name` at `now` (seconds since 1970), as OpenSSH's client judges
-    /// (sshkey.c, `sshkey_cert_check_authority`): names are compared in lower case; a principal may be a
-    /// pattern with `*` and `?`.
-    ///
-    /// # Errors
-    ///
-    /// Which of both it is not.
-    pub fn check(&self, name: &str, now: u64) -> Result<(), CertificateError> {
-        self.certificate.check_time(now)?;
-        let principals = self.principals();
-        if principals.is_empty() {
-            return Err(CertificateError::NoPrincipals);
-        }
-        let lower = name.to_ascii_lowercase();
-        match principals
-            .iter()
-            .any(|pattern| matches_pattern(pattern.as_bytes(), lower.as_bytes()))
-        {
-            true => Ok(()),
-            false => Err(CertificateError::WrongPrincipal {
-                name: name.to_owned(),
-                principals: principals.to_vec(),
-            }),
-        }
-    }
-}
-
-/// A certificate that a user shows beside a private key.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct UserCertificate {
-    certificate: Certificate,
-    blob: Vec<u8>,
-}
-
-impl UserCertificate {
-    /// Reads a certificate blob, as it stands in a `-cert.pub` file. The server judges it; here it is only
-    /// paired with its key.
-    ///
-    /// # Errors
-    ///
-    /// When it is damaged, of an unknown type, or a host's.
-    pub fn parse(blob: &[u8]) -> Result<Self, CertificateError> {
-        let certificate = Certificate::parse(blob)?.of_kind(CertificateKind::User)?;
-        Ok(UserCertificate {
-            certificate,
-            blob: blob.to_vec(),
-        })
-    }
-
-    /// As it travels.
-    pub fn blob(&self) -> &[u8] {
-        &self.blob
-    }
-
-    /// Such as "ssh-ed25519-cert-v01@openssh.com".
-    pub fn key_type(&self) -> &str {
-        &self.certificate.key_type
-    }
-
-    /// Blob of the plain key inside: equal to [`PrivateKey::public_blob`](crate::PrivateKey::public_blob) of the
-    /// key that it belongs to.
-    pub fn public_key(&self) -> &[u8] {
-        &self.certificate.public_key
-    }
-
-    /// The authority's name for it.
-    pub fn key_id(&self) -> &str {
-        &self.certificate.key_id
-    }
-
-    /// The user names it is for; empty for any.
-    pub fn principals(&self) -> &[String] {
-        &self.certificate.principals
-    }
-
-    /// Whether its time has come and is not over at `now` (seconds since 1970).
-    ///
-    /// # Errors
-    ///
-    /// Which of both it is not.
-    pub fn check_time(&self, now: u64) -> Result<(), CertificateError> {
-        self.certificate.check_time(now)
-    }
-
-    /// The names under which signatures with `signature_algorithm` are asked for with this certificate
-    /// (PROTOCOL.certkeys): "rsa-sha2-512" becomes "rsa-sha2-512-cert-v01@openssh.com".
-    pub fn request_algorithm(&self, signature_algorithm: &str) -> String {
-        let plain = signature_algorithm
-            .strip_suffix("@openssh.com")
-            .unwrap_or(signature_algorithm);
-        format!("{plain}{SUFFIX}")
-    }
-}
-
-/// `*` and `?` as in OpenSSH's match.c.
-fn matches_pattern(pattern: &[u8], name: &[u8]) -> bool {
-    match pattern.split_first() {
-        None => name.is_empty(),
-        Some((b'*', rest)) => {
-            (0..=name.len()).any(|skipped| matches_pattern(rest, &name[skipped..]))
-        }
-        Some((b'?', rest)) => name
-            .split_first()
-            .is_some_and(|(_, tail)| matches_pattern(rest, tail)),
-        Some((octet, rest)) => name
-            .split_first()
-            .is_some_and(|(first, tail)| first == octet && matches_pattern(rest, tail)),
-    }
 }
 
 #[cfg(test)]

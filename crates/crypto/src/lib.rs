@@ -25,6 +25,8 @@ mod key_file;
 pub mod packet;
 pub mod public_key;
 pub mod sign;
+#[cfg(test)]
+mod ssh_keygen;
 pub mod verify;
 
 pub use certificate::{CertificateError, HostCertificate, UserCertificate};

@@ -17,8 +17,6 @@ pub const DEFAULT_MINIMUM_RSA_BITS: usize = 2048;
 pub const MAXIMUM_RSA_BITS: usize = 8192;
 /// RSA keys below this are refused whatever RequiredRSASize says (OpenSSH's `SSH_RSA_MINIMUM_MODULUS_SIZE`), bits.
 pub const LEAST_RSA_BITS: usize = 1024;
-/// PROTOCOL.u2f: the user touched the authenticator. OpenSSH asks for it unless told otherwise.
-const USER_PRESENT: u8 = 1;
 
 /// Why a signature is not accepted.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -229,7 +227,8 @@ fn check_rsa(
 }
 
 /// What a FIDO authenticator signed (PROTOCOL.u2f): SHA256(application) || flags || counter || SHA256(data);
-/// and the signature itself.
+/// and the signature itself. Whether somebody touched it (in `flags`) is no client's business: OpenSSH's
+/// does not ask it of host keys and authorities either.
 fn authenticator_data<'a>(
     mut fields: Fields<'a>,
     application: &[u8],
@@ -239,9 +238,6 @@ fn authenticator_data<'a>(
     let (flags, counter) = (fields.u8()?, fields.octets::<4>()?);
     if !fields.is_empty() {
         return Err(VerifyError::Malformed);
-    }
-    if flags & USER_PRESENT == 0 {
-        return Err(VerifyError::Wrong);
     }
     let mut signed = Vec::with_capacity(32 + 1 + 4 + 32);
     signed.extend_from_slice(digest::digest(&digest::SHA256, application).as_ref());

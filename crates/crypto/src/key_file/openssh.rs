@@ -68,6 +68,11 @@ pub(super) fn public_key(body: &[u8]) -> Option<PublicKey> {
 pub(super) fn parse(body: &[u8], passphrase: Option<&[u8]>) -> Result<PrivateKey, KeyFileError> {
     let envelope = Envelope::read(body)?;
     let encrypted = envelope.cipher != "none";
+    if !encrypted && (envelope.kdf, envelope.kdf_options, envelope.tag) != ("none", b"", b"") {
+        return Err(KeyFileError::Malformed(
+            "it names no cipher but has a key derivation or a tag",
+        ));
+    }
     let private = match encrypted {
         false => Zeroizing::new(envelope.private.to_vec()),
         true => decrypt(&envelope, passphrase.ok_or(KeyFileError::Encrypted)?)?,

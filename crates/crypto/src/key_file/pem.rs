@@ -141,17 +141,20 @@ fn read_der(label: &str, der: &[u8]) -> Result<Pair, KeyFileError> {
 
 /// PBES2 of RFC 8018.
 fn decrypt_pkcs8(der: &[u8], passphrase: &[u8]) -> Result<Zeroizing<Vec<u8>>, KeyFileError> {
-    let info = pkcs8::EncryptedPrivateKeyInfoRef::try_from(der)
-        .map_err(|_| KeyFileError::Malformed("its PKCS#8 envelope is damaged"))?;
-    let document = info.decrypt(passphrase).map_err(|error| match error {
-        pkcs8::Error::EncryptedPrivateKey(pkcs8::pkcs5::Error::DecryptFailed)
-        | pkcs8::Error::Asn1(_) => KeyFileError::WrongPassphrase,
-        _ => KeyFileError::Unsupported(
-            "PKCS#8 files encrypted in this way are not supported: ssh-keygen -p rewrites the file"
+    let other_way = || {
+        KeyFileError::Unsupported(
+            "the PKCS#8 file is damaged, or encrypted in a way that is not supported: \
+             ssh-keygen -p rewrites the file"
                 .to_owned(),
-        ),
-    })?;
-    Ok(document.to_bytes())
+        )
+    };
+    let info = pkcs8::EncryptedPrivateKeyInfoRef::try_from(der).map_err(|_| other_way())?;
+    match info.decrypt(passphrase) {
+        Ok(document) => Ok(document.to_bytes()),
+        Err(pkcs8::Error::EncryptedPrivateKey(pkcs8::pkcs5::Error::DecryptFailed))
+        | Err(pkcs8::Error::Asn1(_)) => Err(KeyFileError::WrongPassphrase),
+        Err(_) => Err(other_way()),
+    }
 }
 
 /// OpenSSL's encryption of traditional PEM files: key and initialisation vector from
