@@ -5,6 +5,7 @@
 //! one host in microseconds: first value wins, and every value carries the [`Origin`] it came
 //! from. Where releases of OpenSSH differ, the newest one's rules hold.
 
+mod address;
 mod algorithms;
 mod condition;
 mod config;

@@ -3,6 +3,9 @@
 /// What `strdelim` (misc.c) skips.
 const BLANKS: [char; 4] = [' ', '\t', '\r', '\n'];
 
+/// What is wrong when [`split_arguments`] finds nothing.
+pub(crate) const OPEN_QUOTE: &str = "a quotation mark is not closed";
+
 /// A line that is neither empty nor a comment.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct KeywordLine {

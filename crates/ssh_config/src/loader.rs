@@ -9,7 +9,7 @@ use crate::environment::Environment;
 use crate::error::{LoadError, Problem};
 use crate::expand::{self, Tokens};
 use crate::keyword::{Keyword, Kind};
-use crate::line;
+use crate::line::{self, KeywordLine};
 use crate::origin::Origin;
 use crate::pattern;
 use crate::value::{self, Value};
@@ -295,7 +295,7 @@ impl Loader {
         };
         let (origin, around, scope) = (file.origin(), file.around, file.scope);
         let Some(keyword) = Keyword::by_name(&split.keyword) else {
-            return self.read_unknown(split.keyword, origin);
+            return self.read_unknown(split, origin);
         };
         match (
             keyword.row().kind,
@@ -327,7 +327,7 @@ impl Loader {
         };
         let origin = Origin::CommandLine;
         let Some(keyword) = Keyword::by_name(&split.keyword) else {
-            return self.read_unknown(split.keyword, origin);
+            return self.read_unknown(split, origin);
         };
         let value = value::read(keyword.row().kind, &split.rest, &self.config.environment)?;
         match keyword.row().kind {
@@ -349,7 +349,8 @@ impl Loader {
 
     /// Whether `IgnoreUnknown` covers a keyword can differ from host to host, if it stands in a
     /// block; if no line before could cover it, the error is certain.
-    fn read_unknown(&mut self, keyword: String, origin: Origin) -> Result<(), String> {
+    fn read_unknown(&mut self, line: KeywordLine, origin: Origin) -> Result<(), String> {
+        let keyword = line.keyword;
         let covered = self
             .config
             .directives
@@ -363,6 +364,7 @@ impl Loader {
         if !covered {
             return Err(unknown_keyword(&keyword));
         }
+        line::split_arguments(&line.rest).ok_or(line::OPEN_QUOTE)?;
         self.config.steps.push(Step::Unknown { keyword, origin });
         Ok(())
     }

@@ -46,7 +46,10 @@ impl<'c, 'q> Pass<'c, 'q> {
                 Step::Apply { scope, directives } => {
                     if holds[*scope] {
                         for directive in &config.directives[directives.clone()] {
-                            self.apply(directive, host)?;
+                            // Options are not read again with the files.
+                            if !second_pass || directive.origin != Origin::CommandLine {
+                                self.apply(directive, host)?;
+                            }
                         }
                     }
                 }

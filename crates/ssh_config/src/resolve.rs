@@ -1,5 +1,6 @@
 //! From a configuration to the settings of one host.
 
+use crate::address;
 use crate::config::{Config, Directive, Query};
 use crate::error::{Problem, ResolveError};
 use crate::expand::{self, TargetTokens, Tokens};
@@ -53,13 +54,14 @@ impl Config {
         }
         let mut pass = Pass::new(self, query);
         pass.run(query.host, false)?;
-        let mut host_name = pass.host_name.take().unwrap_or_else(|| query.host.into());
-        host_name.make_ascii_lowercase();
+        let host_name = address::canonical(pass.host_name.take().unwrap_or(query.host.into()));
         if self.wants_second_pass {
             pass.host_name = Some(host_name.clone());
             pass.run(&host_name, true)?;
         }
-        Builder::new(self, query, &pass.slots, &host_name)?.build()
+        let builder = Builder::new(self, query, &pass.slots, &host_name)?;
+        builder.check_jump_loop()?;
+        builder.build()
     }
 }
 
@@ -131,6 +133,31 @@ impl<'a> Builder<'a> {
             return Err(ResolveError::UserName(user.value));
         }
         Ok(user)
+    }
+
+    /// A host whose last jump is itself cannot be reached.
+    fn check_jump_loop(&self) -> Result<(), ResolveError> {
+        let Proxy::Jump(hops) = &self.proxy.value else {
+            return Ok(());
+        };
+        let Some(hop) = hops.last() else {
+            return Ok(());
+        };
+        let is_itself = hop.host == self.host_name.value
+            && hop.port.unwrap_or(DEFAULT_PORT) == self.port.value
+            && hop
+                .user
+                .as_ref()
+                .is_none_or(|user| *user == self.user.value);
+        if !is_itself {
+            return Ok(());
+        }
+        let origin = self.proxy.origin.clone();
+        let why = format!(
+            "{0} would be reached through itself; except it with \"Host {0}\" and \"ProxyJump none\"",
+            hop.host
+        );
+        Err(ResolveError::Line(Problem { origin, why }))
     }
 
     fn tokens<'t>(&'t self, user: Option<&'t str>) -> Tokens<'t> {

@@ -51,7 +51,7 @@ const MAX_HOSTS_FILES: usize = 32;
 /// Reads the arguments behind a keyword of `kind`; `rest` is the line behind the keyword.
 pub(crate) fn read(kind: Kind, rest: &str, environment: &Environment) -> Result<Value, String> {
     let mut arguments = line::split_arguments(rest)
-        .ok_or("a quotation mark is not closed")?
+        .ok_or(line::OPEN_QUOTE)?
         .into_iter();
     let value = match kind {
         Kind::Command => return Ok(Value::Text(command(rest).into())),
