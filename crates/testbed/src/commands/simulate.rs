@@ -20,6 +20,7 @@ use super::stay::{Staying, stay};
 /// Writes hosts, known_hosts, id_ed25519, ssh_config and, once all listen, ready into DIR. Prints
 /// counters as JSON on SIGUSR1 and at the end.
 #[derive(Debug, Args)]
+#[command(after_long_help = FAULTS)]
 pub(crate) struct Simulate {
     #[command(flatten)]
     hosts: SimulatedHosts,
@@ -30,6 +31,24 @@ pub(crate) struct Simulate {
     #[arg(long)]
     until_eof: bool,
 }
+
+/// What `--help` says of faults. [`sshoal_testbed::simulated::fault::Fault`] says more.
+pub(super) const FAULTS: &str = "\
+Faults:
+  refuse, connect-hang                           in place of a connection
+  silent-after-connect, garbage-banner,
+  endless-banner, max-startups, not-allowed      in place of SSH
+  wrong-host-key, changed-host-key:CONNECTIONS,
+  unknown-host-key, revoked-host-key             as known_hosts would see it
+  auth-denied                                    whatever the key or password
+  reset-at:P, close-at:P, silent-at:P            after so much of the host's output
+  reset-input-at:P, close-input-at:P,
+  silent-input-at:P                              after so much of its input
+  silent-after-message:N                         silent-at:message+N
+  slow-output:BYTES_A_SECOND, latency:MS         from login on; each way
+  flood[:BYTES], exit-signal:NAME, never-close   of every command
+A position P is N (bytes), auth+N (bytes after authentication) or message+N (binary packets).
+HOSTS is 3, 10-19, 1,4-6 or *. With @N only the first N connections to each host suffer.";
 
 /// The hosts to simulate, as arguments.
 #[derive(Debug, Args)]

@@ -16,13 +16,14 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use super::CommandResult;
 use super::running::Running;
-use super::simulate::SimulatedHosts;
+use super::simulate::{FAULTS, SimulatedHosts};
 
 /// Start simulated hosts, run a command, stop the hosts, and exit with the command's status.
 ///
 /// {dir} in the command's words stands for the folder with hosts, known_hosts, id_ed25519 and
 /// ssh_config. A command that a signal killed gives 128 + the signal's number, as in a shell.
 #[derive(Debug, Args)]
+#[command(after_long_help = FAULTS)]
 pub(crate) struct WithHosts {
     #[command(flatten)]
     hosts: SimulatedHosts,

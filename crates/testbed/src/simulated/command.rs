@@ -13,6 +13,8 @@ pub(super) enum Command {
     Echo { words: String, to_stderr: bool },
     /// `hostname`: `sim` and the host's index.
     Hostname,
+    /// `uptime`: as many days as the host's index, and no load.
+    Uptime,
     /// `sleep S`: seconds, with a fraction if wanted.
     Sleep(Duration),
     /// `yes-bytes N`: N bytes of `yes`.
@@ -65,6 +67,7 @@ impl Command {
             ("echo", [words @ .., ">&2"]) => Command::echo(words, true),
             ("echo", words) => Command::echo(words, false),
             ("hostname", []) => Command::Hostname,
+            ("uptime", []) => Command::Uptime,
             ("sleep", [seconds]) => {
                 Command::Sleep(Duration::try_from_secs_f64(seconds.parse().ok()?).ok()?)
             }
@@ -101,6 +104,11 @@ impl Command {
                 }
             }
             Command::Hostname => Reply::new(&format!("{}\n", host.name()), "", 0),
+            Command::Uptime => {
+                let days = host.index;
+                let line = format!(" up {days} days, load average: 0.00, 0.00, 0.00\n");
+                Reply::new(&line, "", 0)
+            }
             Command::KillSelf(signal) => Reply {
                 end: End::Signal(signal.clone()),
                 ..Reply::status(0)
@@ -178,7 +186,7 @@ mod tests {
 
     #[test]
     fn what_is_not_understood_is_kept_for_the_message() {
-        for line in ["uptime", "exit", "exit x", "sleep -1", "hostname -f", ""] {
+        for line in ["uname", "exit", "exit x", "sleep -1", "hostname -f", ""] {
             assert_eq!(Command::parse(line), Command::Unknown(line.into()));
         }
     }

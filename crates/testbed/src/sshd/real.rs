@@ -207,9 +207,9 @@ impl RealSshd {
     }
 
     fn key_path(&self, server: usize, key_type: KeyType) -> PathBuf {
-        // Servers that share addresses' keys share files, too: see make_keys.
-        let server = if self.hosts_a_server == 1 { server } else { 0 };
-        let name = format!("host_{server}_{}", key_type.file_part());
+        // make_keys makes one set for all servers of many addresses.
+        let set = if self.hosts_a_server == 1 { server } else { 0 };
+        let name = format!("host_{set}_{}", key_type.file_part());
         self.dir.path().join(name)
     }
 
