@@ -63,16 +63,16 @@ impl AlgorithmSpec {
         known: &[&str],
     ) -> Result<Vec<String>, EmptyAlgorithmList> {
         let names = self.names.iter().map(String::as_str);
+        let defaults = defaults.iter().copied();
         let candidates: Vec<&str> = match self.edit {
             Edit::Replace => names.collect(),
-            Edit::Append => defaults.iter().copied().chain(names).collect(),
-            Edit::Prepend => names.chain(defaults.iter().copied()).collect(),
+            Edit::Append => defaults.chain(names).collect(),
+            Edit::Prepend => names.chain(defaults).collect(),
             Edit::Remove => {
                 let list = self.names.join(",");
-                let kept = defaults
-                    .iter()
-                    .filter(|name| !pattern::list_matches(&list, name));
-                return Ok(kept.map(ToString::to_string).collect());
+                defaults
+                    .filter(|name| !pattern::list_matches(&list, name))
+                    .collect()
             }
         };
         let mut result: Vec<String> = Vec::new();
@@ -104,3 +104,6 @@ impl AlgorithmSpec {
             .collect()
     }
 }
+
+#[cfg(test)]
+mod tests;

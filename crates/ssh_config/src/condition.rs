@@ -206,3 +206,6 @@ impl Test {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -175,3 +175,6 @@ pub(crate) fn tilde(path: &str, environment: &Environment) -> Result<String, Str
         .unwrap_or(&environment.home);
     Ok(format!("{home}/{}", rest.trim_start_matches('/')))
 }
+
+#[cfg(test)]
+mod tests;

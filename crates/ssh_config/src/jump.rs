@@ -84,24 +84,27 @@ fn parse_port(text: &str) -> Option<Option<u16>> {
     text.parse().ok().filter(|&port| port > 0).map(Some)
 }
 
-/// `%XX` in a URI's user (`urldecode`, misc.c).
+/// `%XX` and `+` in a URI's user (`urldecode`, misc.c).
 fn url_decode(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let Some((&c, after)) = rest.split_first() {
         rest = after;
-        if c != b'%' {
-            bytes.push(c);
-            continue;
-        }
-        let (digits, after) = rest.split_first_chunk::<2>()?;
-        let digits = std::str::from_utf8(digits).ok()?;
-        bytes.push(
-            u8::from_str_radix(digits, 16)
-                .ok()
-                .filter(|&byte| byte != 0)?,
-        );
-        rest = after;
+        bytes.push(match c {
+            b'%' => {
+                let (&[high, low], after) = rest.split_first_chunk()?;
+                rest = after;
+                let digit = |c| char::from(c).to_digit(16);
+                u8::try_from(digit(high)? << 4 | digit(low)?)
+                    .ok()
+                    .filter(|&byte| byte != 0)?
+            }
+            b'+' => b' ',
+            c => c,
+        });
     }
     String::from_utf8(bytes).ok()
 }
+
+#[cfg(test)]
+mod tests;

@@ -105,3 +105,6 @@ pub(crate) fn split_arguments(text: &str) -> Option<Vec<String>> {
     }
     Some(arguments)
 }
+
+#[cfg(test)]
+mod tests;

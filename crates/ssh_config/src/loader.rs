@@ -410,7 +410,7 @@ impl Loader {
                 target: None,
             };
             let path = expand::percent_and_variables(&argument, &tokens)
-                .map_err(|why| format!("Include {argument}: {why}"))?;
+                .map_err(|why| not_yet_in_include(&argument, &why))?;
             let pattern = match path.as_bytes()[..] {
                 [b'~', ..] if !file.user => {
                     return Err(format!("the system's configuration cannot include {path}"));
@@ -452,6 +452,16 @@ pub(crate) fn unknown_keyword(keyword: &str) -> String {
     format!("bad configuration option \"{keyword}\" (IgnoreUnknown can name it)")
 }
 
+/// What to say of an Include that cannot be expanded before the host is known.
+fn not_yet_in_include(argument: &str, why: &str) -> String {
+    format!(
+        "Include {argument}: {why}; tokens that depend on the host are not supported in Include yet"
+    )
+}
+
 fn bad_permissions(path: &str) -> String {
     format!("others can change {path}; run chmod go-w on it, and chown if it is not yours")
 }
+
+#[cfg(test)]
+mod tests;

@@ -51,3 +51,6 @@ pub(crate) fn list_matches(list: &str, text: &str) -> bool {
     }
     found
 }
+
+#[cfg(test)]
+mod tests;

@@ -449,3 +449,6 @@ pub struct RekeyLimit {
 pub(crate) fn is_word<T: Word>(word: &str) -> bool {
     T::of_word(word).is_some()
 }
+
+#[cfg(test)]
+mod tests;
