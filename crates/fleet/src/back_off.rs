@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::{HostId, RetryPolicy};
+use crate::{HostId, JumpId, RetryPolicy};
 
 /// A retry policy with the seed of its jitter.
 #[derive(Debug)]
@@ -14,13 +14,24 @@ pub(crate) struct BackOff {
 impl BackOff {
     /// The delay after a host's attempt number `attempt`, 1 for the first. See [`RetryPolicy`].
     pub(crate) fn delay(&self, host: HostId, attempt: u32) -> Duration {
+        self.draw(u64::from(host.0) << 32 | u64::from(attempt), attempt)
+    }
+
+    /// The same for a jump host.
+    pub(crate) fn jump_delay(&self, jump: JumpId, attempt: u32) -> Duration {
+        // No attempt has a number so high: hosts and jump hosts draw apart.
+        let lot = u64::from(jump.0) << 32 | 1 << 31 | u64::from(attempt);
+        self.draw(lot, attempt)
+    }
+
+    fn draw(&self, lot: u64, attempt: u32) -> Duration {
         let doublings = attempt.saturating_sub(1).min(31);
         let longest = self
             .policy
             .first_delay
             .saturating_mul(1 << doublings)
             .min(self.policy.max_delay);
-        let drawn = mix(self.seed ^ mix(u64::from(host.0) << 32 | u64::from(attempt)));
+        let drawn = mix(self.seed ^ mix(lot));
         let half = longest / 2;
         longest - half.mul_f64(drawn as f64 / u64::MAX as f64)
     }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::{Failure, Fate, HostId, Outcome};
+use crate::{Failure, Fate, HostId, JumpId, Outcome};
 
 /// Where a host is on its way. A host enters phases in this order and may skip some (a warm connection
 /// begins with `Session`).
@@ -49,6 +49,14 @@ pub enum Action {
         /// 1 for the first attempt.
         attempt: u32,
     },
+    /// Log in to this jump host and answer with [`JumpEvent::Up`], or with [`JumpEvent::Down`]. No host behind
+    /// it is started before.
+    Connect {
+        /// The jump host.
+        jump: JumpId,
+        /// 1 for the first attempt, and for the first after it has been of use.
+        attempt: u32,
+    },
     /// Let the host through the gate it waits at.
     Admit {
         /// The host.
@@ -73,13 +81,14 @@ pub enum Action {
 }
 
 impl Action {
-    /// The host it is about.
-    pub fn host(&self) -> HostId {
+    /// The host it is about; `None` if that is a jump host.
+    pub fn host(&self) -> Option<HostId> {
         match self {
             Action::Start { host, .. }
             | Action::Admit { host, .. }
             | Action::Abort { host, .. }
-            | Action::Interrupt { host } => *host,
+            | Action::Interrupt { host } => Some(*host),
+            Action::Connect { .. } => None,
         }
     }
 }
@@ -105,8 +114,28 @@ pub enum Event {
         /// What is known of the command.
         fate: Fate,
     },
+    /// The jump host's connection has ended under the host, and nothing of the attempt is left open. That says
+    /// nothing about the host: if the command is proven not to have run, it is tried again with back-off,
+    /// whatever the failure's kind.
+    Stranded {
+        /// What went wrong.
+        failure: Failure,
+        /// What is known of the command.
+        fate: Fate,
+    },
     /// The host has ended, and nothing of it is left open.
     Finished(Outcome),
+}
+
+/// What has happened to a jump host. What comes unasked, or is about a jump host that no job names, is ignored.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum JumpEvent {
+    /// It is logged in to: the hosts behind it may start.
+    Up,
+    /// It could not be logged in to, or its connection has ended since. It is tried again as a host would be that
+    /// failed so, and one whose connection has ended with back-off; once it has had its attempts, every host
+    /// behind it that has not ended fails with this failure.
+    Down(Failure),
 }
 
 /// An event that makes no sense in the state its host is in. The fleet's state is unchanged.

@@ -2,7 +2,8 @@
 //!
 //! A host's way, and the file that carries each step:
 //!
-//! 1. `starts`    it waits in its lane, is started, and comes back here after a back-off;
+//! 1. `starts`    it waits in its lane, is started, and comes back here after a back-off; behind a jump host
+//!    (`jumps`) only once that is logged in to;
 //! 2. `gates`     it waits at gates, passes them, and gives up places as it moves on;
 //! 3. `phases`    it enters phases;
 //! 4. `clocks`    meanwhile deadlines pass, slow hosts give up places, back-offs end;
@@ -12,6 +13,7 @@ mod clocks;
 mod endings;
 mod gates;
 mod interruption;
+mod jumps;
 mod phases;
 mod starts;
 
@@ -25,8 +27,8 @@ use crate::patience::Patience;
 use crate::places::Places;
 use crate::schedule::Schedule;
 use crate::{
-    Action, Deadlines, Event, EventError, Gate, HostId, HostResult, Job, Limits, PlanError,
-    Progress, RetryPolicy,
+    Action, Deadlines, Event, EventError, Gate, HostId, HostResult, Job, JumpEvent, JumpId, Limits,
+    PlanError, Progress, RetryPolicy,
 };
 
 use starts::Starts;
@@ -42,8 +44,8 @@ const INITIAL_LOGIN_PATIENCE: Duration = Duration::from_secs(5);
 ///
 /// # Order of calls
 ///
-/// After every call of [`handle`](Fleet::handle), [`interrupt`](Fleet::interrupt) or
-/// [`abandon`](Fleet::abandon), and whenever [`poll_timeout`](Fleet::poll_timeout) is due, drain
+/// After every call of [`handle`](Fleet::handle), [`handle_jump`](Fleet::handle_jump),
+/// [`interrupt`](Fleet::interrupt) or [`abandon`](Fleet::abandon), and whenever [`poll_timeout`](Fleet::poll_timeout) is due, drain
 /// [`poll_action`](Fleet::poll_action), then [`poll_result`](Fleet::poll_result), then ask for the timeout
 /// anew. `now` must not run backwards (time that does is counted as none). The run is over when
 /// [`is_done`](Fleet::is_done).
@@ -55,6 +57,10 @@ const INITIAL_LOGIN_PATIENCE: Duration = Duration::from_secs(5);
 /// gate before the first octet of the command; `Event::Entered(Session)`, `Event::Entered(Command)`;
 /// `Event::Finished`. Gates are passed with [`try_pass`](Fleet::try_pass), or with `Event::Reached` and
 /// `Action::Admit`. A warm connection goes from the start straight to the session gate.
+///
+/// Hosts behind a jump host wait until that has been logged in to (`Action::Connect`, answered by
+/// [`handle_jump`](Fleet::handle_jump)): they hold no place and no clock of theirs runs meanwhile. The performer
+/// sets the deadlines of a jump host's own login.
 ///
 /// # Who holds what
 ///
@@ -195,12 +201,31 @@ impl Fleet {
                 safe_to_retry,
                 fate,
             } => {
-                self.fail(now, index, slot, failure, safe_to_retry, fate);
+                let allowed = match safe_to_retry {
+                    true => failure.kind.attempts(self.back_off.policy.attempts),
+                    false => 1,
+                };
+                self.fail(now, index, slot, failure, fate, allowed);
+                Ok(())
+            }
+            Event::Stranded { failure, fate } => {
+                let allowed = self.back_off.policy.attempts;
+                self.fail(now, index, slot, failure, fate, allowed);
                 Ok(())
             }
             Event::Finished(outcome) => {
                 self.finish(now, index, slot, outcome);
                 Ok(())
+            }
+        }
+    }
+
+    /// Takes note of what happened to a jump host.
+    pub fn handle_jump(&mut self, now: Instant, jump: JumpId, event: JumpEvent) {
+        if let Some(lane) = self.starts.lane_of(jump) {
+            match event {
+                JumpEvent::Up => self.jump_is_up(lane),
+                JumpEvent::Down(failure) => self.jump_is_down(now, lane, failure),
             }
         }
     }
@@ -223,11 +248,9 @@ impl Fleet {
     /// [`Fleet::poll_action`] has answered `None`.
     pub fn poll_timeout(&self) -> Option<Instant> {
         let timer = self.timers.first().map(|(at, _)| at);
+        let jump = self.starts.jump_due().filter(|_| self.may_need_jump());
         let pace = self.starts.paced_until().filter(|_| self.may_start());
-        match (timer, pace) {
-            (Some(timer), Some(pace)) => Some(timer.min(pace)),
-            (timer, pace) => timer.or(pace),
-        }
+        [timer, jump, pace].into_iter().flatten().min()
     }
 
     /// How far the run is.

@@ -64,7 +64,7 @@ mod plan;
 mod progress;
 mod schedule;
 
-pub use event::{Action, Event, EventError, Gate, Phase};
+pub use event::{Action, Event, EventError, Gate, JumpEvent, Phase};
 pub use failure::{Failure, FailureKind, UnknownFailureKind};
 pub use fleet::Fleet;
 pub use outcome::{Fate, HostResult, Outcome, PhaseTimes};

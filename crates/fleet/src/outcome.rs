@@ -97,7 +97,7 @@ pub struct HostResult {
     pub host: HostId,
     /// How it ended.
     pub outcome: Outcome,
-    /// How often it was started; 0 if the run was interrupted before its turn.
+    /// How often it was started; 0 if the run was interrupted, or its jump host given up, before its turn.
     pub attempts: u32,
     /// Where the time went.
     pub times: PhaseTimes,

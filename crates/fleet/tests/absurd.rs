@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
 use sshoal_fleet::{
-    Action, Deadlines, Event, Failure, FailureKind, Fate, Fleet, Gate, HostId, Job, JumpId, Limits,
-    Outcome, Phase, RetryPolicy,
+    Action, Deadlines, Event, Failure, FailureKind, Fate, Fleet, Gate, HostId, Job, JumpEvent,
+    JumpId, Limits, Outcome, Phase, RetryPolicy,
 };
 
 const HOSTS: u32 = 8;
@@ -22,6 +22,7 @@ const SESSIONS: u32 = 4;
 enum Whim {
     Tell(u32, Event),
     Pass(u32, Gate),
+    Jump(u32, bool),
     Poll,
     Forward(u64),
     Backward(u64),
@@ -45,10 +46,16 @@ fn failure() -> impl Strategy<Value = Event> {
         any::<bool>(),
         prop::sample::select(fates),
     )
-        .prop_map(|(kind, safe_to_retry, fate)| Event::Failed {
-            failure: Failure::new(kind, "on a whim"),
-            safe_to_retry,
-            fate,
+        .prop_map(|(kind, safe_to_retry, fate)| {
+            let failure = Failure::new(kind, "on a whim");
+            match kind == FailureKind::Unreachable && safe_to_retry {
+                true => Event::Stranded { failure, fate },
+                false => Event::Failed {
+                    failure,
+                    safe_to_retry,
+                    fate,
+                },
+            }
         })
 }
 
@@ -76,11 +83,19 @@ fn whim() -> impl Strategy<Value = Whim> {
     prop_oneof![
         20 => (host(), event()).prop_map(|(host, event)| Whim::Tell(host, event)),
         10 => (host(), gate()).prop_map(|(host, gate)| Whim::Pass(host, gate)),
+        10 => (0u32..4, any::<bool>()).prop_map(|(jump, up)| Whim::Jump(jump, up)),
         10 => Just(Whim::Poll),
         5 => (0u64..40_000).prop_map(Whim::Forward),
         1 => (0u64..40_000).prop_map(Whim::Backward),
         1 => Just(Whim::Interrupt),
     ]
+}
+
+fn jump_event(up: bool) -> JumpEvent {
+    match up {
+        true => JumpEvent::Up,
+        false => JumpEvent::Down(Failure::new(FailureKind::Throttled, "on a whim")),
+    }
 }
 
 fn absurd_fleet(seed: u64) -> Fleet {
@@ -113,7 +128,9 @@ fn absurd_fleet(seed: u64) -> Fleet {
 /// Takes all actions and results, and checks what can be checked whatever has happened.
 fn drain(fleet: &mut Fleet, now: Instant, ends: &mut BTreeMap<u32, u32>) {
     while let Some(action) = fleet.poll_action(now) {
-        let HostId(host) = action.host();
+        let Some(HostId(host)) = action.host() else {
+            continue;
+        };
         assert!(host < HOSTS);
         assert!(
             matches!(action, Action::Abort { .. }) || !ends.contains_key(&host),
@@ -158,6 +175,7 @@ proptest! {
                     let passed = fleet.try_pass(now, HostId(host), gate);
                     prop_assert!(host < HOSTS || passed.is_err());
                 }
+                Whim::Jump(jump, up) => fleet.handle_jump(now, JumpId(jump), jump_event(up)),
                 Whim::Poll => drain(&mut fleet, now, &mut ends),
                 Whim::Forward(millis) => now += Duration::from_millis(millis),
                 Whim::Backward(millis) => now -= Duration::from_millis(millis),
@@ -165,9 +183,16 @@ proptest! {
             }
         }
         // Left alone, every host that waits for nobody but the performer runs into its deadlines, and those at
-        // gates follow as places come free.
+        // gates follow as places come free. Jump hosts are the performer's own.
         drain(&mut fleet, now, &mut ends);
         while !fleet.is_done() {
+            for jump in 0..3 {
+                fleet.handle_jump(now, JumpId(jump), jump_event(jump == 0));
+            }
+            drain(&mut fleet, now, &mut ends);
+            if fleet.is_done() {
+                break;
+            }
             let next = fleet.poll_timeout();
             prop_assert!(next.is_some(), "stuck: {:?}", fleet.progress());
             now = now.max(next.unwrap());

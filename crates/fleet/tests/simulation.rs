@@ -11,6 +11,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 use sshoal_fleet::{Deadlines, FailureKind, Fate, Limits, Outcome, RetryPolicy};
 
+use sim::jumps::JumpHost;
 use sim::machine::{Dice, Machine, TWELVE, Trouble, healthy};
 use sim::scenario::{Report, Scenario};
 
@@ -450,5 +451,85 @@ proptest! {
         if quiet && attempts > 2 {
             assert_right_kinds(&scenario.machines, &report);
         }
+    }
+}
+
+/// Hosts of `count` behind one jump host, quick ones among them.
+fn behind_one_jump(seed: u64, count: usize) -> Vec<Machine> {
+    let mut machines = healthy(seed, count);
+    for machine in &mut machines {
+        machine.via = Some(0);
+    }
+    machines
+}
+
+#[test]
+fn a_slow_jump_host_costs_its_hosts_nothing_but_time() {
+    let mut machines = behind_one_jump(21, 300);
+    machines.extend(healthy(22, 300));
+    let mut scenario = Scenario::new(machines);
+    // Longer than the deadlines of a host's lookup and connect together.
+    scenario.jumps = vec![JumpHost {
+        login: Duration::from_secs(25),
+        ..JumpHost::default()
+    }];
+    let report = scenario.run();
+    assert_eq!(report.jumps, [1]);
+    for (at, result) in &report.hosts[..300] {
+        assert!(result.outcome.is_success(), "{result:?}");
+        assert!(*at > Duration::from_secs(25));
+        assert_eq!(result.attempts, 1);
+    }
+    for (at, result) in &report.hosts[300..] {
+        assert!(result.outcome.is_success(), "{result:?}");
+        assert!(*at < Duration::from_secs(10), "{at:?}");
+    }
+}
+
+#[test]
+fn a_jump_host_that_throttles_is_tried_again_for_all() {
+    let mut scenario = Scenario::new(behind_one_jump(23, 200));
+    scenario.jumps = vec![JumpHost {
+        fails: (3, FailureKind::Throttled),
+        ..JumpHost::default()
+    }];
+    let report = scenario.run();
+    assert_eq!(report.jumps, [4]);
+    let all = report.hosts.iter();
+    assert!(
+        all.map(|(_, result)| result)
+            .all(|result| result.outcome.is_success())
+    );
+}
+
+#[test]
+fn a_lost_jump_host_is_connected_again_and_nothing_runs_twice() {
+    for seed in 0..8 {
+        let mut machines = behind_one_jump(seed, 600);
+        machines.extend(healthy(seed, 100));
+        let mut scenario = Scenario::new(machines);
+        let losses = [150, 1_700, 2_400].map(Duration::from_millis).to_vec();
+        scenario.jumps = vec![JumpHost {
+            losses,
+            ..JumpHost::default()
+        }];
+        let report = scenario.run();
+        let mut lost = 0;
+        for (_, result) in &report.hosts[..600] {
+            // The world itself sees to it that no command is sent twice.
+            match result.outcome.failure_kind() {
+                None => {}
+                Some(FailureKind::Lost) => lost += 1,
+                other => panic!("{other:?}: {result:?}"),
+            }
+        }
+        assert!((1..600).contains(&lost), "{lost}");
+        assert!(report.jumps[0] > 1, "{:?}", report.jumps);
+        let direct = report.hosts[600..].iter();
+        assert!(
+            direct
+                .map(|(_, result)| result)
+                .all(|result| result.outcome.is_success())
+        );
     }
 }

@@ -159,6 +159,8 @@ impl<O: Observer> Coordinator<O> {
                 Action::Admit { host, gate } => self.order(host, Control::Admit(gate)),
                 Action::Abort { host, .. } => self.order(host, Control::Abort),
                 Action::Interrupt { host } => self.order(host, Control::Interrupt),
+                // No job names a jump host.
+                Action::Connect { .. } => {}
             }
         }
         while let Some(result) = self.fleet.poll_result() {

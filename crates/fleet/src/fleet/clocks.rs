@@ -19,6 +19,7 @@ impl Fleet {
                 State::Waiting | State::Ended => {}
             }
         }
+        self.expire_jumps(now);
     }
 
     /// Sets the host's one timer to the first moment at which [`Fleet::wake`] may have something to do. Its

@@ -11,23 +11,24 @@ use crate::{Action, Failure, FailureKind, Fate, HostResult, Outcome, PhaseTimes}
 const ANSWER_TIME: Duration = Duration::from_secs(5);
 
 impl Fleet {
-    /// [`Event::Failed`](crate::Event::Failed): an attempt's own failure, or the answer to an abort.
+    /// [`Event::Failed`](crate::Event::Failed) or [`Event::Stranded`](crate::Event::Stranded): an attempt's own
+    /// failure, after which `allowed` attempts may have been made in all, or the answer to an abort.
     pub(super) fn fail(
         &mut self,
         now: Instant,
         index: u32,
         slot: u32,
         failure: Failure,
-        safe_to_retry: bool,
         fate: Fate,
+        allowed: u32,
     ) {
         if let Some(ending) = &self.flight(slot).ending {
             let outcome = ending.outcome(fate);
             return self.end(now, index, slot, outcome);
         }
         let attempts = self.hosts[index as usize].attempts;
-        let again = attempts < failure.kind.attempts(self.back_off.policy.attempts);
-        if again && safe_to_retry && fate.is_proven_not_run() && self.course == Course::Running {
+        let again = attempts < allowed && !self.is_cut_off(index);
+        if again && fate.is_proven_not_run() && self.course == Course::Running {
             return self.wait_for_retry(now, index, slot, attempts);
         }
         let interrupted = self.flight(slot).grace.is_some();
@@ -158,7 +159,9 @@ impl Fleet {
     pub(super) fn next_order(&mut self) -> Option<Action> {
         loop {
             let order = self.orders.pop_front()?;
-            let obeyed = matches!(self.find(order.host()), Ok(Some(_)));
+            let obeyed = order
+                .host()
+                .is_some_and(|host| matches!(self.find(host), Ok(Some(_))));
             if obeyed || self.course == Course::Abandoned {
                 return Some(order);
             }

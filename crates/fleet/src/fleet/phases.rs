@@ -31,6 +31,7 @@ impl Fleet {
                 self.gates.login_patience.learn(spent);
             }
             self.end_handshake(index, slot);
+            self.jump_was_of_use(index);
         }
         self.set_timer(index, slot);
         Ok(())

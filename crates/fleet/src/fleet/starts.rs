@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
+use super::jumps::Jump;
 use super::{Course, Fleet};
 use crate::host::{Flight, Host, State};
 use crate::line::Links;
@@ -13,19 +14,47 @@ use crate::{Action, Job, JumpId, Limits, MAX_JOBS, PlanError};
 /// The lane of hosts that are reached without a jump host.
 const DIRECT: u32 = 0;
 
-/// The lanes and their next turns. A jump host's lane that is full keeps nobody else waiting.
+/// The lanes and their next turns. A jump host's lane that is full or not connected keeps nobody else waiting.
 #[derive(Debug)]
 pub(super) struct Starts {
-    lanes: Vec<Places>,
-    /// The lanes that have both a waiting host and room for it, by that host's ticket.
+    pub(super) lanes: Vec<Lane>,
+    lane_of: BTreeMap<JumpId, u32>,
+    /// The lanes that have a waiting host and room for it, and whose jump host is there or to be connected, by
+    /// that host's ticket.
     ready: Schedule<u64>,
+    /// The ends of jump hosts' back-offs, by lane.
+    pub(super) jump_timers: Schedule<Instant>,
     next_ticket: u64,
     interval: Duration,
     /// The earliest next start.
     next_start: Option<Instant>,
 }
 
+/// The hosts that wait for their start, and what bounds their number.
+#[derive(Debug)]
+pub(super) struct Lane {
+    pub(super) places: Places,
+    /// The jump host that they are behind.
+    pub(super) jump: Option<Jump>,
+}
+
+impl Lane {
+    /// Whether a host may start, or its jump host be connected for it.
+    fn is_open(&self) -> bool {
+        self.places.has_room() && self.jump.as_ref().is_none_or(Jump::lets_start)
+    }
+}
+
 impl Starts {
+    pub(super) fn lane_of(&self, jump: JumpId) -> Option<u32> {
+        self.lane_of.get(&jump).copied()
+    }
+
+    /// When the first jump host's back-off ends.
+    pub(super) fn jump_due(&self) -> Option<Instant> {
+        self.jump_timers.first().map(|(at, _)| at)
+    }
+
     /// Until when pacing forbids a start, if it ever did.
     pub(super) fn paced_until(&self) -> Option<Instant> {
         self.next_start
@@ -38,13 +67,19 @@ pub(super) fn queue_up(
     limits: &Limits,
 ) -> Result<(Vec<Host>, Starts, Links), PlanError> {
     let mut lane_of: BTreeMap<JumpId, u32> = BTreeMap::new();
-    let mut lanes = vec![Places::new(u32::MAX)];
+    let mut lanes = vec![Lane {
+        places: Places::new(u32::MAX),
+        jump: None,
+    }];
     let jobs = jobs.into_iter();
     let mut hosts: Vec<Host> = Vec::with_capacity(jobs.size_hint().0.min(MAX_JOBS));
     for (ticket, job) in jobs.enumerate() {
         let lane = job.via.map_or(DIRECT, |jump| {
             *lane_of.entry(jump).or_insert_with(|| {
-                lanes.push(Places::new(limits.logins_per_jump));
+                lanes.push(Lane {
+                    places: Places::new(limits.logins_per_jump),
+                    jump: Some(Jump::new(jump)),
+                });
                 lanes.len() as u32 - 1
             })
         });
@@ -65,14 +100,16 @@ pub(super) fn queue_up(
     let mut ready = Schedule::new(lanes.len());
     for index in by_ticket {
         let host = &hosts[index as usize];
-        let lane = &mut lanes[host.lane as usize];
-        if lane.line.first().is_none() {
+        let line = &mut lanes[host.lane as usize].places.line;
+        if line.first().is_none() {
             ready.set(host.lane, host.ticket);
         }
-        links.join(&mut lane.line, index);
+        links.join(line, index);
     }
     let starts = Starts {
+        jump_timers: Schedule::new(lanes.len()),
         lanes,
+        lane_of,
         ready,
         next_ticket: hosts.len() as u64,
         interval: limits.start_interval,
@@ -108,14 +145,17 @@ impl Fleet {
             return None;
         }
         let (_, lane) = self.starts.ready.first()?;
-        let index = self.starts.lanes[lane as usize].line.first()?;
-        self.leave_lane(index);
-        self.starts.lanes[lane as usize].take();
-        self.refresh_lane(lane);
-        self.gates.connects.take();
         if !self.starts.interval.is_zero() {
             self.starts.next_start = now.checked_add(self.starts.interval);
         }
+        if let Some(action) = self.connect_jump(lane) {
+            return Some(action);
+        }
+        let index = self.starts.lanes[lane as usize].places.line.first()?;
+        self.leave_lane(index);
+        self.starts.lanes[lane as usize].places.take();
+        self.refresh_lane(lane);
+        self.gates.connects.take();
 
         let slot = self.flights.add(Flight::new(now));
         let host = &mut self.hosts[index as usize];
@@ -139,7 +179,7 @@ impl Fleet {
         self.starts.next_ticket += 1;
         let lane = host.lane;
         self.links
-            .join(&mut self.starts.lanes[lane as usize].line, index);
+            .join(&mut self.starts.lanes[lane as usize].places.line, index);
         self.refresh_lane(lane);
         self.progress.backing_off -= 1;
         self.progress.waiting += 1;
@@ -149,22 +189,22 @@ impl Fleet {
     pub(super) fn leave_lane(&mut self, index: u32) {
         let lane = self.hosts[index as usize].lane;
         self.links
-            .leave(&mut self.starts.lanes[lane as usize].line, index);
+            .leave(&mut self.starts.lanes[lane as usize].places.line, index);
         self.refresh_lane(lane);
     }
 
     /// Gives a place of the host's lane back.
     pub(super) fn free_lane_place(&mut self, index: u32) {
         let lane = self.hosts[index as usize].lane;
-        self.starts.lanes[lane as usize].give_back();
+        self.starts.lanes[lane as usize].places.give_back();
         self.refresh_lane(lane);
     }
 
     /// Notes whether the lane can start a host now, and whose turn it is.
-    fn refresh_lane(&mut self, lane: u32) {
-        let places = &self.starts.lanes[lane as usize];
-        match places.line.first() {
-            Some(first) if places.has_room() => {
+    pub(super) fn refresh_lane(&mut self, lane: u32) {
+        let queue = &self.starts.lanes[lane as usize];
+        match queue.places.line.first() {
+            Some(first) if queue.is_open() => {
                 let ticket = self.hosts[first as usize].ticket;
                 self.starts.ready.set(lane, ticket);
             }

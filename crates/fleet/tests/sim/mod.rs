@@ -2,6 +2,7 @@
 //! and without a socket, and watches that the fleet keeps its promises at every instant.
 
 mod crowd;
+pub(crate) mod jumps;
 pub(crate) mod machine;
 pub(crate) mod scenario;
 
@@ -16,6 +17,7 @@ use sshoal_fleet::{
 };
 
 use crowd::Crowd;
+use jumps::Jumps;
 use machine::{Step, Strike, signal};
 use scenario::{Report, Scenario};
 
@@ -56,6 +58,7 @@ struct World {
     signing: Crowd,
     in_flight: Crowd,
     behind: Vec<Crowd>,
+    jumps: Jumps,
     last_start: Option<Instant>,
     starts: u64,
     stopped: bool,
@@ -83,9 +86,10 @@ impl World {
             ..
         } = scenario;
         let fleet = Fleet::new(jobs, limits, deadlines, retry, seed).unwrap();
-        let jumps = scenario.machines.iter().filter_map(|machine| machine.via);
-        let behind = (0..jumps.max().map_or(0, |most| most + 1))
-            .map(|_| Crowd::new("logins per jump", limits.logins_per_jump, strict));
+        let vias = scenario.machines.iter().filter_map(|machine| machine.via);
+        let jumps = vias.max().map_or(0, |most| most + 1);
+        let behind =
+            (0..jumps).map(|_| Crowd::new("logins per jump", limits.logins_per_jump, strict));
         let course = |_| Course {
             epoch: 0,
             attempts: 0,
@@ -109,6 +113,7 @@ impl World {
             signing: Crowd::new("signatures", limits.signatures, true),
             in_flight: Crowd::new("sessions", limits.sessions, true),
             behind: behind.collect(),
+            jumps: Jumps::new(jumps, &scenario.jumps),
             last_start: None,
             starts: 0,
             stopped: false,
@@ -132,12 +137,13 @@ impl World {
                 .flatten()
                 .map(|after| self.origin + after)
                 .min();
-            let next = [agenda, self.fleet.poll_timeout(), user];
+            let next = [agenda, self.jumps.next(), self.fleet.poll_timeout(), user];
             let next = next.into_iter().flatten().min();
             let next = next.unwrap_or_else(|| panic!("stuck: {:?}", self.fleet.progress()));
             self.now = self.now.max(next);
             self.user_acts();
             self.machines_act();
+            self.jumps_act();
         }
     }
 
@@ -165,7 +171,9 @@ impl World {
     }
 
     fn perform(&mut self, action: Action) {
-        let HostId(host) = action.host();
+        let Some(HostId(host)) = action.host() else {
+            return self.perform_on_jump(action);
+        };
         let course = &mut self.courses[host as usize];
         assert!(
             course.result.is_none() || self.abandoned,
@@ -181,14 +189,20 @@ impl World {
                 course.epoch += 1;
                 self.plan(host, Step::Signalled);
             }
+            Action::Connect { .. } => {}
         }
     }
 
-    fn start(&mut self, host: u32, attempt: u32) {
-        assert!(!self.stopped, "host {host} starts after the interruption");
+    /// Something connects: a host or a jump host.
+    fn pace(&mut self) {
+        assert!(!self.stopped, "a start after the interruption");
         let pace = self.scenario.limits.start_interval;
         assert!(self.last_start.is_none_or(|last| self.now - last >= pace));
         self.last_start = Some(self.now);
+    }
+
+    fn start(&mut self, host: u32, attempt: u32) {
+        self.pace();
         self.starts += 1;
         let course = &mut self.courses[host as usize];
         assert!(!course.in_flight, "host {host} is started twice at a time");
@@ -205,6 +219,7 @@ impl World {
         self.connecting.join(self.now, host);
         let machine = &self.scenario.machines[host as usize];
         if let Some(jump) = machine.via {
+            assert!(self.jumps.is_up(jump), "host {host} before its jump host");
             self.behind[jump as usize].join(self.now, host);
         }
         if machine.warm {
@@ -405,6 +420,7 @@ impl World {
                 .collect(),
             trace: self.trace.finish(),
             starts: self.starts,
+            jumps: self.jumps.attempts(),
             most: [
                 &self.connecting,
                 &self.logging_in,

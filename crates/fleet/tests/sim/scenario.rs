@@ -5,12 +5,15 @@ use std::time::Duration;
 use sshoal_fleet::{Deadlines, HostResult, Limits, RetryPolicy};
 
 use super::World;
+use super::jumps::JumpHost;
 use super::machine::Machine;
 
 /// What a run is made of.
 #[derive(Debug, Clone)]
 pub(crate) struct Scenario {
     pub(crate) machines: Vec<Machine>,
+    /// By the numbers that `Machine::via` gives; those left out are healthy.
+    pub(crate) jumps: Vec<JumpHost>,
     pub(crate) limits: Limits,
     pub(crate) deadlines: Deadlines,
     pub(crate) retry: RetryPolicy,
@@ -27,6 +30,7 @@ impl Scenario {
     pub(crate) fn new(machines: Vec<Machine>) -> Scenario {
         Scenario {
             machines,
+            jumps: Vec::new(),
             limits: Limits::default(),
             deadlines: Deadlines {
                 command: Some(Duration::from_secs(20)),
@@ -54,6 +58,8 @@ pub(crate) struct Report {
     /// A digest of all actions and results with their times.
     pub(crate) trace: u64,
     pub(crate) starts: u64,
+    /// For each jump host, how often it was connected or tried to be.
+    pub(crate) jumps: Vec<u32>,
     /// The most hosts that were connecting, logging in, signing and in flight at a time.
     pub(crate) most: [usize; 4],
     /// The most hosts that counted as slow at a time.

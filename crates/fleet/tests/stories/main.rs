@@ -4,6 +4,7 @@
 
 mod endings;
 mod interruption;
+mod jumps;
 mod limits;
 mod misuse;
 
