@@ -4,4 +4,6 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 scripts/setup.sh build
 cargo build --release --locked -p sshoal -p sshoal-testbed
-PATH="$PWD/target/release:$PATH" exec sshoal-testbed with-hosts --hosts "${HOSTS:-1000}" -- sshoal run "$@" -- "${COMMAND:-uptime}"
+# {dir} is the folder with the files of a client: the test bed fills it in. Arguments go to `sshoal run`.
+PATH="$PWD/target/release:$PATH" exec sshoal-testbed with-hosts --hosts "${HOSTS:-1000}" -- \
+    sshoal run -F '{dir}/ssh_config' -f '{dir}/hosts' "$@" -- "${COMMAND:-hostname}"

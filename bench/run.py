@@ -1,0 +1,85 @@
+#!/usr/bin/env python3
+"""Measures sshoal beside its peers and writes the raw data to bench/results/DATE-NAME/.
+
+What is measured and how: bench/README.md. The table in README.md comes from the raw data by bench/table.py.
+"""
+
+import argparse
+import os
+import sys
+
+from harness import desktop, fan_out, install, open_connections, round_trips, scale, single_login
+from harness.measure import raise_descriptor_limit
+from harness.record import Record
+
+EXPERIMENTS = {
+    "T1": fan_out,
+    "T2": single_login,
+    "T3": round_trips,
+    "T4": open_connections,
+    "T5": scale,
+    "T17": desktop,
+}
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--name", default="run", help="of the results folder, after the date (default: run)")
+    parser.add_argument("--only", default=",".join(EXPERIMENTS), metavar="T1,T2", help="experiments (default: all)")
+    parser.add_argument("--clients", metavar="NAME,NAME", help="only these clients (default: all)")
+    parser.add_argument("--quick", action="store_true", help="few rounds and few hosts: to see that all works")
+    parser.add_argument("--rounds", type=int, help="rounds of T1 and T5 (default: 5)")
+    parser.add_argument("--real-hosts", type=int, default=200, help="sshd instances of T1 (default: 200)")
+    parser.add_argument("--window", type=int, default=50, help="hosts at a time in T1 (default: 50)")
+    parser.add_argument("--hosts-folder", metavar="DIR", help="use the running hosts that DIR describes for T1 and T2")
+    parser.add_argument("--open-connections", type=int, help="simulated hosts of T4 (default: 10000)")
+    parser.add_argument("--hold-seconds", type=int, help="how long T4's commands sleep (default: 90)")
+    parser.add_argument("--no-build", action="store_true", help="measure what is built and installed already")
+    return parser.parse_args()
+
+
+class Options(argparse.Namespace):
+    """The arguments, and what follows from them."""
+
+    def __init__(self, arguments):
+        super().__init__(**vars(arguments))
+        quick = arguments.quick
+        self.rounds = arguments.rounds or (1 if quick else 5)
+        self.single_rounds = 5 if quick else 40
+        self.wan_rounds = 1 if quick else 3
+        self.desktop_rounds = 1 if quick else 3
+        self.round_trip_ms = 100
+        self.open_connections = arguments.open_connections or (500 if quick else 10_000)
+        self.hold_seconds = arguments.hold_seconds or (15 if quick else 90)
+        self.scales = (100, 500) if quick else (100, 1_000, 10_000)
+        self.scale_window = 100
+        self.desktop_hosts = 100 if quick else 1_400
+        self.idle_seconds = 3 if quick else 10
+        # Where a benchmark needs the client alone on a core, it gets the first; the simulated hosts have the others.
+        cores = sorted(os.sched_getaffinity(0))
+        self.client_cores = cores[:1]
+        self.server_cores = cores[1:] or cores
+
+    def chosen(self, clients):
+        """Those that --clients names, by their names as the table has them."""
+        if not self.clients:
+            return clients
+        names = {name.strip().lower() for name in self.clients.split(",")}
+        return [client for client in clients if client.name.lower() in names]
+
+
+def main():
+    options = Options(parse_arguments())
+    report = lambda line: print(line, file=sys.stderr, flush=True)  # noqa: E731
+    raise_descriptor_limit()
+    if not options.no_build:
+        install.build_sshoal()
+        install.install_peers()
+    record = Record(options.name, sys.argv[1:])
+    for name in options.only.split(","):
+        EXPERIMENTS[name].measure(options, record, report)
+    print(record.folder)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,188 @@
+#!/usr/bin/env python3
+"""Prints the README's table from the raw data of a benchmark run.
+
+    table.py [RESULTS_FOLDER] [--write]
+
+Without a folder: the newest under bench/results. --write puts the table between the markers of README.md.
+"""
+
+import json
+import sys
+from pathlib import Path
+from statistics import median
+
+REPO = Path(__file__).resolve().parents[1]
+BEGIN, END = "<!-- bench:begin -->", "<!-- bench:end -->"
+NOTHING = "-"
+
+
+class Results:
+    """The rows of one benchmark run."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.data = json.loads((folder / "raw.json").read_text())
+        self.machine = json.loads((folder / "machine.json").read_text())
+
+    def has(self, experiment):
+        return bool(self.rows(experiment))
+
+    def rows(self, experiment):
+        return self.data["experiments"].get(experiment, {}).get("rows", [])
+
+    def settings(self, experiment):
+        return self.data["experiments"][experiment]["settings"]
+
+    def clients(self, experiment):
+        """Names in the order of their first appearance, sshoal last."""
+        names = list(dict.fromkeys(row["client"] for row in self.rows(experiment)))
+        return sorted(names, key=lambda name: name == "sshoal")
+
+    def value(self, experiment, figure, client, **wanted):
+        """The median of a figure over all rounds of a client, or None if it was not measured."""
+        rows = [row for row in self.rows(experiment) if row["client"] == client]
+        found = [row[figure] for row in rows if all(row[key] == value for key, value in wanted.items())]
+        return median(found) if found else None
+
+
+def table(head, rows):
+    lines = ["| " + " | ".join(head) + " |", "| --- |" + " ---: |" * (len(head) - 1)]
+    return lines + ["| " + " | ".join(row) + " |" for row in rows]
+
+
+def show(value, form, scale=1):
+    return NOTHING if value is None else form.format(value * scale)
+
+
+def ratio(ours, theirs):
+    """How many times less ours is."""
+    return NOTHING if not ours or not theirs else f"1/{theirs / ours:.0f}" if theirs >= 10 * ours else f"1/{theirs / ours:.1f}"
+
+
+def fan_out(results):
+    """T1, both configurations side by side."""
+    settings = results.settings("T1")
+    value = lambda figure, client, kex: results.value("T1", figure, client, kex=kex)  # noqa: E731
+    rows = []
+    for client in results.clients("T1"):
+        checks = any(row["checks_host_keys"] for row in results.rows("T1") if row["client"] == client)
+        rows.append(
+            [client + ("" if checks else " (host keys unchecked)")]
+            + [show(value("cpu_ms_a_host", client, kex), "{:.2f} ms") for kex in ("default", "curve25519")]
+            + [show(value("wall_s", client, kex), "{:.2f} s") for kex in ("default", "curve25519")]
+        )
+    head = ["client", "CPU a host, key exchange by default", "curve25519 pinned", "wall, by default", "curve25519 pinned"]
+    title = f"`{settings['command']}` on {settings['hosts']} real sshd, {settings['window']} at a time:"
+    return [title, "", *table(head, rows), "", *fan_out_ratios(results)]
+
+
+def fan_out_ratios(results):
+    ours = {kex: results.value("T1", "cpu_ms_a_host", "sshoal", kex=kex) for kex in ("default", "curve25519")}
+    spawning = [name for name in results.clients("T1") if name in ("xargs ssh", "pssh", "pdsh", "clush")]
+    best = {}
+    for kex in ours:
+        found = [results.value("T1", "cpu_ms_a_host", name, kex=kex) for name in spawning]
+        best[kex] = min((figure for figure in found if figure is not None), default=None)
+    russh = results.value("T1", "cpu_ms_a_host", "russh")
+    return [
+        "sshoal's client CPU a host, curve25519 pinned: "
+        f"{ratio(ours['curve25519'], best['curve25519'])} of the best that starts `ssh` with curve25519, "
+        f"{ratio(ours['curve25519'], best['default'])} of the best with `ssh`'s default, "
+        f"{ratio(ours['curve25519'], russh)} of russh's."
+    ]
+
+
+def single_login(results):
+    rows = [
+        [client] + [show(results.value("T2", "wall_s", client, kex=kex), "{:.0f} ms", 1000) for kex in ("default", "curve25519")]
+        for client in results.clients("T2")
+    ]
+    head = ["client", "key exchange by default", "curve25519 pinned"]
+    return ["One login and `true`, loopback, from the client's start to its end:", "", *table(head, rows)]
+
+
+def round_trips(results):
+    rows = []
+    for client in results.clients("T3"):
+        kex = "curve25519" if results.value("T3", "round_trips", client, kex="curve25519") is not None else "default"
+        value = lambda figure: results.value("T3", figure, client, kex=kex)  # noqa: E731
+        rows.append([client, show(value("round_trips"), "{:.0f}"), show(value("first_byte_s"), "{:.2f} s")])
+    milliseconds = results.settings("T3")["round_trip_ms"]
+    head = ["client", "round trips on the wire", "first byte of output"]
+    return [f"One login and `echo` over a line of {milliseconds} ms, curve25519:", "", *table(head, rows)]
+
+
+def open_connections(results):
+    rows = [
+        [client, show(results.value("T4", "kib_a_connection", client), "{:.1f} KiB"), show(results.value("T4", "peak_rss_kib", client), "{:.0f} MiB", 1 / 1024)]
+        for client in results.clients("T4")
+    ]
+    count = results.settings("T4")["hosts"]
+    head = ["client", "memory an open connection", "peak of the whole run"]
+    return [f"{count:,} simulated hosts, all open at once:", "", *table(head, rows)]
+
+
+def scale(results):
+    counts = sorted({row["hosts"] for row in results.rows("T5")})
+    rows = []
+    for client in results.clients("T5"):
+        costs = [show(results.value("T5", "cpu_ms_a_host", client, hosts=count), "{:.3f} ms") for count in counts]
+        rate = results.value("T5", "logins_a_cpu_second", client, hosts=counts[-1])
+        rows.append([client, *costs, show(rate, "{:.0f}")])
+    head = ["client", *(f"CPU a host of {count:,}" for count in counts), "logins a CPU second"]
+    return ["Simulated hosts, one core for the client:", "", *table(head, rows)]
+
+
+def desktop(results):
+    rows = []
+    for client in results.clients("T17"):
+        value = lambda figure: results.value("T17", figure, client)  # noqa: E731
+        idle, busy = value("idle_p99_us"), value("p99_us")
+        rows.append([client, show(idle, "{:.0f} us"), show(busy, "{:.0f} us"), f"{busy / idle:.1f} x"])
+    count = results.settings("T17")["hosts"]
+    head = ["client", "idle", "while it runs", ""]
+    title = f"p99 lateness of a 1 ms timer on the client's core, {count:,} simulated hosts at full tilt:"
+    return [title, "", *table(head, rows)]
+
+
+SECTIONS = {"T1": fan_out, "T2": single_login, "T3": round_trips, "T4": open_connections, "T5": scale, "T17": desktop}
+
+
+def whole(results):
+    machine, versions = results.machine, results.machine["versions"]
+    lines = []
+    for experiment, section in SECTIONS.items():
+        if results.has(experiment):
+            lines += [*section(results), ""]
+    lines += [
+        f"{machine['cores']} cores, {machine['system']}, {versions['ssh and sshd'].split(',')[0]} on both sides; "
+        f"medians of the raw data in `{results.folder.relative_to(REPO)}`."
+    ]
+    return "\n".join(lines)
+
+
+def write(text):
+    readme = REPO / "README.md"
+    before, _, rest = readme.read_text().partition(BEGIN)
+    _, _, after = rest.partition(END)
+    readme.write_text(f"{before}{BEGIN}\n{text}\n{END}{after}")
+
+
+def newest():
+    folders = [path.parent for path in (REPO / "bench/results").glob("*/raw.json")]
+    if not folders:
+        sys.exit("table.py: no results under bench/results: run `make bench` first")
+    return max(folders, key=lambda folder: json.loads((folder / "raw.json").read_text())["started"])
+
+
+def main():
+    words = [word for word in sys.argv[1:] if word != "--write"]
+    text = whole(Results(Path(words[0]).resolve() if words else newest()))
+    if "--write" in sys.argv:
+        write(text)
+    else:
+        print(text)
+
+
+if __name__ == "__main__":
+    main()
