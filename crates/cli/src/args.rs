@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 
+use crate::retry::RetryKind;
+
 /// SSH for a whole shoal of hosts.
 #[derive(Debug, Parser)]
 #[command(
@@ -13,7 +15,8 @@ use clap::{Args, Parser, Subcommand};
     version,
     about,
     max_term_width = 100,
-    disable_help_subcommand = true
+    disable_help_subcommand = true,
+    args_override_self = true
 )]
 pub(crate) struct Cli {
     #[command(subcommand)]
@@ -49,11 +52,29 @@ pub(crate) struct RunArgs {
     pub(crate) pace: PaceArgs,
     #[command(flatten)]
     pub(crate) output: OutputArgs,
-    /// The command. %h, %u, %p and %n stand for host, user, port and the host's name as given.
+    /// Standard input for the command on every host: a file, or - for our own. Without it: nothing.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) stdin: Option<PathBuf>,
+    /// Run a local script; what follows are its arguments. No file is left on the hosts.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) script: Option<PathBuf>,
+    /// Leave %h, %u, %p and %n alone.
+    #[arg(long)]
+    pub(crate) literal: bool,
+    /// Run as root by sudo; its password is asked for once.
+    #[arg(long)]
+    pub(crate) sudo: bool,
+    /// A terminal for the command; with a single host only.
+    #[arg(short = 't', long, conflicts_with_all = ["stdin", "sudo", "gather", "diff", "json", "outdir"])]
+    pub(crate) tty: bool,
+    /// Show what would be done, and do nothing.
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// The command. %h, %u, %p and %n stand for host, user, port and the host's name as given; %%h is a plain %h.
     #[arg(
         trailing_var_arg = true,
         allow_hyphen_values = true,
-        required = true,
+        required_unless_present = "script",
         value_name = "COMMAND"
     )]
     pub(crate) command: Vec<OsString>,
@@ -68,6 +89,10 @@ pub(crate) struct HostArgs {
     /// A file with a host a line; - is standard input.
     #[arg(short = 'f', long = "hosts-file", value_name = "FILE")]
     pub(crate) file: Vec<PathBuf>,
+    /// The hosts of the last run that ended so: failure kinds, comma separated, not-started, or all (but those whose
+    /// command may have run).
+    #[arg(long, value_name = "KINDS", value_delimiter = ',', conflicts_with_all = ["list", "file"])]
+    pub(crate) retry_failed: Vec<RetryKind>,
     /// Hosts to leave out, in the form of -w.
     #[arg(short = 'x', long = "exclude", value_name = "LIST")]
     pub(crate) exclude: Vec<String>,
@@ -85,6 +110,9 @@ pub(crate) struct SshArgs {
     /// The ssh_config to read in place of ~/.ssh/config and /etc/ssh/ssh_config; "none" for none.
     #[arg(short = 'F', long = "config", value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
+    /// Ask once for the password of the account, and use it on every host that takes one.
+    #[arg(long)]
+    pub(crate) ask_pass: bool,
     /// An ssh_config option, as in ssh -o.
     #[arg(short = 'o', long = "option", value_name = "KEY=VALUE")]
     pub(crate) option: Vec<String>,
@@ -109,7 +137,7 @@ pub(crate) struct PaceArgs {
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub(crate) login_timeout: Option<Duration>,
     /// Seconds for the command on each host; without it, as long as it takes.
-    #[arg(short = 't', long = "timeout", value_name = "SECONDS", value_parser = seconds)]
+    #[arg(short = 'u', long = "timeout", value_name = "SECONDS", value_parser = seconds)]
     pub(crate) command_timeout: Option<Duration>,
     /// Threads to work with.
     #[arg(long, value_name = "N", hide = true)]

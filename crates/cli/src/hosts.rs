@@ -4,9 +4,11 @@ use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
+use sshoal_report::{LastRunError, last_run_path};
 use sshoal_targets::{Item, Target, TargetError, distinct, exclude, parse_file, parse_list};
 
 use crate::args::HostArgs;
+use crate::retry;
 
 /// The variable that names pdsh's default host file.
 const WCOLL: &str = "WCOLL";
@@ -18,6 +20,8 @@ const MAX_FILE: u64 = 256 * 1024 * 1024;
 pub(crate) enum HostsError {
     #[error(transparent)]
     Targets(#[from] TargetError),
+    #[error(transparent)]
+    LastRun(#[from] LastRunError),
     #[error("cannot read the host list {path}: {error}")]
     Unreadable { path: String, error: io::Error },
     #[error("the host list {path} is larger than {MAX_FILE} octets")]
@@ -39,7 +43,9 @@ pub(crate) fn targets(args: &HostArgs) -> Result<Vec<Target>, HostsError> {
     for path in &args.file {
         targets.extend(read(path)?);
     }
-    if args.list.is_empty() && args.file.is_empty() {
+    if !args.retry_failed.is_empty() {
+        targets.extend(retry::targets(results_path(), &args.retry_failed)?);
+    } else if args.list.is_empty() && args.file.is_empty() {
         let wcoll = std::env::var_os(WCOLL).ok_or(HostsError::NoneNamed)?;
         targets.extend(read(&PathBuf::from(wcoll))?);
     }
@@ -52,6 +58,15 @@ pub(crate) fn targets(args: &HostArgs) -> Result<Vec<Target>, HostsError> {
         true => Err(HostsError::Empty),
         false => Ok(targets),
     }
+}
+
+/// Where the results of the last run are (XDG_STATE_HOME).
+pub(crate) fn results_path() -> Option<PathBuf> {
+    let variable = |name: &str| std::env::var_os(name);
+    last_run_path(
+        variable("XDG_STATE_HOME").as_deref(),
+        variable("HOME").as_deref(),
+    )
 }
 
 fn expand(list: &str) -> Result<Vec<Target>, HostsError> {

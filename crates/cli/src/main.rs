@@ -1,10 +1,16 @@
 //! SSH for a whole shoal of hosts: argument parsing, composition, exit status. Nothing else.
 
 mod args;
+mod defaults;
+mod dry_run;
 mod hosts;
 mod observer;
+mod prompt;
+mod retry;
 mod run;
+mod script;
 mod template;
+mod terminal;
 
 use std::process::ExitCode;
 
@@ -16,8 +22,14 @@ use crate::args::{Cli, Command};
 const USAGE: u8 = sshoal_report::USAGE;
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
-    match execute(&cli) {
+    let arguments = match defaults::with_defaults(std::env::args_os().collect()) {
+        Ok(arguments) => arguments,
+        Err(error) => {
+            eprintln!("sshoal: {error}");
+            return ExitCode::from(USAGE);
+        }
+    };
+    match execute(&Cli::parse_from(arguments)) {
         Ok(status) => ExitCode::from(status),
         Err(error) => {
             eprintln!("sshoal: {error}");

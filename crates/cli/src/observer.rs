@@ -4,8 +4,10 @@ use std::io;
 use std::time::Instant;
 
 use sshoal_fleet::{HostId, HostResult, Progress};
-use sshoal_net::{Observer, Stream};
+use sshoal_net::{Observer, Secret, Stream};
 use sshoal_report::Reporter;
+
+use crate::prompt::{self, PromptError};
 
 /// Passes everything on to the report.
 pub(crate) struct Reporting(pub(crate) Reporter);
@@ -21,6 +23,25 @@ impl Observer for Reporting {
 
     fn result(&mut self, result: &HostResult) -> io::Result<()> {
         self.0.handle_result(result)
+    }
+
+    fn notice(&mut self, text: &str) -> io::Result<()> {
+        self.0.notice(text)
+    }
+
+    fn ask(&mut self, question: &str, wanted: &dyn Fn() -> bool) -> io::Result<Option<Secret>> {
+        self.0.pause()?;
+        match prompt::secret(question, wanted) {
+            Ok(secret) => Ok(Some(secret)),
+            Err(error @ (PromptError::Nowhere | PromptError::Io(_))) => {
+                self.0.notice(&format!(
+                    "{}: {error}",
+                    question.trim_end_matches([':', ' '])
+                ))?;
+                Ok(None)
+            }
+            Err(PromptError::Interrupted | PromptError::Declined) => Ok(None),
+        }
     }
 
     fn progress(&mut self, progress: &Progress) -> io::Result<()> {

@@ -16,30 +16,35 @@ enum Part {
 }
 
 impl Template {
-    /// Finds %h, %p, %u, %n and %%. Any other % stays as it is: `date +%s` means the same as ever.
+    /// Finds %h, %p, %u and %n; %%h stands for a plain %h, and so on. Any other % stays as it is: `date +%s` and
+    /// `${path%%/*}` mean the same as ever.
     pub(crate) fn parse(text: &[u8]) -> Self {
         let mut parts = Vec::new();
         let mut octets = Vec::new();
-        let mut rest = text.iter().copied().peekable();
-        while let Some(octet) = rest.next() {
-            let part = match (octet, rest.peek()) {
-                (b'%', Some(b'h')) => Part::Host,
-                (b'%', Some(b'p')) => Part::Port,
-                (b'%', Some(b'u')) => Part::User,
-                (b'%', Some(b'n')) => Part::Name,
-                (b'%', Some(b'%')) => {
-                    rest.next();
-                    octets.push(b'%');
+        let mut rest = text;
+        while let Some((&octet, behind)) = rest.split_first() {
+            rest = behind;
+            let part = match behind {
+                _ if octet != b'%' => None,
+                [b'h', ..] => Some(Part::Host),
+                [b'p', ..] => Some(Part::Port),
+                [b'u', ..] => Some(Part::User),
+                [b'n', ..] => Some(Part::Name),
+                [b'%', b'h' | b'p' | b'u' | b'n', ..] => {
+                    octets.extend_from_slice(&behind[..2]);
+                    rest = &behind[2..];
                     continue;
                 }
-                _ => {
-                    octets.push(octet);
-                    continue;
-                }
+                _ => None,
             };
-            rest.next();
-            parts.push(Part::Octets(std::mem::take(&mut octets)));
-            parts.push(part);
+            match part {
+                None => octets.push(octet),
+                Some(part) => {
+                    rest = &behind[1..];
+                    parts.push(Part::Octets(std::mem::take(&mut octets)));
+                    parts.push(part);
+                }
+            }
         }
         parts.push(Part::Octets(octets));
         Template(parts)
@@ -92,6 +97,11 @@ mod tests {
             filled("date +%s; echo 100%% 5% %"),
             "date +%s; echo 100% 5% %"
         );
+    }
+
+    #[test]
+    fn a_doubled_sign_keeps_a_place_from_being_filled() {
+        assert_eq!(filled("date +%%u %%h %h"), "date +%u %h 10.0.0.1");
     }
 
     #[test]

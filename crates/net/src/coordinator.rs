@@ -220,6 +220,8 @@ impl<O: Observer> Coordinator<O> {
                 }
             }
             What::Learned(fingerprint, server) => self.learned.insert(fingerprint, server),
+            What::Notice(text) => self.notices.push(Notice::Words(text)),
+            What::Unlock(key) => self.notices.push(Notice::Unlock(key)),
             What::Output(output) => self.notices.push(Notice::Output(output)),
         }
     }

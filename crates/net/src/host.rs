@@ -7,19 +7,19 @@ use std::time::{Duration, Instant};
 
 use sshoal_crypto::fingerprint_sha256;
 use sshoal_fleet::{Event as FleetEvent, Failure, FailureKind, Gate, HostId, Outcome, Phase};
-use sshoal_proto::{
-    AuthenticationFailure, Command, Connection, Credential, Event, ExecFate, LocalChannel,
-    Pipelining, PublicKeyCredential, Stream,
-};
+use sshoal_proto::{Command, Connection, Event, ExecFate, LocalChannel, Pipelining, Stream};
 use tokio::io::ReadBuf;
 use tokio::sync::mpsc;
 
 use crate::dial;
 use crate::failures::{self, Ended};
 use crate::guess;
+use crate::input::Feeder;
 use crate::link::Link;
-use crate::plan::{HostPlan, Identity};
+use crate::login::{Login, Wish};
+use crate::plan::HostPlan;
 use crate::server_cache::KnownServer;
+use crate::trust::Accepted;
 use crate::worker::{Control, Output, What, Worker};
 
 /// Least room for a read behind an incomplete packet, octets: a whole packet of data.
@@ -127,14 +127,17 @@ struct HostSession<'a> {
     link: Link,
     connection: Connection,
     channel: LocalChannel,
+    login: Login<'a>,
     /// Whether login and command may share a flight, as far as this side knows.
     merges: bool,
+    /// Standard input, if the command reads any.
+    feeder: Option<Feeder>,
+    /// Whether the server confirmed that the command started: before, nothing of a pipe may be taken.
+    started: bool,
     /// Whether writing still works.
     writable: bool,
     /// An incomplete packet that the next read completes.
     rest: Vec<u8>,
-    /// Which identity is tried next.
-    next_identity: usize,
     output: Vec<(Stream, Vec<u8>)>,
     /// Why the host failed, decided here rather than by the connection.
     failure: Option<Failure>,
@@ -167,10 +170,12 @@ impl<'a> HostSession<'a> {
             link,
             connection,
             channel,
+            login: Login::new(plan, worker.plan.password.as_ref()),
             merges,
+            feeder: worker.plan.input.as_ref().map(Feeder::new),
+            started: false,
             writable: true,
             rest: Vec::new(),
-            next_identity: 0,
             output: Vec::new(),
             failure: None,
             outcome: None,
@@ -181,6 +186,7 @@ impl<'a> HostSession<'a> {
     /// Moves octets both ways until the command's channel is closed or the connection is over.
     async fn drive(&mut self, orders: &mut Orders) -> Result<Outcome, Ended> {
         loop {
+            self.settle();
             self.deliver_output().await?;
             if let Some(failure) = self.failure.take() {
                 return Err(Ended {
@@ -192,26 +198,60 @@ impl<'a> HostSession<'a> {
                 return self.outcome.take().ok_or_else(|| self.no_status());
             }
             self.flush();
+            self.feed()?;
             self.wait(orders).await?;
         }
+    }
+
+    /// Sends standard input for as long as server and stream take it.
+    fn feed(&mut self) -> Result<(), Ended> {
+        let Some(mut feeder) = self.feeder.take_if(|_| self.started) else {
+            return Ok(());
+        };
+        let fed = loop {
+            match feeder.feed(&mut self.connection, self.channel) {
+                Ok(0) => break Ok(()),
+                Ok(_) => self.flush(),
+                Err(error) => break Err(self.ended(&error)),
+            }
+            if self.connection.poll_transmit().is_some() {
+                break Ok(());
+            }
+        };
+        self.flush();
+        self.feeder = Some(feeder);
+        fed
     }
 
     /// Waits for the server, an order or a timer, and does what it brings.
     async fn wait(&mut self, orders: &mut Orders) -> Result<(), Ended> {
         let timeout = self.connection.poll_timeout();
-        tokio::select! {
+        let mut feeder = self.feeder.take();
+        let hungry = self.started && feeder.as_ref().is_some_and(Feeder::is_hungry);
+        let result = tokio::select! {
             biased;
             order = orders.recv() => self.obey(order),
-            result = poll_fn(|context| self.poll_link(context)) => result,
+            result = poll_fn(|context| self.poll_progress(context)) => result,
             () = sleep_until(timeout), if timeout.is_some() => {
                 let result = self.connection.handle_timeout(Instant::now());
                 result.map_err(|error| self.ended(&error))
             }
-        }
+            result = next_chunk(feeder.as_mut()), if hungry => result.map_err(|error| {
+                let detail = format!("reading standard input: {error}");
+                let fate = self.connection.exec_fate(self.channel);
+                Ended { failure: Failure::new(FailureKind::Lost, detail), fate }
+            }),
+        };
+        self.feeder = feeder;
+        result
     }
 
     fn obey(&mut self, order: Option<Control>) -> Result<(), Ended> {
         match order {
+            Some(Control::Admit(Gate::Signature)) => {
+                self.login.handle_admitted(&mut self.connection);
+                Ok(())
+            }
             Some(Control::Admit(_)) => Ok(()),
             Some(Control::Interrupt)
                 if self.connection.exec_fate(self.channel) == ExecFate::Ran =>
@@ -223,6 +263,38 @@ impl<'a> HostSession<'a> {
             Some(Control::Interrupt | Control::Abort) | None => {
                 Err(aborted(self.connection.exec_fate(self.channel)))
             }
+        }
+    }
+
+    /// Ready when the login has come further, or the link.
+    fn poll_progress(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Ended>> {
+        match self.login.poll_work(context, &mut self.connection) {
+            Poll::Ready(result) => {
+                self.fail(result);
+                Poll::Ready(Ok(()))
+            }
+            Poll::Pending => self.poll_link(context),
+        }
+    }
+
+    /// Makes the login's failure the host's, unless it has one.
+    fn fail(&mut self, result: Result<(), Failure>) {
+        self.failure = self.failure.take().or(result.err());
+    }
+
+    /// Answers events that did not come with input, and passes on what the login wants done.
+    fn settle(&mut self) {
+        while let Some(event) = self.connection.poll_event() {
+            self.answer(event, &[]);
+        }
+        while let Some(wish) = self.login.poll_wish() {
+            let what = match wish {
+                Wish::ReachGate => What::Event(FleetEvent::Reached(Gate::Signature)),
+                Wish::LeaveGate => What::Event(FleetEvent::Left(Gate::Signature)),
+                Wish::Say(text) => What::Notice(text),
+                Wish::Unlock(key) => What::Unlock(key),
+            };
+            self.worker.report(self.host, what);
         }
     }
 
@@ -294,7 +366,12 @@ impl<'a> HostSession<'a> {
         match event {
             Event::HostKey(question) => match self.plan.trust.judge(&question) {
                 // An error stays the connection's answer and comes back from its next call.
-                Ok(()) => drop(self.connection.accept_host_key()),
+                Ok(accepted) => {
+                    if accepted == Accepted::Changed {
+                        self.login.withhold_password();
+                    }
+                    drop(self.connection.accept_host_key());
+                }
                 Err(failure) => {
                     self.failure = Some(failure);
                     self.connection.refuse_host_key();
@@ -302,20 +379,26 @@ impl<'a> HostSession<'a> {
             },
             Event::AuthenticationNeeded(last) => {
                 self.report(FleetEvent::KeysExchanged);
-                self.authenticate(last);
+                let result = self.login.handle_needed(&mut self.connection, last);
+                self.fail(result);
             }
-            Event::SignatureNeeded(_) => self.connection.withhold_signature(),
-            Event::PasswordExpired { .. } => {
-                self.failure = Some(Failure::new(
-                    FailureKind::PasswordExpired,
-                    "the server asks for a new password",
-                ));
+            Event::SignatureNeeded(request) => {
+                self.login.handle_signature(&self.connection, request);
             }
+            Event::PromptsToAnswer { prompts, .. } => {
+                let result = self.login.handle_prompts(&mut self.connection, &prompts);
+                self.fail(result);
+            }
+            Event::PasswordExpired { .. } => self.failure = Some(self.login.password_expired()),
             Event::Authenticated => {
-                self.learn(true);
+                self.login.handle_authenticated();
+                self.learn(!self.login.took_several());
                 self.report(FleetEvent::Entered(Phase::Session));
             }
-            Event::Started(_) => self.report(FleetEvent::Entered(Phase::Command)),
+            Event::Started(_) => {
+                self.started = true;
+                self.report(FleetEvent::Entered(Phase::Command));
+            }
             Event::ChannelRefused {
                 description,
                 reason_code,
@@ -345,42 +428,11 @@ impl<'a> HostSession<'a> {
             }
             Event::Closed(_) => self.closed = true,
             Event::Banner(_)
-            | Event::PromptsToAnswer { .. }
             | Event::ChannelOpened(_)
             | Event::PtyRefused(_)
             | Event::Eof(_)
             | Event::Writable(_) => {}
         }
-    }
-
-    /// Offers the next identity, or gives up.
-    fn authenticate(&mut self, last: Option<AuthenticationFailure>) {
-        let methods = last.map(|failure| failure.methods).unwrap_or_default();
-        if !methods.is_empty() && !methods.iter().any(|method| method == "publickey") {
-            return self.deny(&methods);
-        }
-        let Some(identity) = self.plan.identities.get(self.next_identity) else {
-            return self.deny(&methods);
-        };
-        self.next_identity += 1;
-        let credential = match identity {
-            Identity::Key(key) => Credential::PublicKey(PublicKeyCredential::held(key.clone())),
-        };
-        // An error stays the connection's answer and comes back from its next call.
-        let _ = self.connection.authenticate(credential);
-    }
-
-    fn deny(&mut self, methods: &[String]) {
-        let tried = self.next_identity;
-        let user = &self.plan.user;
-        let detail = match methods.is_empty() {
-            true => format!("there is no key to log in as {user} with"),
-            false => format!(
-                "{tried} keys tried as {user}; the server takes {}",
-                methods.join(", ")
-            ),
-        };
-        self.failure = Some(Failure::new(FailureKind::AuthDenied, detail));
     }
 
     /// Hands output to the observer, within the budget all hosts share: a slow reader slows the senders.
@@ -463,10 +515,11 @@ impl<'a> HostSession<'a> {
         {
             self.learn(false);
         }
-        Ended {
-            failure: failures::connection(error, fate),
-            fate,
+        let mut failure = failures::connection(error, fate);
+        if failure.kind == FailureKind::AuthDenied {
+            failure = self.login.cut_off(&failure.detail);
         }
+        Ended { failure, fate }
     }
 
     fn broken(&self, error: &std::io::Error) -> Ended {
@@ -490,6 +543,13 @@ impl<'a> HostSession<'a> {
             ),
             fate,
         }
+    }
+}
+
+async fn next_chunk(feeder: Option<&mut Feeder>) -> std::io::Result<()> {
+    match feeder {
+        Some(feeder) => feeder.next().await,
+        None => std::future::pending().await,
     }
 }
 

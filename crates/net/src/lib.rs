@@ -4,14 +4,18 @@
 //! who starts when; `coordinator` performs its actions; `host` drives one attempt at one host over a
 //! `link`; an [`Observer`] hears of output and results in a thread of its own.
 
+mod agent;
 mod coordinator;
 mod descriptors;
 mod dial;
 mod failures;
 mod guess;
 mod host;
+mod input;
 mod link;
+mod login;
 mod observer;
+mod passphrases;
 mod plan;
 mod prepare;
 mod server_cache;
@@ -20,8 +24,10 @@ mod worker;
 
 pub use coordinator::{RunEnd, RunError, run};
 pub use descriptors::connections_allowed;
+pub use input::Input;
+pub use login::LoginPlan;
 pub use observer::Observer;
-pub use plan::{HostPlan, HostTrust, Identity, RunPlan, Strictness};
-pub use prepare::{AskPassphrase, NoPassphrase, Place, Preparation, PrepareError, SshOptions};
+pub use plan::{HostPlan, HostTrust, RunPlan, Strictness};
+pub use prepare::{Place, Preparation, PrepareError, SshOptions};
 pub use server_cache::server_cache_path;
-pub use sshoal_proto::Stream;
+pub use sshoal_proto::{Secret, Stream};

@@ -7,8 +7,10 @@ use std::sync::mpsc;
 use std::thread::JoinHandle;
 
 use sshoal_fleet::{HostId, HostResult, Progress};
-use sshoal_proto::Stream;
+use sshoal_proto::{Secret, Stream};
 
+use crate::login::LockedKey;
+use crate::passphrases::Passphrases;
 use crate::worker::Output;
 
 /// Hears what happens in a run, in order for each host. The first error ends the run: nobody listens any more.
@@ -27,6 +29,21 @@ pub trait Observer: Send + 'static {
     /// It could not be passed on.
     fn result(&mut self, result: &HostResult) -> io::Result<()>;
 
+    /// Something that the user should know now.
+    ///
+    /// # Errors
+    ///
+    /// It could not be passed on.
+    fn notice(&mut self, text: &str) -> io::Result<()>;
+
+    /// Asks the user for a secret. `None` if there is nobody to ask, if the user gives none, or as soon as `wanted`
+    /// says that the answer is of no use any more. Nothing else is told meanwhile: the terminal is the question's.
+    ///
+    /// # Errors
+    ///
+    /// The question could not be put, for a reason that makes going on useless.
+    fn ask(&mut self, question: &str, wanted: &dyn Fn() -> bool) -> io::Result<Option<Secret>>;
+
     /// How far the run is: after each batch of the other two, and several times a second.
     ///
     /// # Errors
@@ -39,6 +56,9 @@ pub trait Observer: Send + 'static {
 pub(crate) enum Notice {
     Output(Output),
     Result(HostResult),
+    Words(String),
+    /// Ask for the key's passphrase, and settle the key.
+    Unlock(Arc<LockedKey>),
 }
 
 struct Batch {
@@ -50,6 +70,8 @@ struct Batch {
 pub(crate) struct ObserverThread<O> {
     batches: mpsc::Sender<Batch>,
     failed: Arc<AtomicBool>,
+    /// Set when the run is over: no question needs an answer any more.
+    over: Arc<AtomicBool>,
     thread: JoinHandle<(O, io::Result<()>)>,
 }
 
@@ -58,14 +80,18 @@ impl<O: Observer> ObserverThread<O> {
         let (batches, receiver) = mpsc::channel::<Batch>();
         let failed = Arc::new(AtomicBool::new(false));
         let flag = failed.clone();
+        let over = Arc::new(AtomicBool::new(false));
+        let run_over = over.clone();
         let thread = std::thread::Builder::new()
             .name("observer".to_owned())
             .spawn(move || {
                 let mut result = Ok(());
+                let mut passphrases = Passphrases::default();
+                let wanted = || !run_over.load(Ordering::Relaxed);
                 for batch in receiver {
                     // Output that nobody hears gives its budget back all the same, so that no host waits for ever.
                     if result.is_ok() {
-                        result = hear(&mut observer, &batch);
+                        result = hear(&mut observer, &mut passphrases, &wanted, &batch);
                         flag.store(result.is_err(), Ordering::Relaxed);
                     }
                 }
@@ -74,6 +100,7 @@ impl<O: Observer> ObserverThread<O> {
         Ok(ObserverThread {
             batches,
             failed,
+            over,
             thread,
         })
     }
@@ -90,6 +117,7 @@ impl<O: Observer> ObserverThread<O> {
 
     /// Waits until everything was heard; gives the observer back.
     pub(crate) fn finish(self) -> (O, io::Result<()>) {
+        self.over.store(true, Ordering::Relaxed);
         drop(self.batches);
         self.thread
             .join()
@@ -97,13 +125,20 @@ impl<O: Observer> ObserverThread<O> {
     }
 }
 
-fn hear(observer: &mut impl Observer, batch: &Batch) -> io::Result<()> {
+fn hear(
+    observer: &mut impl Observer,
+    passphrases: &mut Passphrases,
+    wanted: &dyn Fn() -> bool,
+    batch: &Batch,
+) -> io::Result<()> {
     for notice in &batch.notices {
         match notice {
             Notice::Output(output) => {
                 observer.output(output.host, output.stream, &output.octets)?
             }
             Notice::Result(result) => observer.result(result)?,
+            Notice::Words(text) => observer.notice(text)?,
+            Notice::Unlock(key) => passphrases.unlock(key, observer, wanted)?,
         }
     }
     observer.progress(&batch.progress)

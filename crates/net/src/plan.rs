@@ -3,10 +3,13 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use sshoal_crypto::PrivateKey;
 use sshoal_fleet::{Deadlines, Limits, RetryPolicy};
 use sshoal_known_hosts::KnownHosts;
-use sshoal_proto::{SessionRequest, Settings};
+use sshoal_proto::{Secret, SessionRequest, Settings};
+
+use crate::login::LoginPlan;
+
+use crate::input::Input;
 
 /// A run: hosts in the order in which they start, and the bounds it keeps to.
 pub struct RunPlan {
@@ -18,8 +21,12 @@ pub struct RunPlan {
     pub deadlines: Deadlines,
     /// When a host that was turned away is tried again.
     pub retry: RetryPolicy,
+    /// The password of the account on every host that asks for one.
+    pub password: Option<Secret>,
     /// Seed of back-off jitter.
     pub seed: u64,
+    /// What the commands read; their requests must say that standard input will come.
+    pub input: Option<Input>,
     /// Where to remember what servers are (see [`server_cache_path`](crate::server_cache_path)); `None` to neither
     /// read nor write it.
     pub server_cache: Option<PathBuf>,
@@ -39,8 +46,8 @@ pub struct HostPlan {
     pub user: String,
     /// How to tell that it is the right host.
     pub trust: HostTrust,
-    /// What to log in with, in the order in which it is tried.
-    pub identities: Arc<[Identity]>,
+    /// What to log in with.
+    pub login: Arc<LoginPlan>,
     /// Algorithms and limits of the connection.
     pub settings: Arc<Settings>,
     /// What to run.
@@ -70,11 +77,4 @@ pub enum Strictness {
     AcceptNew,
     /// Unknown and changed keys are accepted; revoked ones never are.
     No,
-}
-
-/// Something to log in with.
-#[derive(Clone)]
-pub enum Identity {
-    /// A private key in memory.
-    Key(Arc<PrivateKey>),
 }

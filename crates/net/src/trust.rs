@@ -9,6 +9,17 @@ use sshoal_proto::HostKeyQuestion;
 
 use crate::plan::{HostTrust, Strictness};
 
+/// Why a host key is accepted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Accepted {
+    /// known_hosts vouches for it.
+    Known,
+    /// It is the first that was ever seen of the host.
+    New,
+    /// known_hosts has another, and the user wants to go on all the same.
+    Changed,
+}
+
 impl HostTrust {
     /// The host-key algorithms to offer, those of known keys first: so no false "changed" can come.
     pub(crate) fn ordered_algorithms(&self) -> Vec<&'static str> {
@@ -18,7 +29,7 @@ impl HostTrust {
     }
 
     /// Judges a proven host key.
-    pub(crate) fn judge(&self, question: &HostKeyQuestion) -> Result<(), Failure> {
+    pub(crate) fn judge(&self, question: &HostKeyQuestion) -> Result<Accepted, Failure> {
         let verdict = match question.algorithm.ends_with("-cert-v01@openssh.com") {
             false => self.verdict(&Presented::Key(&question.blob)),
             true => self.judge_certificate(&question.blob)?,
@@ -67,16 +78,16 @@ impl HostTrust {
         HostName::with_port(&self.name, self.port)
     }
 
-    fn decide(&self, verdict: Verdict, blob: &[u8]) -> Result<(), Failure> {
+    fn decide(&self, verdict: Verdict, blob: &[u8]) -> Result<Accepted, Failure> {
         let name = self.host_name().written();
         let shown = fingerprint_sha256(blob);
         match (verdict, self.strictness) {
-            (Verdict::Trusted { .. }, _) => Ok(()),
+            (Verdict::Trusted { .. }, _) => Ok(Accepted::Known),
             (Verdict::Revoked { by }, _) => Err(Failure::new(
                 FailureKind::HostKeyRevoked,
                 format!("the host key {shown} of {name} is revoked by {by}"),
             )),
-            (Verdict::Unknown(_), Strictness::AcceptNew | Strictness::No) => Ok(()),
+            (Verdict::Unknown(_), Strictness::AcceptNew | Strictness::No) => Ok(Accepted::New),
             (Verdict::Unknown(unknown), Strictness::Yes) => {
                 let mut detail = format!("no known_hosts line for {name} has its key {shown}");
                 if let Some(why) = unknown.certificate {
@@ -87,7 +98,7 @@ impl HostTrust {
                 }
                 Err(Failure::new(FailureKind::HostKeyUnknown, detail))
             }
-            (Verdict::Changed(_), Strictness::No) => Ok(()),
+            (Verdict::Changed(_), Strictness::No) => Ok(Accepted::Changed),
             (Verdict::Changed(changed), _) => Err(Failure::new(
                 FailureKind::HostKeyChanged,
                 format!(

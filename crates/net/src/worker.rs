@@ -13,6 +13,7 @@ use tokio::task::LocalSet;
 
 use crate::guess::AdaptedSettings;
 use crate::host::{self, Orders};
+use crate::login::LockedKey;
 use crate::plan::RunPlan;
 use crate::server_cache::{KnownServer, ServerCache};
 
@@ -45,6 +46,10 @@ pub(crate) enum What {
     Event(Event),
     /// What the server with this host key is, which the cache did not know.
     Learned(String, KnownServer),
+    /// For the user to read.
+    Notice(String),
+    /// The user is to be asked for this key's passphrase.
+    Unlock(Arc<LockedKey>),
     /// For the observer; the permit is given back when the output is out of the way.
     Output(Output),
 }

@@ -23,6 +23,13 @@ pub(crate) struct Candidate {
     pub(crate) named: bool,
 }
 
+impl Candidate {
+    /// Whether a person must touch a security key for each signature.
+    pub(crate) fn waits_for_touch(&self) -> bool {
+        self.key.key_type.security_key
+    }
+}
+
 /// Who signs.
 #[derive(Clone)]
 pub(crate) enum KeySigner {
@@ -96,9 +103,10 @@ impl Order<'_> {
             .filter(|file| !file.named)
             .flat_map(|file| file.certificate.iter().chain([&file.key]))
             .collect();
-        let Some(agent_keys) = self.agent_keys else {
-            return usual.is_empty() && plan.identities_only;
-        };
+        if self.agent_keys.is_none() && !plan.identities_only {
+            return false;
+        }
+        let agent_keys = self.agent_keys.unwrap_or_default();
         let in_agent =
             |key: &&Arc<UserKey>| agent_keys.iter().any(|theirs| theirs.blob == key.blob);
         let (held, not_held): (Vec<&Arc<UserKey>>, Vec<&Arc<UserKey>>) =

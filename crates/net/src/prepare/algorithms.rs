@@ -100,7 +100,7 @@ impl HostAlgorithms {
     }
 }
 
-fn chosen<T>(
+pub(super) fn chosen<T>(
     keyword: &'static str,
     setting: &Option<Setting<AlgorithmSpec>>,
     names: &[&'static str],

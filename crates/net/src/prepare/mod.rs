@@ -3,10 +3,9 @@
 
 mod algorithms;
 mod config_files;
-mod identities;
+mod key_files;
+mod login_plans;
 mod trust_files;
-
-pub use identities::{AskPassphrase, NoPassphrase};
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -19,9 +18,11 @@ use sshoal_ssh_config::{
 };
 use sshoal_targets::Target;
 
+use crate::login::LoginPlan;
 use crate::plan::{HostPlan, HostTrust, Strictness};
 use algorithms::{AlgorithmError, HostAlgorithms};
-use identities::{IdentityError, Keyring};
+use key_files::IdentityError;
+use login_plans::{LoginPlanError, LoginPlans};
 use trust_files::TrustFiles;
 
 /// What the user said about ssh itself.
@@ -81,7 +82,7 @@ pub enum PrepareError {
 pub struct Preparation {
     config: Config,
     trust: TrustFiles,
-    keyring: Keyring,
+    login_plans: LoginPlans,
     settings: HashMap<String, HostAlgorithms>,
 }
 
@@ -91,15 +92,12 @@ impl Preparation {
     /// # Errors
     ///
     /// [`PrepareError::Config`] with every faulty line.
-    pub fn new(
-        ssh: &SshOptions,
-        passphrases: Box<dyn AskPassphrase>,
-    ) -> Result<Self, PrepareError> {
+    pub fn new(ssh: &SshOptions) -> Result<Self, PrepareError> {
         let config = config_files::load(ssh)?;
         Ok(Preparation {
             config,
             trust: TrustFiles::default(),
-            keyring: Keyring::new(passphrases),
+            login_plans: LoginPlans::new(),
             settings: HashMap::new(),
         })
     }
@@ -140,7 +138,7 @@ impl Preparation {
             algorithms: algorithms.host_keys,
             strictness: strictness(&resolved),
         };
-        let identities = self.keyring.identities(&resolved.authentication)?;
+        let login = self.login_plan(&label, &resolved)?;
         let connection = &resolved.connection;
         let place = Place {
             host: &connection.host_name.value,
@@ -155,7 +153,7 @@ impl Preparation {
             port: connection.port.value,
             user: connection.user.value.clone(),
             trust,
-            identities,
+            login,
             settings: algorithms.settings,
         })
     }
@@ -168,6 +166,22 @@ impl Preparation {
     /// Looks all hosts up in hashed known_hosts entries at once, on all cores.
     pub fn look_up_hashed(&mut self, hosts: &mut [HostPlan]) {
         self.trust.look_up_hashed(hosts);
+    }
+
+    fn login_plan(
+        &mut self,
+        host: &str,
+        resolved: &Resolved,
+    ) -> Result<Arc<LoginPlan>, PrepareError> {
+        self.login_plans
+            .plan(resolved)
+            .map_err(|error| match error {
+                LoginPlanError::Identity(error) => PrepareError::Identity(error),
+                LoginPlanError::Algorithms(error) => PrepareError::Algorithms {
+                    host: host.to_owned(),
+                    error,
+                },
+            })
     }
 
     fn algorithms(

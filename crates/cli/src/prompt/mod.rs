@@ -1,0 +1,52 @@
+//! Secrets from the user: on the terminal, or by the program that SSH_ASKPASS names, as ssh finds them
+//! (readpass.c, read_passphrase).
+
+mod askpass;
+mod hidden_line;
+mod terminal;
+
+use std::ffi::OsString;
+use std::io;
+
+use sshoal_net::Secret;
+
+use askpass::AskPass;
+
+/// Why there is no answer.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum PromptError {
+    #[error(
+        "there is no terminal to ask on; run sshoal on one, or name a program that asks with SSH_ASKPASS and \
+         SSH_ASKPASS_REQUIRE=force"
+    )]
+    Nowhere,
+    /// The user pressed Ctrl-C. The signal is on its way as well.
+    #[error("interrupted")]
+    Interrupted,
+    /// An empty line, or the end of input.
+    #[error("nothing was entered")]
+    Declined,
+    #[error("cannot ask: {0}")]
+    Io(#[from] io::Error),
+}
+
+/// Asks a question whose answer is not shown. Gives up as soon as `wanted` says so.
+pub(crate) fn secret(question: &str, wanted: &dyn Fn() -> bool) -> Result<Secret, PromptError> {
+    let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
+    let asker = AskPass::find(variable);
+    if let Some(asker) = asker.as_ref().filter(|asker| asker.comes_first()) {
+        return asker.ask(question);
+    }
+    match terminal::ask(question, wanted) {
+        Err(PromptError::Nowhere) => match asker.filter(AskPass::may_stand_in) {
+            Some(asker) => asker.ask(question),
+            None => Err(PromptError::Nowhere),
+        },
+        result => result,
+    }
+}
+
+/// Environment variables, as far as they matter here.
+trait Variables: Fn(&str) -> Option<OsString> {}
+
+impl<F: Fn(&str) -> Option<OsString>> Variables for F {}

@@ -1,0 +1,246 @@
+//! An ssh-agent, as the hosts of a run share it.
+//!
+//! Its keys are listed once. A signature gets a connection of its own, bound to the host's session
+//! (PROTOCOL.agent, session-bind@openssh.com), because an agent binds a connection once and for all. A connection
+//! to an agent that does not bind is kept for the next signature. How many are in flight at a time is the
+//! fleet's to say ([`Gate::Signature`](sshoal_fleet::Gate::Signature)).
+
+mod exchange;
+
+use std::io;
+use std::os::unix::net::UnixStream as IdleStream;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+
+use sshoal_agent::{ConnectionError, RequestError, SessionBind};
+use sshoal_fleet::{Failure, FailureKind};
+use tokio::net::UnixStream;
+use tokio::sync::OnceCell;
+
+use crate::login::UserKey;
+use exchange::Exchange;
+
+/// The longest wait for an answer. Long enough for a person to answer an agent's question (`ssh-add -c`), and
+/// half of the login's default deadline, so that the failure names the agent.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// The longest wait for a security key's touch: libfido2 itself gives up after 30 s and more.
+const TOUCH_PATIENCE: Duration = Duration::from_secs(60);
+/// Pause before another attempt to connect to an agent whose queue of connections is full.
+const CONNECT_PAUSE: Duration = Duration::from_millis(10);
+/// Connections kept for further signatures.
+const MAX_IDLE: usize = 16;
+
+/// What an agent failed to do, and what to do about it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Trouble {
+    pub(crate) detail: String,
+    pub(crate) remedy: String,
+}
+
+impl Trouble {
+    pub(crate) fn failure(&self, to: &str) -> Failure {
+        let detail = format!("{to}: {}", self.detail);
+        Failure::with_remedy(FailureKind::Agent, detail, self.remedy.as_str())
+    }
+}
+
+impl From<RequestError> for Trouble {
+    fn from(error: RequestError) -> Self {
+        Trouble {
+            detail: error.to_string(),
+            remedy: error.remedy().to_owned(),
+        }
+    }
+}
+
+/// What a signature is for.
+pub(crate) struct SignatureOrder {
+    /// Key or certificate, by which the agent knows it.
+    pub(crate) key: Vec<u8>,
+    /// The authentication algorithm for that blob.
+    pub(crate) algorithm: String,
+    /// What to sign.
+    pub(crate) data: Vec<u8>,
+    /// Whether a person must touch something first.
+    pub(crate) waits_for_touch: bool,
+    pub(crate) session: Session,
+}
+
+/// The session that a signature logs in to.
+pub(crate) struct Session {
+    pub(crate) host_key: Vec<u8>,
+    pub(crate) session_id: Vec<u8>,
+    /// The host key's signature of it.
+    pub(crate) proof: Vec<u8>,
+}
+
+/// A signature, and how long the agent took.
+pub(crate) struct Signature {
+    pub(crate) blob: Vec<u8>,
+    pub(crate) took: Duration,
+}
+
+/// An agent, by its socket.
+pub(crate) struct Agent {
+    socket: String,
+    keys: OnceCell<Result<Vec<Arc<UserKey>>, Trouble>>,
+    /// Connections that are bound to no session and have nothing in flight.
+    idle: Mutex<Vec<IdleStream>>,
+    /// Answers so far: tells a slow agent from a hung one.
+    answers: AtomicU64,
+    /// Set once the agent has let a whole patience pass without any answer to anybody.
+    hung: OnceLock<Trouble>,
+}
+
+impl Agent {
+    pub(crate) fn new(socket: &str) -> Self {
+        Agent {
+            socket: socket.to_owned(),
+            keys: OnceCell::new(),
+            idle: Mutex::default(),
+            answers: AtomicU64::new(0),
+            hung: OnceLock::new(),
+        }
+    }
+
+    /// The keys that the agent holds, in its order; asked for once a run, whether it works or not.
+    pub(crate) async fn keys(&self) -> Result<&[Arc<UserKey>], &Trouble> {
+        let keys = self.keys.get_or_init(|| self.list()).await;
+        keys.as_ref().map(Vec::as_slice)
+    }
+
+    /// The keys, if they have been asked for.
+    pub(crate) fn known_keys(&self) -> Option<Result<&[Arc<UserKey>], &Trouble>> {
+        Some(self.keys.get()?.as_ref().map(Vec::as_slice))
+    }
+
+    async fn list(&self) -> Result<Vec<Arc<UserKey>>, Trouble> {
+        let listing = async {
+            let mut exchange = Exchange::new(self.connect().await?);
+            let identities = exchange.identities().await?;
+            self.keep(exchange);
+            Ok(identities)
+        };
+        let identities = self.patiently(PATIENCE, listing).await?;
+        let usable = |identity: &sshoal_agent::Identity| {
+            UserKey::new(&identity.key, identity.comment.as_str()).map(Arc::new)
+        };
+        Ok(identities.iter().filter_map(usable).collect())
+    }
+
+    /// A signature.
+    pub(crate) async fn sign(&self, order: SignatureOrder) -> Result<Signature, Trouble> {
+        let patience = match order.waits_for_touch {
+            true => TOUCH_PATIENCE,
+            false => PATIENCE,
+        };
+        let signing = async {
+            let mut exchange = Exchange::new(self.connect().await?);
+            let Session {
+                host_key,
+                session_id,
+                proof,
+            } = &order.session;
+            let bind = SessionBind {
+                host_key,
+                session_id,
+                signature: proof,
+                is_forwarding: false,
+            };
+            let bound = match exchange.bind(bind).await {
+                Ok(bound) => bound,
+                // Some agents know no better answer to an extension than to hang up.
+                Err(_) => {
+                    exchange = Exchange::new(self.connect().await?);
+                    false
+                }
+            };
+            let asked = Instant::now();
+            let blob = exchange
+                .sign(&order.key, &order.algorithm, &order.data)
+                .await?;
+            let took = asked.elapsed();
+            if !bound {
+                self.keep(exchange);
+            }
+            Ok(Signature { blob, took })
+        };
+        self.patiently(patience, signing).await
+    }
+
+    /// Bounds the wait for the agent, and remembers an agent that answers nobody.
+    async fn patiently<T>(
+        &self,
+        patience: Duration,
+        work: impl Future<Output = Result<T, Trouble>>,
+    ) -> Result<T, Trouble> {
+        if let Some(trouble) = self.hung.get() {
+            return Err(trouble.clone());
+        }
+        let answers = self.answers.load(Ordering::Relaxed);
+        match tokio::time::timeout(patience, work).await {
+            Ok(result) => {
+                self.answers.fetch_add(1, Ordering::Relaxed);
+                result
+            }
+            Err(_) => {
+                let trouble = Trouble {
+                    detail: format!(
+                        "the ssh-agent at {} did not answer within {} s",
+                        self.socket,
+                        patience.as_secs()
+                    ),
+                    remedy: "check with `ssh-add -l` that the agent answers, and answer its question if it asks one; \
+                             or name an unencrypted key with -i"
+                        .to_owned(),
+                };
+                let others_were_served = self.answers.load(Ordering::Relaxed) != answers;
+                if patience == PATIENCE && !others_were_served {
+                    // Whoever asked at the same time may have been faster to notice.
+                    let _ = self.hung.set(trouble.clone());
+                }
+                Err(trouble)
+            }
+        }
+    }
+
+    async fn connect(&self) -> Result<UnixStream, Trouble> {
+        let idle = self
+            .idle
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .pop();
+        let result = match idle {
+            Some(stream) => UnixStream::from_std(stream),
+            None => self.connect_anew().await,
+        };
+        result.map_err(|error| Trouble {
+            detail: format!("cannot reach the ssh-agent at {}: {error}", self.socket),
+            remedy: ConnectionError::Closed.remedy().to_owned(),
+        })
+    }
+
+    async fn connect_anew(&self) -> io::Result<UnixStream> {
+        loop {
+            match UnixStream::connect(&self.socket).await {
+                // unix(7): a full queue is no reason to wait in the kernel for a non-blocking socket.
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    tokio::time::sleep(CONNECT_PAUSE).await;
+                }
+                other => return other,
+            }
+        }
+    }
+
+    /// Keeps a connection for somebody else. One that cannot be kept is closed.
+    fn keep(&self, exchange: Exchange) {
+        let Ok(stream) = exchange.into_stream().into_std() else {
+            return;
+        };
+        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        if idle.len() < MAX_IDLE {
+            idle.push(stream);
+        }
+    }
+}

@@ -1,0 +1,247 @@
+//! Standard input for commands: one source, read once, sent to all hosts.
+//!
+//! A regular file is read by each host at its own pace. A pipe goes straight to a single host, as fast as
+//! that takes it; for several hosts it is copied into an unlinked file first, so that a slow host delays no
+//! other and memory stays bounded.
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::sync::Arc;
+use std::thread;
+
+use sshoal_proto::{Connection, ConnectionError, LocalChannel, Secret};
+use tokio::sync::{Mutex, mpsc, watch};
+
+/// Octets read at a time: eight data messages.
+const CHUNK: usize = 256 * 1024;
+/// Chunks of a pipe read ahead of the host that takes them.
+const READ_AHEAD: usize = 4;
+
+/// What the commands of a run read.
+#[derive(Clone)]
+pub struct Input {
+    /// Comes first, for every host: a password that the command line reads before all else.
+    preamble: Option<Secret>,
+    source: Source,
+}
+
+#[derive(Clone)]
+enum Source {
+    /// Nothing.
+    Empty,
+    /// A file that is there whole.
+    File(Arc<File>),
+    /// A pipe that is being copied to a file.
+    Spool {
+        file: Arc<File>,
+        copied: watch::Receiver<Copied>,
+    },
+    /// A pipe for one host.
+    Pipe(Arc<Mutex<mpsc::Receiver<io::Result<Vec<u8>>>>>),
+}
+
+/// How far the copy of a pipe is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Copied {
+    octets: u64,
+    complete: bool,
+}
+
+impl Input {
+    /// No standard input, but `preamble` and then `input`.
+    pub fn with_preamble(preamble: Secret, input: Option<Input>) -> Input {
+        let source = input.map_or(Source::Empty, |input| input.source);
+        Input {
+            preamble: Some(preamble),
+            source,
+        }
+    }
+
+    /// Standard input, or a file. `hosts` is how many will read it.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be opened, or no temporary file can be made.
+    pub fn open(path: &Path, hosts: usize) -> io::Result<Input> {
+        let file = match path == Path::new("-") {
+            true => File::from(rustix::io::dup(io::stdin())?),
+            false => File::open(path)?,
+        };
+        if file.metadata()?.is_file() && path != Path::new("-") {
+            return Ok(Input {
+                preamble: None,
+                source: Source::File(Arc::new(file)),
+            });
+        }
+        match hosts {
+            0 | 1 => pipe(file),
+            _ => spool(file),
+        }
+        .map(|source| Input {
+            preamble: None,
+            source,
+        })
+    }
+}
+
+fn pipe(mut file: File) -> io::Result<Source> {
+    let (sender, receiver) = mpsc::channel(READ_AHEAD);
+    thread::Builder::new()
+        .name("stdin".to_owned())
+        .spawn(move || {
+            loop {
+                let mut chunk = vec![0; CHUNK];
+                let end = match file.read(&mut chunk) {
+                    Ok(0) => return,
+                    Ok(octets) => {
+                        chunk.truncate(octets);
+                        sender.blocking_send(Ok(chunk)).is_err()
+                    }
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted => false,
+                    Err(error) => {
+                        // The host is told; if it is gone, nobody needs to know.
+                        let _ = sender.blocking_send(Err(error));
+                        true
+                    }
+                };
+                if end {
+                    return;
+                }
+            }
+        })?;
+    Ok(Source::Pipe(Arc::new(Mutex::new(receiver))))
+}
+
+fn spool(mut from: File) -> io::Result<Source> {
+    let file = Arc::new(tempfile::tempfile()?);
+    let (progress, copied) = watch::channel(Copied::default());
+    let to = file.clone();
+    thread::Builder::new()
+        .name("stdin".to_owned())
+        .spawn(move || {
+            let mut chunk = vec![0; CHUNK];
+            loop {
+                let octets = match from.read(&mut chunk) {
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                    // A sender that is dropped without `complete` tells the hosts that input broke off.
+                    Err(_) => return,
+                    Ok(octets) => octets,
+                };
+                if octets > 0 && (&*to).write_all(&chunk[..octets]).is_err() {
+                    return;
+                }
+                progress.send_modify(|copied| {
+                    copied.octets += octets as u64;
+                    copied.complete = octets == 0;
+                });
+                if octets == 0 {
+                    return;
+                }
+            }
+        })?;
+    Ok(Source::Spool { file, copied })
+}
+
+/// One host's reading of the input, and what of it waits to be sent.
+pub(crate) struct Feeder {
+    preamble: Option<Secret>,
+    source: Source,
+    /// Octets read from a file so far.
+    at: u64,
+    chunk: Vec<u8>,
+    /// Octets of `chunk` that the connection has taken.
+    taken: usize,
+    state: State,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Reading,
+    /// All was read; EOF follows the last chunk.
+    Read,
+    /// EOF was sent.
+    Ended,
+}
+
+impl Feeder {
+    pub(crate) fn new(input: &Input) -> Self {
+        Feeder {
+            preamble: input.preamble.clone(),
+            source: input.source.clone(),
+            at: 0,
+            chunk: Vec::new(),
+            taken: 0,
+            state: State::Reading,
+        }
+    }
+
+    /// Whether [`next`](Self::next) has something to wait for.
+    pub(crate) fn is_hungry(&self) -> bool {
+        self.preamble.is_none() && self.state == State::Reading && self.taken == self.chunk.len()
+    }
+
+    /// Reads the next chunk. Cancelling loses nothing.
+    pub(crate) async fn next(&mut self) -> io::Result<()> {
+        let chunk = match &mut self.source {
+            Source::Empty => Vec::new(),
+            Source::File(file) => read_at(file.clone(), self.at, CHUNK).await?,
+            Source::Spool { file, copied } => {
+                let at = self.at;
+                let now = copied
+                    .wait_for(|copied| copied.octets > at || copied.complete)
+                    .await;
+                let now =
+                    *now.map_err(|_| io::Error::other("standard input could not be read or kept"))?;
+                let there = usize::try_from(now.octets - at).unwrap_or(CHUNK).min(CHUNK);
+                read_at(file.clone(), at, there).await?
+            }
+            Source::Pipe(receiver) => match receiver.lock().await.recv().await {
+                None => Vec::new(),
+                Some(chunk) => chunk?,
+            },
+        };
+        self.at += chunk.len() as u64;
+        if chunk.is_empty() {
+            self.state = State::Read;
+        }
+        (self.chunk, self.taken) = (chunk, 0);
+        Ok(())
+    }
+
+    /// Gives the connection as much as it takes; returns how many octets that were.
+    pub(crate) fn feed(
+        &mut self,
+        connection: &mut Connection,
+        channel: LocalChannel,
+    ) -> Result<usize, ConnectionError> {
+        if let Some(preamble) = &self.preamble {
+            let rest = &preamble.expose()[self.taken..];
+            let taken = connection.send_data(channel, rest)?;
+            self.taken += taken;
+            if taken < rest.len() {
+                return Ok(taken);
+            }
+            (self.preamble, self.taken) = (None, 0);
+        }
+        let taken = connection.send_data(channel, &self.chunk[self.taken..])?;
+        self.taken += taken;
+        if self.state == State::Read {
+            connection.send_eof(channel)?;
+            self.state = State::Ended;
+        }
+        Ok(taken)
+    }
+}
+
+async fn read_at(file: Arc<File>, at: u64, most: usize) -> io::Result<Vec<u8>> {
+    // A file may be on a disk that hangs: never on the thread that serves all hosts.
+    let read = tokio::task::spawn_blocking(move || {
+        let mut chunk = vec![0; most];
+        let octets = file.read_at(&mut chunk, at)?;
+        chunk.truncate(octets);
+        Ok(chunk)
+    });
+    read.await.map_err(io::Error::other)?
+}

@@ -1,0 +1,205 @@
+//! How to log in to each host: settings made into a plan, once for all hosts with the same.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use sshoal_agent::KEY_TYPES;
+use sshoal_ssh_config::{
+    Algorithms, Authentication, IdentityAgent, Origin, PubkeyAuthentication, Resolved, Setting,
+};
+use tokio::sync::Semaphore;
+
+use super::algorithms::{AlgorithmError, chosen};
+use super::key_files::{IdentityError, KeyFiles};
+use crate::agent::Agent;
+use crate::login::{KeyFile, LoginPlan, Method, UserKey};
+
+/// Why there is no plan.
+pub(super) enum LoginPlanError {
+    Identity(IdentityError),
+    Algorithms(AlgorithmError),
+}
+
+impl From<IdentityError> for LoginPlanError {
+    fn from(error: IdentityError) -> Self {
+        LoginPlanError::Identity(error)
+    }
+}
+
+/// Plans by the settings they were made from.
+pub(super) struct LoginPlans {
+    plans: HashMap<String, Arc<LoginPlan>>,
+    files: KeyFiles,
+    agents: HashMap<String, Arc<Agent>>,
+    touch: Arc<Semaphore>,
+}
+
+impl LoginPlans {
+    pub(super) fn new() -> Self {
+        LoginPlans {
+            plans: HashMap::new(),
+            files: KeyFiles::default(),
+            agents: HashMap::new(),
+            touch: Arc::new(Semaphore::new(1)),
+        }
+    }
+
+    /// The plan for a host's settings.
+    pub(super) fn plan(&mut self, resolved: &Resolved) -> Result<Arc<LoginPlan>, LoginPlanError> {
+        let required_rsa_size = resolved.host_keys.required_rsa_size.value as usize;
+        let key = format!(
+            "{:?} {:?} {required_rsa_size}",
+            resolved.authentication, resolved.algorithms.pubkey_accepted
+        );
+        if let Some(known) = self.plans.get(&key) {
+            return Ok(known.clone());
+        }
+        let settings = &resolved.authentication;
+        let mut left_out = Vec::new();
+        let uses_keys = settings.pubkey_authentication.value != PubkeyAuthentication::No;
+        let (files, certificates) = match uses_keys {
+            true => (
+                self.key_files(settings, &mut left_out)?,
+                self.certificates(settings, &mut left_out)?,
+            ),
+            false => Default::default(),
+        };
+        let plan = Arc::new(LoginPlan {
+            methods: methods(settings),
+            certificates,
+            files,
+            agent: uses_keys.then(|| self.agent(settings)).flatten(),
+            identities_only: settings.identities_only.value,
+            algorithms: accepted(&resolved.algorithms).map_err(LoginPlanError::Algorithms)?,
+            required_rsa_size,
+            may_ask: !settings.batch_mode.value,
+            left_out,
+            touch: self.touch.clone(),
+        });
+        self.plans.insert(key, plan.clone());
+        Ok(plan)
+    }
+
+    /// IdentityFile. A file that the user named must be usable, or nothing is begun; but one that a configuration
+    /// file names for many machines may be absent on this one, as with ssh.
+    fn key_files(
+        &mut self,
+        settings: &Authentication,
+        left_out: &mut Vec<String>,
+    ) -> Result<Vec<KeyFile>, IdentityError> {
+        let mut files = Vec::new();
+        for setting in &settings.identity_files {
+            let path = &setting.value;
+            let content = match self.files.key(path) {
+                Ok(content) => content,
+                Err(error) => {
+                    tolerate(setting, error, left_out)?;
+                    continue;
+                }
+            };
+            let certificate = match settings.certificate_files.is_empty() {
+                true => self.certificate_beside(path, &content.key),
+                false => None,
+            };
+            files.push(KeyFile {
+                key: content.key,
+                secret: content.secret,
+                certificate,
+                named: setting.is_configured(),
+            });
+        }
+        Ok(files)
+    }
+
+    /// KEY-cert.pub, if it is there and belongs to the key (ssh.c, load_public_identity_files).
+    fn certificate_beside(&mut self, path: &str, key: &UserKey) -> Option<Arc<UserKey>> {
+        let stem = path.strip_suffix(".pub").unwrap_or(path);
+        self.files
+            .certificate(&format!("{stem}-cert.pub"))
+            .ok()
+            .filter(|certificate| certificate.plain == key.plain)
+    }
+
+    /// CertificateFile.
+    fn certificates(
+        &mut self,
+        settings: &Authentication,
+        left_out: &mut Vec<String>,
+    ) -> Result<Vec<Arc<UserKey>>, IdentityError> {
+        let mut certificates = Vec::new();
+        for setting in &settings.certificate_files {
+            match self.files.certificate(&setting.value) {
+                Ok(certificate) => certificates.push(certificate),
+                Err(error) => tolerate(setting, error, left_out)?,
+            }
+        }
+        Ok(certificates)
+    }
+
+    /// IdentityAgent: one value an agent, shared by all plans.
+    fn agent(&mut self, settings: &Authentication) -> Option<Arc<Agent>> {
+        let socket = match &settings.identity_agent.value {
+            IdentityAgent::None => None,
+            IdentityAgent::Socket(path) => Some(path.clone()),
+            IdentityAgent::Variable(name) => std::env::var(name).ok(),
+        }
+        .filter(|path| !path.is_empty())?;
+        let make = || Arc::new(Agent::new(&socket));
+        Some(
+            self.agents
+                .entry(socket.clone())
+                .or_insert_with(make)
+                .clone(),
+        )
+    }
+}
+
+/// Decides whether a run may do without a file.
+fn tolerate(
+    setting: &Setting<String>,
+    error: IdentityError,
+    left_out: &mut Vec<String>,
+) -> Result<(), IdentityError> {
+    match (&setting.origin, error.is_absent()) {
+        // Only the usual places were looked at: what is not there is not missed.
+        (Origin::Default, true) => {}
+        (Origin::Default, false) | (Origin::File { .. }, true) => left_out.push(error.to_string()),
+        _ => return Err(error),
+    }
+    Ok(())
+}
+
+/// PreferredAuthentications, less what is switched off.
+fn methods(settings: &Authentication) -> Vec<Method> {
+    let preferred = match &settings.preferred_authentications {
+        None => Method::ALL.to_vec(),
+        Some(list) => list
+            .value
+            .iter()
+            .filter_map(|name| Method::by_name(name))
+            .collect(),
+    };
+    // readconf.c, fill_default_options, and sshconnect2.c: batch mode asks for no password.
+    let passwords = !settings.batch_mode.value && settings.number_of_password_prompts.value > 0;
+    let is_on = |method: &Method| match method {
+        Method::PublicKey => settings.pubkey_authentication.value != PubkeyAuthentication::No,
+        Method::KeyboardInteractive => settings.kbd_interactive_authentication.value && passwords,
+        Method::Password => settings.password_authentication.value && passwords,
+    };
+    preferred.into_iter().filter(is_on).collect()
+}
+
+/// PubkeyAcceptedAlgorithms.
+fn accepted(algorithms: &Algorithms) -> Result<Vec<&'static str>, AlgorithmError> {
+    let names: Vec<&'static str> = KEY_TYPES
+        .iter()
+        .flat_map(|key_type| key_type.algorithms)
+        .map(|algorithm| algorithm.name)
+        .collect();
+    chosen(
+        "PubkeyAcceptedAlgorithms",
+        &algorithms.pubkey_accepted,
+        &names,
+        |name| names.iter().copied().find(|known| *known == name),
+    )
+}
