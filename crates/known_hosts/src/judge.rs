@@ -285,7 +285,7 @@ fn fault_of(certificate: &Certificate<'_>, host: &str, now: u64) -> Option<Strin
         return Some("the host certificate names no host".into());
     }
     let host = host.to_ascii_lowercase();
-    // Principals are patterns compared with case (match_pattern, match.c), and host names have
+    // Principals are patterns from OpenSSH 10 on, and compare with case, while host names have
     // been made lowercase before: one with a capital letter matches nothing.
     let named = certificate
         .principals
