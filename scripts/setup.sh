@@ -20,6 +20,7 @@ readonly test_needs=(
     dshbak:pdsh
     ip:iproute2
     unshare:util-linux
+    /etc/ssl/certs/ca-certificates.crt:ca-certificates
     python3:python3
     python3-with-venv:python3-venv
 )
