@@ -114,6 +114,10 @@ mapfile -t packages < <(missing_packages "${needs[@]}")
 [[ ${#packages[@]} -eq 0 ]] || install_packages "${packages[@]}"
 [[ "$what" == all ]] || exit 0
 
+for part in fmt clippy; do
+    cargo "$part" --version >/dev/null 2>&1 || die "cargo $part is missing: rustup component add rustfmt clippy, or Debian's rustfmt and rust-clippy"
+done
+
 # sshd insists on its privilege separation directory, which only its service would make.
 if [[ "$(id -u)" -eq 0 ]]; then install -d -m 755 /run/sshd; fi
 make_venv

@@ -22,9 +22,10 @@ read -r passed failed < <(awk '
     }
     END { print passed + 0, failed + 0 }' "$log")
 
-# A test binary that does not build, or dies, prints no result line of its own.
+# A test binary that does not build, or dies, prints no result line of its own: it is one failure.
 if [[ $status -ne 0 && $failed -eq 0 ]]; then
     printf 'test: cargo test ended with status %d without counting a failed test\n' "$status" >&2
+    failed=1
 fi
 printf '%d passed, %d failed\n' "$passed" "$failed"
 [[ $status -eq 0 && $failed -eq 0 && $passed -gt 0 ]]
