@@ -4,6 +4,8 @@ use crate::error::{ConnectionError, Misbehaviour, printable};
 
 /// Longest identification string, with CR LF (RFC 4253 section 4.2).
 const MAX_IDENTIFICATION: usize = 255;
+/// Longest other line before it, as in OpenSSH (SSH_MAX_BANNER_LEN): more without a line end is not SSH.
+const MAX_LINE: usize = 8192;
 /// Most octets of other lines before it. The RFC sets no limit, a client needs one.
 const MAX_PRELUDE: usize = 64 * 1024;
 
@@ -70,6 +72,10 @@ impl IdentificationReader {
             used += taken;
             if self.is_identification() && self.line.len() > MAX_IDENTIFICATION {
                 return Err(Misbehaviour::LongIdentification.into());
+            }
+            if self.line.len() > MAX_LINE {
+                let said = printable(&self.line);
+                return Err(ConnectionError::NotSsh { said });
             }
             if self.prelude + self.line.len() > MAX_PRELUDE {
                 return Err(Misbehaviour::EndlessPrelude { limit: MAX_PRELUDE }.into());
@@ -142,7 +148,7 @@ mod tests {
 
     #[test]
     fn limits_what_comes_before_it() {
-        let line = [b'a'; 1000];
+        let line = [[b'a'; 1000].as_slice(), b"\n"].concat();
         let chunks: Vec<&[u8]> = (0..100).map(|_| line.as_slice()).collect();
         assert_eq!(
             read(&chunks),
@@ -150,6 +156,11 @@ mod tests {
         );
         let long = [b"SSH-2.0-".as_slice(), &[b'x'; 300], b"\r\n"].concat();
         assert_eq!(read(&[&long]), Err(Misbehaviour::LongIdentification.into()));
+        let noise = [b'a'; MAX_LINE + 1];
+        assert!(matches!(
+            read(&[&noise]),
+            Err(ConnectionError::NotSsh { .. })
+        ));
     }
 
     #[test]
