@@ -170,7 +170,7 @@ impl<'a> HostSession<'a> {
             link,
             connection,
             channel,
-            login: Login::new(plan, worker.plan.password.as_ref()),
+            login: Login::new(plan, &worker.plan),
             merges,
             feeder: worker.plan.input.as_ref().map(Feeder::new),
             started: false,

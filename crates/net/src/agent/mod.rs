@@ -21,11 +21,6 @@ use tokio::sync::OnceCell;
 use crate::login::UserKey;
 use exchange::Exchange;
 
-/// The longest wait for an answer. Long enough for a person to answer an agent's question (`ssh-add -c`), and
-/// half of the login's default deadline, so that the failure names the agent.
-const PATIENCE: Duration = Duration::from_secs(30);
-/// The longest wait for a security key's touch: libfido2 itself gives up after 30 s and more.
-const TOUCH_PATIENCE: Duration = Duration::from_secs(60);
 /// Pause before another attempt to connect to an agent whose queue of connections is full.
 const CONNECT_PAUSE: Duration = Duration::from_millis(10);
 /// Connections kept for further signatures.
@@ -62,8 +57,6 @@ pub(crate) struct SignatureOrder {
     pub(crate) algorithm: String,
     /// What to sign.
     pub(crate) data: Vec<u8>,
-    /// Whether a person must touch something first.
-    pub(crate) waits_for_touch: bool,
     pub(crate) session: Session,
 }
 
@@ -105,8 +98,8 @@ impl Agent {
     }
 
     /// The keys that the agent holds, in its order; asked for once a run, whether it works or not.
-    pub(crate) async fn keys(&self) -> Result<&[Arc<UserKey>], &Trouble> {
-        let keys = self.keys.get_or_init(|| self.list()).await;
+    pub(crate) async fn keys(&self, patience: Duration) -> Result<&[Arc<UserKey>], &Trouble> {
+        let keys = self.keys.get_or_init(|| self.list(patience)).await;
         keys.as_ref().map(Vec::as_slice)
     }
 
@@ -115,26 +108,26 @@ impl Agent {
         Some(self.keys.get()?.as_ref().map(Vec::as_slice))
     }
 
-    async fn list(&self) -> Result<Vec<Arc<UserKey>>, Trouble> {
+    async fn list(&self, patience: Duration) -> Result<Vec<Arc<UserKey>>, Trouble> {
         let listing = async {
             let mut exchange = Exchange::new(self.connect().await?);
             let identities = exchange.identities().await?;
             self.keep(exchange);
             Ok(identities)
         };
-        let identities = self.patiently(PATIENCE, listing).await?;
+        let identities = self.patiently(Some(patience), listing).await?;
         let usable = |identity: &sshoal_agent::Identity| {
             UserKey::new(&identity.key, identity.comment.as_str()).map(Arc::new)
         };
         Ok(identities.iter().filter_map(usable).collect())
     }
 
-    /// A signature.
-    pub(crate) async fn sign(&self, order: SignatureOrder) -> Result<Signature, Trouble> {
-        let patience = match order.waits_for_touch {
-            true => TOUCH_PATIENCE,
-            false => PATIENCE,
-        };
+    /// A signature. `patience` is `None` where a person must act first.
+    pub(crate) async fn sign(
+        &self,
+        order: SignatureOrder,
+        patience: Option<Duration>,
+    ) -> Result<Signature, Trouble> {
         let signing = async {
             let mut exchange = Exchange::new(self.connect().await?);
             let Session {
@@ -172,36 +165,38 @@ impl Agent {
     /// Bounds the wait for the agent, and remembers an agent that answers nobody.
     async fn patiently<T>(
         &self,
-        patience: Duration,
+        patience: Option<Duration>,
         work: impl Future<Output = Result<T, Trouble>>,
     ) -> Result<T, Trouble> {
         if let Some(trouble) = self.hung.get() {
             return Err(trouble.clone());
         }
+        let Some(patience) = patience else {
+            return work.await;
+        };
         let answers = self.answers.load(Ordering::Relaxed);
-        match tokio::time::timeout(patience, work).await {
-            Ok(result) => {
-                self.answers.fetch_add(1, Ordering::Relaxed);
-                result
-            }
-            Err(_) => {
-                let trouble = Trouble {
-                    detail: format!(
-                        "the ssh-agent at {} did not answer within {} s",
-                        self.socket,
-                        patience.as_secs()
-                    ),
-                    remedy: "check with `ssh-add -l` that the agent answers, and answer its question if it asks one; \
-                             or name an unencrypted key with -i"
-                        .to_owned(),
-                };
-                let others_were_served = self.answers.load(Ordering::Relaxed) != answers;
-                if patience == PATIENCE && !others_were_served {
-                    // Whoever asked at the same time may have been faster to notice.
-                    let _ = self.hung.set(trouble.clone());
-                }
-                Err(trouble)
-            }
+        if let Ok(result) = tokio::time::timeout(patience, work).await {
+            self.answers.fetch_add(1, Ordering::Relaxed);
+            return result;
+        }
+        let trouble = self.silence(patience);
+        if self.answers.load(Ordering::Relaxed) == answers {
+            // Whoever asked at the same time may have been faster to notice.
+            let _ = self.hung.set(trouble.clone());
+        }
+        Err(trouble)
+    }
+
+    fn silence(&self, patience: Duration) -> Trouble {
+        Trouble {
+            detail: format!(
+                "the ssh-agent at {} did not answer within {} s",
+                self.socket,
+                patience.as_secs_f32()
+            ),
+            remedy: "check with `ssh-add -l` that the agent answers, and answer its question if it asks one; \
+                     or name an unencrypted key with -i"
+                .to_owned(),
         }
     }
 

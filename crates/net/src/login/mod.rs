@@ -25,6 +25,7 @@ mod signing;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use sshoal_fleet::{Failure, FailureKind};
 use sshoal_proto::{
@@ -37,11 +38,14 @@ pub use plan::LoginPlan;
 pub(crate) use key::{KeyFile, LockedKey, SecretHalf, UserKey};
 pub(crate) use plan::Method;
 
-use crate::plan::HostPlan;
+use crate::plan::{HostPlan, RunPlan};
 use denial::{Denial, End};
 use order::{Candidate, KeySigner, candidates};
 use prompts::Asked;
 use signing::{Signing, Work, WorkDone};
+
+/// The longest wait for an agent: a person may have to answer its question (`ssh-add -c`).
+const LONGEST_PATIENCE: Duration = Duration::from_secs(30);
 
 /// What a login wants done by others.
 pub(crate) enum Wish {
@@ -61,6 +65,8 @@ pub(crate) struct Login<'a> {
     /// Whom to log in where, for messages.
     user: &'a str,
     label: &'a str,
+    /// How long the agent may take for an answer that needs nobody's touch.
+    patience: Duration,
     /// The run's password, if there is one and this host may have it.
     password: Option<&'a Secret>,
     password_state: PasswordState,
@@ -112,13 +118,14 @@ enum Step {
 }
 
 impl<'a> Login<'a> {
-    pub(crate) fn new(host: &'a HostPlan, password: Option<&'a Secret>) -> Self {
+    pub(crate) fn new(host: &'a HostPlan, run: &'a RunPlan) -> Self {
         let found = candidates(&host.login, None);
         Login {
             plan: &host.login,
             user: &host.user,
             label: &host.label,
-            password,
+            patience: patience(run.deadlines.login),
+            password: run.password.as_ref(),
             password_state: PasswordState::Unsent,
             keys: found.keys.into(),
             keys_complete: found.complete,
@@ -294,6 +301,13 @@ impl<'a> Login<'a> {
     }
 }
 
+/// Half of what the login may take, so that a silent agent is named and there is time left for other keys.
+fn patience(deadline: Option<Duration>) -> Duration {
+    deadline.map_or(LONGEST_PATIENCE, |deadline| {
+        (deadline / 2).min(LONGEST_PATIENCE)
+    })
+}
+
 // Choosing.
 impl Login<'_> {
     /// Takes note of what the server made of the last credential.
@@ -363,7 +377,7 @@ impl Login<'_> {
             {
                 Some(_) => self.list_rest(),
                 None => {
-                    self.step = Step::Working(signing::list(self.plan));
+                    self.step = Step::Working(signing::list(self.plan, self.patience));
                     return true;
                 }
             }
@@ -494,7 +508,7 @@ impl Login<'_> {
         {
             self.wishes.push_back(Wish::Unlock(locked.clone()));
         }
-        let signing = Signing::new(candidate, self.plan, connection, request);
+        let signing = Signing::new(candidate, self.plan, self.patience, connection, request);
         self.step = Step::Working(match candidate.waits_for_touch() {
             true => signing.wait_for_turn(self.plan.touch.clone()),
             false => signing.start(),

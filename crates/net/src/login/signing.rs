@@ -10,7 +10,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use super::key::{LockedKey, UserKey};
 use super::order::{Candidate, KeySigner};
 use super::plan::LoginPlan;
-use crate::agent::{Agent, Session, SignatureOrder, Trouble};
+use crate::agent::{Agent, Session, Signature, SignatureOrder, Trouble};
 
 /// An agent that takes longer for a signature may have asked somebody (`ssh-add -c`): no person is as fast.
 const UNASKED: Duration = Duration::from_millis(500);
@@ -35,12 +35,12 @@ pub(super) enum Unsigned {
 }
 
 /// Asks the agent for its keys.
-pub(super) fn list(plan: &Arc<LoginPlan>) -> Work {
+pub(super) fn list(plan: &Arc<LoginPlan>, patience: Duration) -> Work {
     let agent = plan.agent.clone();
     Box::pin(async move {
         if let Some(agent) = agent {
             // Good or bad, the agent remembers the answer.
-            let _ = agent.keys().await;
+            let _ = agent.keys(patience).await;
         }
         WorkDone::Listed
     })
@@ -55,7 +55,7 @@ pub(super) struct Signing {
 }
 
 enum By {
-    Agent(Arc<Agent>, SignatureOrder),
+    Agent(Arc<Agent>, SignatureOrder, Option<Duration>),
     Unlocking(Arc<LockedKey>, SignatureRequest),
     Nobody,
 }
@@ -64,14 +64,19 @@ impl Signing {
     pub(super) fn new(
         candidate: &Candidate,
         plan: &LoginPlan,
+        patience: Duration,
         connection: &Connection,
         request: SignatureRequest,
     ) -> Self {
         let by = match (&candidate.signer, &plan.agent) {
             (KeySigner::Locked(locked), _) => By::Unlocking(locked.clone(), request),
             (KeySigner::Agent(blob), Some(agent)) => {
-                let order = order(candidate, blob, connection, request);
-                order.map_or(By::Nobody, |order| By::Agent(agent.clone(), order))
+                let order = order(blob, connection, request);
+                // A touch is waited for until the login's own deadline.
+                let patience = (!candidate.waits_for_touch()).then_some(patience);
+                order.map_or(By::Nobody, |order| {
+                    By::Agent(agent.clone(), order, patience)
+                })
             }
             _ => By::Nobody,
         };
@@ -95,7 +100,12 @@ impl Signing {
     pub(super) fn start(self) -> Work {
         Box::pin(async move {
             let result = match self.by {
-                By::Agent(agent, order) => sign_by_agent(&agent, order, &self.key).await,
+                By::Agent(agent, order, patience) => {
+                    let signed = agent.sign(order, patience).await;
+                    signed
+                        .map(|signature| take(signature, &self.key))
+                        .map_err(Unsigned::Agent)
+                }
                 By::Unlocking(locked, request) => sign_unlocked(&locked, &request).await,
                 By::Nobody => Err(Unsigned::Locked(format!(
                     "nobody signs with {}",
@@ -108,9 +118,16 @@ impl Signing {
     }
 }
 
+/// Notes how the agent treats the key.
+fn take(signature: Signature, key: &UserKey) -> Vec<u8> {
+    if signature.took < UNASKED {
+        key.standing.signed_unasked();
+    }
+    signature.blob
+}
+
 /// What to ask the agent for; `None` before the session has an identifier, when no signature is asked for.
 fn order(
-    candidate: &Candidate,
     blob: &[u8],
     connection: &Connection,
     request: SignatureRequest,
@@ -125,25 +142,12 @@ fn order(
         key: blob.to_vec(),
         algorithm: algorithm.name.to_owned(),
         data: request.data,
-        waits_for_touch: candidate.waits_for_touch(),
         session: Session {
             host_key: host_key.to_vec(),
             session_id: connection.session_id()?.to_vec(),
             proof: proof.to_vec(),
         },
     })
-}
-
-async fn sign_by_agent(
-    agent: &Agent,
-    order: SignatureOrder,
-    key: &UserKey,
-) -> Result<Vec<u8>, Unsigned> {
-    let signature = agent.sign(order).await.map_err(Unsigned::Agent)?;
-    if signature.took < UNASKED {
-        key.standing.signed_unasked();
-    }
-    Ok(signature.blob)
 }
 
 async fn sign_unlocked(

@@ -1,0 +1,13 @@
+//! Logging in, end to end: `sshoal run` against stock sshd and ssh-agent.
+
+#![allow(clippy::unwrap_used)]
+
+mod agent;
+mod agent_process;
+mod fake_agent;
+mod fixture;
+mod keys;
+mod passwords;
+mod security_key;
+mod terminal;
+mod unlocking;
