@@ -23,7 +23,7 @@ use crate::plan::{HostPlan, HostTrust, Strictness};
 use algorithms::{AlgorithmError, HostAlgorithms};
 use key_files::IdentityError;
 use login_plans::{LoginPlanError, LoginPlans};
-use trust_files::TrustFiles;
+use trust_files::{TrustError, TrustFiles};
 
 /// What the user said about ssh itself.
 #[derive(Debug, Clone, Default)]
@@ -63,6 +63,9 @@ pub enum PrepareError {
     /// A private key that was asked for cannot be used.
     #[error(transparent)]
     Identity(#[from] IdentityError),
+    /// A known_hosts file cannot be read.
+    #[error(transparent)]
+    KnownHosts(#[from] TrustError),
     /// The host needs what this transport cannot do.
     #[error("{host}: {what} is not supported yet ({origin}); reach this host with ssh itself")]
     Unsupported {
@@ -128,7 +131,7 @@ impl Preparation {
         refuse_unsupported(&label, &resolved)?;
         let algorithms = self.algorithms(&label, &resolved)?;
         let trust = HostTrust {
-            known: self.trust.read(&resolved.host_keys),
+            known: self.trust.read(&resolved.host_keys)?,
             name: known_as(&resolved),
             port: if resolved.host_keys.host_key_alias.is_some() {
                 22

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::fs;
+use std::io;
 use std::sync::Arc;
 use std::thread;
 
@@ -10,6 +11,17 @@ use sshoal_ssh_config::HostKeys;
 
 use crate::plan::HostPlan;
 
+/// A known_hosts file that is there and cannot be read.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "cannot read the known_hosts file {path}: {error}; make it readable, or name another with \
+     -o UserKnownHostsFile=FILE"
+)]
+pub struct TrustError {
+    path: String,
+    error: io::Error,
+}
+
 /// Sets of known_hosts files by their paths.
 #[derive(Default)]
 pub(super) struct TrustFiles {
@@ -17,8 +29,9 @@ pub(super) struct TrustFiles {
 }
 
 impl TrustFiles {
-    /// The known_hosts of one host's settings. Files that do not exist are empty.
-    pub(super) fn read(&mut self, host_keys: &HostKeys) -> Arc<KnownHosts> {
+    /// The known_hosts of one host's settings. Files that do not exist are empty; one that is there and cannot be
+    /// read might revoke a key, so it is an error.
+    pub(super) fn read(&mut self, host_keys: &HostKeys) -> Result<Arc<KnownHosts>, TrustError> {
         let paths: Vec<String> = host_keys
             .user_known_hosts_files
             .value
@@ -26,13 +39,20 @@ impl TrustFiles {
             .chain(&host_keys.global_known_hosts_files.value)
             .cloned()
             .collect();
-        let read = |paths: &Vec<String>| {
-            let files = paths
-                .iter()
-                .filter_map(|path| Some((path.clone(), fs::read(path).ok()?)));
-            Arc::new(KnownHosts::parse(files.collect()))
-        };
-        self.sets.entry(paths).or_insert_with_key(read).clone()
+        if let Some(known) = self.sets.get(&paths) {
+            return Ok(known.clone());
+        }
+        let mut files = Vec::new();
+        for path in &paths {
+            match fs::read(path) {
+                Ok(octets) => files.push((path.clone(), octets)),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => return Err(TrustError { path: path.clone(), error }),
+            }
+        }
+        let known = Arc::new(KnownHosts::parse(files));
+        self.sets.insert(paths, known.clone());
+        Ok(known)
     }
 
     pub(super) fn problems(&self) -> Vec<LineProblem> {
