@@ -13,9 +13,12 @@ pub struct LocalChannel(pub(crate) u32);
 
 /// A channel by the number that the server gave it. Not interchangeable with [`LocalChannel`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct RemoteChannel(pub(crate) u32);
+pub(crate) struct RemoteChannel(pub(crate) u32);
 
 impl LocalChannel {
+    /// Stands for a channel that was refused on this side; no channel ever has this number.
+    pub(crate) const REFUSED: LocalChannel = LocalChannel(u32::MAX);
+
     /// The number on the wire.
     pub fn number(self) -> u32 {
         self.0
@@ -24,7 +27,7 @@ impl LocalChannel {
 
 impl RemoteChannel {
     /// The number on the wire.
-    pub fn number(self) -> u32 {
+    pub(crate) fn number(self) -> u32 {
         self.0
     }
 }
@@ -54,6 +57,15 @@ pub(crate) struct Far {
     pub(crate) max_data: u32,
 }
 
+/// What a channel is for.
+#[derive(Debug)]
+pub(crate) enum Purpose {
+    /// "session" (RFC 4254 section 6.1), and how far its command is.
+    Session(Progress),
+    /// "direct-tcpip" (RFC 4254 section 7.2), with the fields that CHANNEL_OPEN has for it.
+    DirectTcpip(Vec<u8>),
+}
+
 /// One channel.
 #[derive(Debug)]
 pub(crate) struct Channel {
@@ -61,11 +73,14 @@ pub(crate) struct Channel {
     pub(crate) asked: bool,
     /// `None` until the server confirmed it.
     pub(crate) far: Option<Far>,
-    /// What a session runs; `None` for a direct-tcpip channel.
-    pub(crate) session: Option<Progress>,
+    pub(crate) purpose: Purpose,
     /// A reply to "pty-req" is still to come, before the one to the command.
     pub(crate) pty_unanswered: bool,
+    /// A reply to the request that starts the command is still to come.
+    pub(crate) start_unanswered: bool,
     pub(crate) window: ReceiveWindow,
+    /// How far the caller wants our direction to be; `sending` follows when the channel is open.
+    pub(crate) wanted: Flow,
     pub(crate) sending: Flow,
     pub(crate) receiving: Flow,
     /// The caller was told that there is no room, and waits for `Event::Writable`.
@@ -73,21 +88,41 @@ pub(crate) struct Channel {
 }
 
 impl Channel {
-    pub(crate) fn new(window: u32, session: Option<Progress>) -> Self {
+    pub(crate) fn new(window: u32, purpose: Purpose) -> Self {
         Channel {
             asked: false,
             far: None,
-            session,
+            purpose,
             pty_unanswered: false,
+            start_unanswered: false,
             window: ReceiveWindow::new(window),
+            wanted: Flow::Open,
             sending: Flow::Open,
             receiving: Flow::Open,
             waits_for_room: false,
         }
     }
 
+    /// How far the command is; `None` for a channel that is no session.
+    pub(crate) fn progress(&self) -> Option<&Progress> {
+        match &self.purpose {
+            Purpose::Session(progress) => Some(progress),
+            Purpose::DirectTcpip(_) => None,
+        }
+    }
+
+    /// Whether CHANNEL_OPEN has no answer yet.
+    pub(crate) fn awaits_open(&self) -> bool {
+        self.asked && self.far.is_none() && !self.is_over()
+    }
+
     pub(crate) fn is_over(&self) -> bool {
         self.sending == Flow::Closed && self.receiving == Flow::Closed
+    }
+
+    /// Ends a channel that the server does not know, or does not know any more.
+    pub(crate) fn end(&mut self) {
+        (self.wanted, self.sending, self.receiving) = (Flow::Closed, Flow::Closed, Flow::Closed);
     }
 }
 
@@ -119,14 +154,16 @@ impl ReceiveWindow {
             });
         }
         let octets = len as u32;
-        self.left = self
-            .left
-            .checked_sub(octets)
-            .ok_or(Misbehaviour::WindowOverrun {
+        match self.left.checked_sub(octets) {
+            Some(left) => {
+                self.left = left;
+                Ok(())
+            }
+            None => Err(Misbehaviour::WindowOverrun {
                 channel: channel.0,
                 excess: (octets - self.left) as usize,
-            })?;
-        Ok(())
+            }),
+        }
     }
 
     /// Notes what the caller consumed; returns what to give back once it is worth a message: an eighth
@@ -137,7 +174,7 @@ impl ReceiveWindow {
             .owed
             .saturating_add(u32::try_from(octets).unwrap_or(u32::MAX))
             .min(outstanding);
-        if self.owed < self.size / 8 {
+        if self.owed == 0 || self.owed < self.size / 8 {
             return None;
         }
         self.left += self.owed;

@@ -81,7 +81,7 @@ pub enum ConnectionError {
     /// The host key's signature of the exchange hash is wrong: an impostor, or a broken server.
     #[error("the host key did not sign this key exchange: {0}")]
     HostKeySignature(#[source] VerifyError),
-    /// The host certificate is broken, not a host's, or not signed by the authority it names.
+    /// The host certificate is broken or not a host's.
     #[error("the host certificate is not valid: {0}")]
     HostCertificate(#[source] CertificateError),
     /// The caller refused the host key.
@@ -133,9 +133,6 @@ pub enum Misbehaviour {
     /// PROTOCOL section 1.10 (strict key exchange): KEXINIT must be the first packet.
     #[error("strict key exchange was offered, but KEXINIT was not the first packet")]
     StrictKexInitNotFirst,
-    /// A second KEXINIT inside one key exchange.
-    #[error("KEXINIT inside a key exchange")]
-    KexInitTwice,
     /// The host key blob's type is not the negotiated algorithm's (RFC 4253 section 8).
     #[error("a host key of type {found:?} where {negotiated} was negotiated")]
     HostKeyType {
@@ -147,16 +144,6 @@ pub enum Misbehaviour {
     /// A rekeying with another host key than the one that was accepted.
     #[error("another host key when rekeying")]
     HostKeyChangedOnRekey,
-    /// RFC 4419 section 3: the group must be of the size asked for.
-    #[error("a group of {bits} bits; between {min} and {max} were asked for")]
-    GroupSize {
-        /// Size of the modulus.
-        bits: usize,
-        /// The least we asked for.
-        min: u32,
-        /// The most we asked for.
-        max: u32,
-    },
     /// A message for a channel that does not exist (RFC 4254 section 5).
     #[error("{message} for channel {number}, which is not open")]
     NoSuchChannel {
@@ -225,18 +212,18 @@ pub enum Misbehaviour {
     },
 }
 
-/// Text from a server made safe to show: control characters escaped, length limited.
+/// Text from a server made safe to show: control characters and what steers bidirectional text are
+/// escaped, the length is limited.
 pub(crate) fn printable(bytes: &[u8]) -> String {
     const SHOWN: usize = 256;
+    let steers = |c: char| matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     let text = String::from_utf8_lossy(&bytes[..bytes.len().min(SHOWN)]);
-    text.trim_end()
-        .chars()
-        .flat_map(|c| {
-            if c.is_control() {
-                c.escape_default().collect::<Vec<_>>()
-            } else {
-                vec![c]
-            }
-        })
-        .collect()
+    let mut shown = String::with_capacity(text.len());
+    for c in text.trim_end().chars() {
+        match c.is_control() || steers(c) {
+            true => shown.extend(c.escape_default()),
+            false => shown.push(c),
+        }
+    }
+    shown
 }

@@ -22,6 +22,14 @@
 //! Sources: RFC 4250 to 4254, 8308 (EXT_INFO), 8332 (RSA with SHA-2), OpenSSH's PROTOCOL
 //! (strict key exchange, host-bound public keys, ping).
 
+#[cfg(all(feature = "fuzzing", not(debug_assertions)))]
+compile_error!("the feature `fuzzing` switches encryption off: it is for fuzz targets only");
+
+/// Whether packets stay plain after NEWKEYS and signatures of host keys are taken for good, so that a
+/// fuzzer gets past the key exchange. Only with the feature `fuzzing`, which no build without debug
+/// assertions accepts.
+const CRYPTO_IS_OFF: bool = cfg!(feature = "fuzzing");
+
 mod channels;
 mod connection;
 mod error;
@@ -35,7 +43,7 @@ mod session;
 mod settings;
 mod transport;
 
-pub use channels::{LocalChannel, RemoteChannel, Stream};
+pub use channels::{LocalChannel, Stream};
 pub use connection::{Connection, ServerProfile};
 pub use error::{ConnectionError, Misbehaviour, Phase};
 pub use event::{AuthenticationFailure, Event, HostKeyQuestion, Prompt, SignatureRequest};

@@ -1,6 +1,6 @@
 //! A session's requests (RFC 4254 section 6), and what is known of its command.
 
-use sshoal_wire::{ChannelEof, ChannelRequest, Put};
+use sshoal_wire::{ChannelRequest, Put};
 
 use crate::channels::RemoteChannel;
 use crate::fate::ExecFate;
@@ -104,18 +104,6 @@ impl SessionRequest {
         };
         request(to, name, true, &data)
     }
-
-    /// What follows the command at once.
-    pub(crate) fn afterwards(&self, to: RemoteChannel) -> Option<Vec<u8>> {
-        (!self.standard_input).then(|| {
-            let mut message = Vec::new();
-            ChannelEof {
-                recipient_channel: to.number(),
-            }
-            .encode(&mut message);
-            message
-        })
-    }
 }
 
 /// One CHANNEL_REQUEST as octets.
@@ -169,6 +157,24 @@ pub(crate) struct Position {
 }
 
 impl Progress {
+    /// The command leaves for channel `to`: its requests, and the one that starts it. `None` if it does not wait.
+    pub(crate) fn take_off(&mut self, to: RemoteChannel) -> Option<(Vec<Vec<u8>>, Vec<u8>)> {
+        match std::mem::replace(self, Progress::Refused) {
+            Progress::Waiting { request, .. } => {
+                let messages = (request.preparations(to), request.start(to));
+                *self = Progress::InFlight {
+                    request,
+                    sent: None,
+                };
+                Some(messages)
+            }
+            other => {
+                *self = other;
+                None
+            }
+        }
+    }
+
     /// What may be said about the command when `left` octets of the outgoing stream have left.
     pub(crate) fn fate(&self, left: u64) -> ExecFate {
         match self {
@@ -179,14 +185,17 @@ impl Progress {
             Progress::Waiting {
                 discarded: false, ..
             } => ExecFate::NotSent,
-            Progress::InFlight { sent: None, .. } => ExecFate::NotSent,
-            // A packet is authenticated as a whole: without its last octet the server cannot open it.
-            Progress::InFlight {
-                sent: Some(position),
-                ..
-            } if left < position.end => ExecFate::NotSent,
-            Progress::InFlight { .. } => ExecFate::MayHaveRun,
+            Progress::InFlight { sent, .. } => match sent {
+                // A packet is authenticated as a whole: without its last octet the server cannot open it.
+                Some(position) if position.end <= left => ExecFate::MayHaveRun,
+                _ => ExecFate::NotSent,
+            },
             Progress::Started => ExecFate::Ran,
         }
+    }
+
+    /// Whether the command is queued, and not all of it has left.
+    pub(crate) fn is_queued(&self, left: u64) -> bool {
+        matches!(self, Progress::InFlight { sent: Some(position), .. } if position.end > left)
     }
 }

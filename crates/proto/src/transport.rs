@@ -8,6 +8,11 @@ use sshoal_crypto::{CryptoError, Opener, Sealer};
 const HEADER: usize = 5;
 /// An output buffer larger than this is given back once it is empty: idle connections stay small.
 const KEPT_CAPACITY: usize = 1024;
+/// An output buffer that was emptied of at least this much is kept all the same: more of a bulk transfer
+/// is on its way, and memory of this size would come fresh from the kernel each time.
+const BULK: usize = 64 * 1024;
+/// Octets at the front of the buffer that may have left before what is behind them is moved up.
+const SLACK: usize = 4096;
 
 /// The sending half: messages become packets in one growing buffer.
 pub(crate) struct Outgoing {
@@ -27,6 +32,13 @@ pub(crate) struct Outgoing {
 pub(crate) struct Usage {
     pub(crate) packets: u32,
     pub(crate) bytes: u64,
+}
+
+impl Usage {
+    fn count(&mut self, octets: usize) {
+        self.packets = self.packets.saturating_add(1);
+        self.bytes = self.bytes.saturating_add(octets as u64);
+    }
 }
 
 impl Outgoing {
@@ -60,8 +72,7 @@ impl Outgoing {
         self.buffer[start..start + 4].copy_from_slice(&packet_length.to_be_bytes());
         self.buffer[start + 4] = padding as u8;
         self.sealer.seal(self.sequence, &mut self.buffer, start)?;
-        self.used.packets += 1;
-        self.used.bytes += (self.buffer.len() - start) as u64;
+        self.used.count(self.buffer.len() - start);
         let sequence = self.sequence;
         self.sequence = self.sequence.wrapping_add(1);
         Ok(sequence)
@@ -81,14 +92,38 @@ impl Outgoing {
     }
 
     pub(crate) fn transmitted(&mut self, octets: usize) {
-        self.left = (self.left + octets).min(self.buffer.len());
+        let octets = octets.min(self.pending().len());
+        self.left += octets;
         self.total_left += octets as u64;
         if self.left == self.buffer.len() {
-            self.left = 0;
-            self.buffer.clear();
-            if self.buffer.capacity() > KEPT_CAPACITY {
+            let was_bulk = self.buffer.len() >= BULK;
+            self.clear();
+            if self.buffer.capacity() > KEPT_CAPACITY && !was_bulk {
                 self.buffer = Vec::new();
             }
+        } else if self.left >= SLACK {
+            self.move_up();
+        }
+    }
+
+    /// Throws away what is queued: nothing more will leave, and nothing more can be sealed, because the
+    /// server would miss packets.
+    pub(crate) fn abandon(&mut self) {
+        self.buffer = Vec::new();
+        self.left = 0;
+    }
+
+    fn clear(&mut self) {
+        self.buffer.clear();
+        self.left = 0;
+    }
+
+    /// Moves what is queued to the front, if no more has to be moved than has left: a peer that reads
+    /// slowly cannot make the buffer grow for ever.
+    fn move_up(&mut self) {
+        if self.left >= self.buffer.len() - self.left {
+            self.buffer.drain(..self.left);
+            self.left = 0;
         }
     }
 
@@ -104,10 +139,7 @@ impl Outgoing {
 
     /// Gives room for `octets` more without growing step by step.
     pub(crate) fn reserve(&mut self, octets: usize) {
-        if self.left > 0 && self.left >= self.buffer.len() / 2 {
-            self.buffer.drain(..self.left);
-            self.left = 0;
-        }
+        self.move_up();
         self.buffer.reserve(octets);
     }
 
@@ -155,8 +187,7 @@ impl Incoming {
         let payload = self.opener.open(self.sequence, packet)?;
         let sequence = self.sequence;
         self.sequence = self.sequence.wrapping_add(1);
-        self.used.packets += 1;
-        self.used.bytes += taken as u64;
+        self.used.count(taken);
         Ok(Some(Packet {
             taken,
             payload,

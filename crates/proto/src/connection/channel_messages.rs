@@ -3,14 +3,16 @@
 use std::ops::Range;
 
 use sshoal_wire::{
-    ChannelClose, ChannelOpenConfirmation, ChannelOpenFailure, ChannelRequest, Decoder, Pong,
+    ChannelFailure, ChannelOpenConfirmation, ChannelOpenFailure, ChannelRequest, Decoder, Pong,
     RequestFailure, reason,
 };
 
 use super::Connection;
-use crate::channels::{Channel, Far, Flow, LocalChannel, RemoteChannel, Stream};
+use super::opening::FIRST_REMOTE_CHANNEL;
+use crate::channels::{Channel, Far, Flow, LocalChannel, Purpose, RemoteChannel, Stream};
 use crate::error::{ConnectionError, Misbehaviour, printable};
 use crate::event::Event;
+use crate::fate::ExecFate;
 use crate::session::Progress;
 
 impl Connection {
@@ -20,13 +22,13 @@ impl Connection {
         want_reply: bool,
     ) -> Result<(), ConnectionError> {
         match want_reply {
-            true => self.send(|out| RequestFailure.encode(out)),
+            true => self.reply(|out| RequestFailure.encode(out)),
             false => Ok(()),
         }
     }
 
     pub(super) fn handle_ping(&mut self, data: &[u8]) -> Result<(), ConnectionError> {
-        self.send(|out| Pong { data }.encode(out))
+        self.reply(|out| Pong { data }.encode(out))
     }
 
     /// No channel from the server is wanted: forwards are not offered.
@@ -40,7 +42,7 @@ impl Connection {
             description: b"no forwarding was asked for",
             language_tag: b"",
         };
-        self.send(|out| refusal.encode(out))
+        self.reply(|out| refusal.encode(out))
     }
 
     pub(super) fn handle_open_confirmation(
@@ -49,7 +51,7 @@ impl Connection {
     ) -> Result<(), ConnectionError> {
         let message = "CHANNEL_OPEN_CONFIRMATION";
         let (number, channel) = self.channel(confirmation.recipient_channel, message)?;
-        if !channel.asked || channel.far.is_some() {
+        if !channel.awaits_open() {
             return Err(Misbehaviour::UnaskedReply { message }.into());
         }
         let far = RemoteChannel(confirmation.sender_channel);
@@ -58,18 +60,20 @@ impl Connection {
             window: confirmation.initial_window_size,
             max_data: confirmation.maximum_packet_size,
         });
-        let ahead = matches!(channel.session, Some(Progress::InFlight { .. }));
-        if ahead && far != RemoteChannel(0) {
+        let starts_now = channel.wanted != Flow::Closed
+            && matches!(channel.progress(), Some(Progress::Waiting { .. }));
+        let ahead = matches!(channel.progress(), Some(Progress::InFlight { .. }));
+        if ahead && far != FIRST_REMOTE_CHANNEL {
             return Err(Misbehaviour::UnguessedChannel {
                 number: far.number(),
             }
             .into());
         }
-        let starts_now = matches!(channel.session, Some(Progress::Waiting { .. }));
         self.tell(Event::ChannelOpened(number));
+        self.offer_room();
         match starts_now {
             true => self.send_start(number, far),
-            false => Ok(()),
+            false => self.send_end(number, far),
         }
     }
 
@@ -79,13 +83,13 @@ impl Connection {
     ) -> Result<(), ConnectionError> {
         let message = "CHANNEL_OPEN_FAILURE";
         let (number, channel) = self.channel(failure.recipient_channel, message)?;
-        if !channel.asked || channel.far.is_some() {
+        if !channel.awaits_open() {
             return Err(Misbehaviour::UnaskedReply { message }.into());
         }
-        if let Some(progress) = &mut channel.session {
+        if let Purpose::Session(progress) = &mut channel.purpose {
             *progress = Progress::Refused;
         }
-        (channel.sending, channel.receiving) = (Flow::Closed, Flow::Closed);
+        channel.end();
         self.tell(Event::ChannelRefused {
             channel: number,
             reason_code: failure.reason_code,
@@ -99,7 +103,7 @@ impl Connection {
         number: u32,
         bytes_to_add: u32,
     ) -> Result<(), ConnectionError> {
-        let (_, channel) = self.channel(number, "CHANNEL_WINDOW_ADJUST")?;
+        let (_, channel) = self.open_channel(number, "CHANNEL_WINDOW_ADJUST")?;
         if let Some(far) = &mut channel.far {
             far.window = far
                 .window
@@ -165,22 +169,16 @@ impl Connection {
 
     pub(super) fn handle_channel_close(&mut self, number: u32) -> Result<(), ConnectionError> {
         let (local, channel) = self.open_channel(number, "CHANNEL_CLOSE")?;
-        if channel.receiving == Flow::Closed {
-            return Err(Misbehaviour::AfterEnd {
-                message: "CHANNEL_CLOSE",
-                channel: number,
-            }
-            .into());
-        }
         channel.receiving = Flow::Closed;
-        // RFC 4254 section 5.3: "a party MUST send back" its own CLOSE.
-        if channel.sending != Flow::Closed {
-            channel.sending = Flow::Closed;
-            let recipient_channel = channel.far.map_or(number, |far| far.number.number());
-            self.send(|out| ChannelClose { recipient_channel }.encode(out))?;
-        }
+        // RFC 4254 section 5.3: "Upon receiving this message, a party MUST send back an SSH_MSG_CHANNEL_CLOSE
+        // unless it has already sent this message for the channel."
+        channel.wanted = Flow::Closed;
+        let far = channel.far.map(|far| far.number);
         self.tell(Event::Closed(local));
-        Ok(())
+        match far {
+            Some(far) => self.send_end(local, far),
+            None => Ok(()),
+        }
     }
 
     pub(super) fn handle_channel_request(
@@ -207,8 +205,8 @@ impl Connection {
             _ => {}
         }
         match request.want_reply {
-            true => self.send(|out| {
-                sshoal_wire::ChannelFailure {
+            true => self.reply(|out| {
+                ChannelFailure {
                     recipient_channel: far,
                 }
                 .encode(out)
@@ -224,25 +222,26 @@ impl Connection {
         if std::mem::take(&mut channel.pty_unanswered) {
             return Ok(());
         }
-        match channel.session {
-            // Output may have come before the answer.
-            Some(Progress::InFlight { .. } | Progress::Started) => {
-                self.confirm_started(local);
-                Ok(())
-            }
-            _ => Err(Misbehaviour::UnaskedReply { message }.into()),
+        // Output may have come before the answer.
+        if !std::mem::take(&mut channel.start_unanswered)
+            || !(self.confirm_started(local) || self.exec_fate(local) == ExecFate::Ran)
+        {
+            return Err(Misbehaviour::UnaskedReply { message }.into());
         }
+        Ok(())
     }
 
     pub(super) fn handle_channel_failure(&mut self, number: u32) -> Result<(), ConnectionError> {
         let message = "CHANNEL_FAILURE";
+        let left = self.outgoing.total_left();
         let (local, channel) = self.open_channel(number, message)?;
         if std::mem::take(&mut channel.pty_unanswered) {
             self.tell(Event::PtyRefused(local));
             return Ok(());
         }
-        match &mut channel.session {
-            Some(progress @ Progress::InFlight { .. }) => {
+        channel.start_unanswered = false;
+        match &mut channel.purpose {
+            Purpose::Session(progress) if progress.fate(left) == ExecFate::MayHaveRun => {
                 *progress = Progress::Refused;
                 self.tell(Event::StartRefused(local));
                 Ok(())
@@ -258,15 +257,21 @@ impl Connection {
         }
     }
 
-    /// CHANNEL_SUCCESS, output or an exit status proves that the command started.
-    fn confirm_started(&mut self, local: LocalChannel) {
-        let progress = self
+    /// CHANNEL_SUCCESS, output or an exit status proves that the command started; nothing does before all of it
+    /// has left. True if it was not known before.
+    fn confirm_started(&mut self, local: LocalChannel) -> bool {
+        let left = self.outgoing.total_left();
+        match self
             .channels
             .find(local)
-            .and_then(|channel| channel.session.as_mut());
-        if let Some(progress @ Progress::InFlight { .. }) = progress {
-            *progress = Progress::Started;
-            self.tell(Event::Started(local));
+            .map(|channel| &mut channel.purpose)
+        {
+            Some(Purpose::Session(progress)) if progress.fate(left) == ExecFate::MayHaveRun => {
+                *progress = Progress::Started;
+                self.tell(Event::Started(local));
+                true
+            }
+            _ => false,
         }
     }
 
@@ -282,7 +287,8 @@ impl Connection {
         }
     }
 
-    /// As [`channel`](Self::channel), for messages that only a confirmed channel may get.
+    /// As [`channel`](Self::channel), for messages that only a channel may get that is confirmed and that the
+    /// server has not closed.
     fn open_channel(
         &mut self,
         number: u32,
@@ -290,8 +296,15 @@ impl Connection {
     ) -> Result<(LocalChannel, &mut Channel), ConnectionError> {
         let (local, channel) = self.channel(number, message)?;
         match channel.far {
-            Some(_) => Ok((local, channel)),
             None => Err(Misbehaviour::NoSuchChannel { message, number }.into()),
+            // RFC 4254 section 5.3: a channel is closed "when it has both sent and received" CLOSE, and
+            // nothing comes after it.
+            Some(_) if channel.receiving == Flow::Closed => Err(Misbehaviour::AfterEnd {
+                message,
+                channel: number,
+            }
+            .into()),
+            Some(_) => Ok((local, channel)),
         }
     }
 }

@@ -13,7 +13,11 @@ const KEEPALIVE: &[u8] = b"keepalive@openssh.com";
 /// When the server was last heard, and what it still owes.
 pub(super) struct Keepalive {
     interval: Option<(Duration, u32)>,
-    last_heard: Instant,
+    /// When octets last came, or a request was last sent.
+    last_sign: Instant,
+    /// Requests since the last packet from the server.
+    unheeded: u32,
+    /// Requests that a reply may still come to.
     unanswered: u32,
 }
 
@@ -21,18 +25,26 @@ impl Keepalive {
     pub(super) fn new(interval: Option<(Duration, u32)>, now: Instant) -> Self {
         Keepalive {
             interval,
-            last_heard: now,
+            last_sign: now,
+            unheeded: 0,
             unanswered: 0,
         }
     }
 
-    pub(super) fn heard(&mut self, now: Instant) {
-        self.last_heard = now;
+    /// Octets came.
+    pub(super) fn handle_octets(&mut self, now: Instant) {
+        self.last_sign = now;
     }
 
+    /// A packet came: whatever it says, the server is alive (packet.c, `ssh_packet_set_alive_timeouts`).
+    pub(super) fn handle_packet(&mut self) {
+        self.unheeded = 0;
+    }
+
+    /// When to ask next.
     pub(super) fn due(&self) -> Option<Instant> {
         let (interval, _) = self.interval?;
-        Some(self.last_heard + interval)
+        self.last_sign.checked_add(interval)
     }
 }
 
@@ -47,14 +59,15 @@ impl Connection {
         {
             return Ok(());
         }
-        if self.keepalive.unanswered >= most {
+        if self.keepalive.unheeded >= most {
             return Err(ConnectionError::KeepaliveTimeout {
-                unanswered: self.keepalive.unanswered,
+                unanswered: self.keepalive.unheeded,
             });
         }
-        self.keepalive.unanswered += 1;
+        self.keepalive.unheeded += 1;
+        self.keepalive.unanswered = self.keepalive.unanswered.saturating_add(1);
         // The next one is due an interval from now, whether or not anything is heard.
-        self.keepalive.last_heard = now;
+        self.keepalive.last_sign = now;
         self.send(|out| {
             GlobalRequest {
                 request_name: KEEPALIVE,
@@ -70,10 +83,12 @@ impl Connection {
         &mut self,
         message: &'static str,
     ) -> Result<(), ConnectionError> {
-        if self.keepalive.unanswered == 0 {
-            return Err(Misbehaviour::UnaskedReply { message }.into());
+        match self.keepalive.unanswered.checked_sub(1) {
+            Some(unanswered) => {
+                self.keepalive.unanswered = unanswered;
+                Ok(())
+            }
+            None => Err(Misbehaviour::UnaskedReply { message }.into()),
         }
-        self.keepalive.unanswered -= 1;
-        Ok(())
     }
 }

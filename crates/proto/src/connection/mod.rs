@@ -8,6 +8,7 @@ mod authentication;
 mod channel_messages;
 mod keepalive;
 mod key_exchange;
+mod opening;
 mod receive;
 mod sessions;
 
@@ -33,8 +34,13 @@ use key_exchange::{Established, Exchange};
 const MAX_EVENTS: usize = 256;
 /// Most octets queued for the server before input stops: a server that does not read gets no replies.
 const MAX_OUTPUT: usize = 1024 * 1024;
-/// Most messages held back by one key re-exchange.
-const MAX_HELD: usize = 4096;
+/// Most octets of replies to the server that one key re-exchange may hold back, each counted with
+/// [`REPLY_OVERHEAD`]: honest servers cause a few replies in the round trip that our KEXINIT takes.
+const MAX_HELD_REPLIES: usize = 64 * 1024;
+/// Room for a held message, octets: one with a password does not outgrow it and leave copies behind.
+const HELD_CAPACITY: usize = 512;
+/// What holding a reply costs beside its octets.
+const REPLY_OVERHEAD: usize = HELD_CAPACITY;
 
 /// One SSH connection as a client, without I/O.
 ///
@@ -55,8 +61,10 @@ pub struct Connection {
     profile: Option<Box<ServerProfile>>,
     login: Login,
     channels: ChannelTable,
-    /// Messages that must wait until our NEWKEYS has been sent.
+    /// Messages that must wait until our NEWKEYS is sent.
     held: Vec<Held>,
+    /// How much of `held` the server caused, in octets.
+    held_replies: usize,
     events: VecDeque<Event>,
     keepalive: Keepalive,
     last_exchange: Instant,
@@ -122,6 +130,7 @@ impl Connection {
             login: Login::Unkeyed,
             channels: ChannelTable::default(),
             held: Vec::new(),
+            held_replies: 0,
             events: VecDeque::new(),
             keepalive,
             last_exchange: now,
@@ -133,7 +142,8 @@ impl Connection {
         Ok(connection)
     }
 
-    /// Octets to write to the server, if any; say [`transmitted`](Self::transmitted) how many went.
+    /// Octets to write to the server, if any; say [`transmitted`](Self::transmitted) how many went, before
+    /// anything else is asked of the connection: [`exec_fate`](Self::exec_fate) depends on it.
     pub fn poll_transmit(&self) -> Option<&[u8]> {
         let pending = self.outgoing.pending();
         (!pending.is_empty()).then_some(pending)
@@ -142,7 +152,7 @@ impl Connection {
     /// `octets` at the front of [`poll_transmit`](Self::poll_transmit) were handed to the transport below.
     pub fn transmitted(&mut self, octets: usize) {
         self.outgoing.transmitted(octets);
-        if self.outgoing.pending().is_empty() {
+        if self.failed.is_none() {
             self.offer_room();
         }
     }
@@ -161,14 +171,11 @@ impl Connection {
         if self.failed.is_some() {
             return None;
         }
-        let rekey = match (&self.established, self.settings.rekey.interval) {
-            (Some(_), Some(interval)) => Some(self.last_exchange + interval),
-            _ => None,
+        let keepalive = match &self.login {
+            Login::Authenticated => self.keepalive.due(),
+            Login::Unkeyed | Login::Authenticating(_) => None,
         };
-        let keepalive = matches!(self.login, Login::Authenticated)
-            .then(|| self.keepalive.due())
-            .flatten();
-        rekey.into_iter().chain(keepalive).min()
+        self.rekey_due().into_iter().chain(keepalive).min()
     }
 
     /// Does what is due at `now`: keepalive requests, rekeying by time.
@@ -238,10 +245,11 @@ impl Connection {
 
     /// Ends the connection in order: queues DISCONNECT (RFC 4253 section 11.1). Write what
     /// [`poll_transmit`](Self::poll_transmit) has, then close.
+    ///
+    /// A command that has not wholly left by then never leaves: its fate stays
+    /// [`ExecFate::NotSent`](crate::ExecFate::NotSent).
     pub fn disconnect(&mut self) {
-        if self.failed.is_none() {
-            self.fail(ConnectionError::Ended);
-        }
+        self.fail(ConnectionError::Ended);
     }
 
     /// The connection's final answer, if it is over.
@@ -257,65 +265,88 @@ impl Connection {
     }
 
     /// Makes `error` the connection's answer and tells the server, if it can still be told.
+    ///
+    /// What is queued is thrown away where nobody will read it, and where a command is in it: its fate is
+    /// NotSent, and the caller may send it elsewhere already.
     fn fail(&mut self, error: ConnectionError) -> ConnectionError {
         if let Some(first) = &self.failed {
             return first.clone();
         }
-        let goodbye = match &error {
-            ConnectionError::Closed { .. }
-            | ConnectionError::NotSsh { .. }
-            | ConnectionError::Disconnected { .. } => None,
-            ConnectionError::Ended => Some(reason::DISCONNECT_BY_APPLICATION),
-            ConnectionError::HostKeyRefused | ConnectionError::HostKeySignature(_) => {
-                Some(reason::DISCONNECT_HOST_KEY_NOT_VERIFIABLE)
+        match goodbye(&error) {
+            Some(reason_code) if !self.command_is_queued() => {
+                let message = Disconnect {
+                    reason_code,
+                    description: b"",
+                    language_tag: b"",
+                };
+                // The connection is over whether or not this can be sealed.
+                let _ = self.outgoing.seal(|out| message.encode(out));
             }
-            ConnectionError::NoCommonAlgorithm { .. } | ConnectionError::KeyExchange(_) => {
-                Some(reason::DISCONNECT_KEY_EXCHANGE_FAILED)
-            }
-            ConnectionError::KeepaliveTimeout { .. } => Some(reason::DISCONNECT_CONNECTION_LOST),
-            _ => Some(reason::DISCONNECT_PROTOCOL_ERROR),
-        };
-        if let Some(reason_code) = goodbye {
-            let message = Disconnect {
-                reason_code,
-                description: b"",
-                language_tag: b"",
-            };
-            // The connection is over whether or not this can be sealed.
-            let _ = self.outgoing.seal(|out| message.encode(out));
+            _ => self.outgoing.abandon(),
         }
+        self.held = Vec::new();
         self.failed = Some(error.clone());
         error
     }
 
     /// Sends a message, or holds it while only key-exchange messages may be sent (RFC 4253 section 7.1).
     fn send(&mut self, encode: impl FnOnce(&mut Vec<u8>)) -> Result<(), ConnectionError> {
+        if self.exchange.holds_messages() {
+            self.hold(encode);
+        } else {
+            self.outgoing.seal(encode)?;
+        }
+        Ok(())
+    }
+
+    /// As [`send`](Self::send), for messages that the server causes by its own: no more are held than a limit.
+    fn reply(&mut self, encode: impl FnOnce(&mut Vec<u8>)) -> Result<(), ConnectionError> {
         if !self.exchange.holds_messages() {
             self.outgoing.seal(encode)?;
             return Ok(());
         }
-        let mut message = Zeroizing::new(Vec::new());
-        encode(&mut message);
-        self.hold(Held {
-            message,
-            starts: None,
-        })
-    }
-
-    fn hold(&mut self, held: Held) -> Result<(), ConnectionError> {
-        if self.held.len() >= MAX_HELD {
-            let what = "messages to answer during a key exchange";
+        self.held_replies += self.hold(encode) + REPLY_OVERHEAD;
+        if self.held_replies > MAX_HELD_REPLIES {
             return Err(Misbehaviour::Flood {
-                what,
-                limit: MAX_HELD,
+                what: "octets of replies held back by a key exchange",
+                limit: MAX_HELD_REPLIES,
             }
             .into());
         }
-        self.held.push(held);
         Ok(())
+    }
+
+    /// Holds a message; returns its octets.
+    fn hold(&mut self, encode: impl FnOnce(&mut Vec<u8>)) -> usize {
+        let mut message = Zeroizing::new(Vec::with_capacity(HELD_CAPACITY));
+        encode(&mut message);
+        let octets = message.len();
+        self.held.push(Held {
+            message,
+            starts: None,
+        });
+        octets
     }
 
     fn tell(&mut self, event: Event) {
         self.events.push_back(event);
+    }
+}
+
+/// The reason to give in DISCONNECT (RFC 4253 section 11.1); `None` when the server is not there to read it.
+fn goodbye(error: &ConnectionError) -> Option<u32> {
+    match error {
+        ConnectionError::Closed { .. }
+        | ConnectionError::NotSsh { .. }
+        | ConnectionError::Disconnected { .. } => None,
+        ConnectionError::Ended => Some(reason::DISCONNECT_BY_APPLICATION),
+        ConnectionError::HostKeyRefused
+        | ConnectionError::HostKeySignature(_)
+        | ConnectionError::HostCertificate(_) => Some(reason::DISCONNECT_HOST_KEY_NOT_VERIFIABLE),
+        ConnectionError::NoCommonAlgorithm { .. } | ConnectionError::KeyExchange(_) => {
+            Some(reason::DISCONNECT_KEY_EXCHANGE_FAILED)
+        }
+        ConnectionError::KeepaliveTimeout { .. } => Some(reason::DISCONNECT_CONNECTION_LOST),
+        _ => Some(reason::DISCONNECT_PROTOCOL_ERROR),
     }
 }

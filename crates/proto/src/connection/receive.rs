@@ -7,14 +7,17 @@ use sshoal_wire::{self as wire, Dialect, Message, Unimplemented, message_name};
 
 use super::{Connection, Login, MAX_EVENTS, MAX_OUTPUT};
 use crate::error::{ConnectionError, Misbehaviour, printable};
-use crate::event::Event;
 use crate::transport::Packet;
+
+/// Most packets before the first NEWKEYS. An honest server sends a handful.
+const MAX_UNKEYED_PACKETS: u32 = 256;
 
 impl Connection {
     /// Takes octets from the server, decrypting them in place, and returns how many were taken.
     ///
     /// The rest is an incomplete packet, or waits for an answer to an event: call again with it, and with
-    /// more behind it. [`Event::Data`] names ranges of `input`: poll all events before reusing it.
+    /// more behind it. [`Event::Data`](crate::Event::Data) names ranges of `input`: poll all events before
+    /// reusing it.
     ///
     /// # Errors
     ///
@@ -26,7 +29,7 @@ impl Connection {
     ) -> Result<usize, ConnectionError> {
         self.check()?;
         if !input.is_empty() {
-            self.keepalive.heard(now);
+            self.keepalive.handle_octets(now);
         }
         let mut taken = 0;
         let result = loop {
@@ -76,6 +79,7 @@ impl Connection {
         else {
             return Ok(0);
         };
+        self.keepalive.handle_packet();
         let payload = at + payload.start..at + payload.end;
         self.handle_packet(now, input, payload, sequence)?;
         Ok(taken)
@@ -88,6 +92,15 @@ impl Connection {
         payload: Range<usize>,
         sequence: u32,
     ) -> Result<(), ConnectionError> {
+        // OpenSSH forbids that sequence numbers wrap before the first keys (packet.c): with as many ignored
+        // messages as that, strict key exchange could be told that KEXINIT was the first packet.
+        if matches!(self.login, Login::Unkeyed) && sequence >= MAX_UNKEYED_PACKETS {
+            return Err(Misbehaviour::Flood {
+                what: "packets before the first keys",
+                limit: MAX_UNKEYED_PACKETS as usize,
+            }
+            .into());
+        }
         let octets = &input[payload.clone()];
         if self.exchange.skips_wrong_guess(octets.first().copied()) {
             return Ok(());
@@ -122,7 +135,8 @@ impl Connection {
             }),
             Message::Ignore(_) | Message::Debug(_) => Ok(()),
             Message::Unimplemented(Unimplemented { sequence_number }) => {
-                self.handle_unimplemented(sequence_number)
+                self.handle_unimplemented(sequence_number);
+                Ok(())
             }
             Message::ServiceAccept(accept) => self.handle_service_accept(accept.service_name),
             Message::ExtInfo(info) => {
@@ -131,25 +145,25 @@ impl Connection {
             }
             Message::KexInit(kex_init) => self.handle_kex_init(&kex_init, octets, sequence),
             Message::NewKeys(_) => self.handle_new_keys(now),
-            Message::KexEcdhReply(reply) => {
-                self.handle_kex_reply(reply.host_key, reply.public, reply.signature)
-            }
+            Message::KexEcdhReply(reply) => self.handle_kex_reply(
+                message.name(),
+                reply.host_key,
+                reply.public,
+                reply.signature,
+            ),
             Message::KexDhReply(reply) => {
-                self.handle_kex_reply(reply.host_key, reply.f, reply.signature)
+                self.handle_kex_reply(message.name(), reply.host_key, reply.f, reply.signature)
             }
             Message::KexGexGroup(group) => self.handle_kex_group(group.p, group.g),
             Message::KexGexReply(reply) => {
-                self.handle_kex_reply(reply.host_key, reply.f, reply.signature)
+                self.handle_kex_reply(message.name(), reply.host_key, reply.f, reply.signature)
             }
             Message::UserauthFailure(failure) => self.handle_userauth_failure(
                 failure.authentications_that_can_continue,
                 failure.partial_success,
             ),
-            Message::UserauthSuccess(_) => self.handle_userauth_success(now),
-            Message::UserauthBanner(banner) => {
-                self.tell(Event::Banner(banner.message.to_vec()));
-                Ok(())
-            }
+            Message::UserauthSuccess(_) => self.handle_userauth_success(),
+            Message::UserauthBanner(banner) => self.handle_banner(banner.message),
             Message::UserauthPkOk(ok) => self.handle_pk_ok(ok.key),
             Message::UserauthPasswdChangereq(request) => {
                 self.handle_password_change(request.prompt)
@@ -206,7 +220,7 @@ impl Connection {
                 }
                 .into())
             }
-            _ => self.send(|out| Unimplemented { sequence_number }.encode(out)),
+            _ => self.reply(|out| Unimplemented { sequence_number }.encode(out)),
         }
     }
 
