@@ -73,7 +73,6 @@ pub(crate) struct RunArgs {
     /// The command. %h, %u, %p and %n stand for host, user, port and the host's name as given; %%h is a plain %h.
     #[arg(
         trailing_var_arg = true,
-        allow_hyphen_values = true,
         required_unless_present = "script",
         value_name = "COMMAND"
     )]
