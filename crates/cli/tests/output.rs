@@ -1,0 +1,376 @@
+//! What comes out: whatever bytes the hosts send, whoever reads them, however slowly.
+
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::Read;
+use std::process::{ChildStdout, Command};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use sshoal_testbed::sshd::{Layout, RealSshd, SshdSpec};
+use support::program::{Ended, Running};
+use support::{Shoal, shared_folder};
+
+/// Real hosts, which run whatever /bin/sh understands.
+fn real(hosts: u32) -> Shoal<RealSshd> {
+    let mut spec = SshdSpec::new(hosts);
+    spec.layout = Layout::Shared;
+    Shoal::real(&spec)
+}
+
+/// The lines of a run's output behind each host's name.
+fn by_host(output: &[u8]) -> BTreeMap<String, Vec<&[u8]>> {
+    let mut lines: BTreeMap<String, Vec<&[u8]>> = BTreeMap::new();
+    for line in output
+        .strip_suffix(b"\n")
+        .unwrap()
+        .split(|byte| *byte == b'\n')
+    {
+        let colon = line
+            .windows(2)
+            .position(|two| two == b": ")
+            .expect("each line has a prefix");
+        let name = String::from_utf8(line[..colon].to_vec()).unwrap();
+        lines.entry(name).or_default().push(&line[colon + 2..]);
+    }
+    lines
+}
+
+#[test]
+fn lines_written_in_pieces_by_many_hosts_come_out_whole() {
+    let shoal = real(6);
+    let script = "i=0; while [ $i -lt 300 ]; do printf 'begun '; printf 'and '; echo ended $i; i=$((i+1)); done";
+    let ended = shoal.run(&[script]).expect(0);
+    let lines = by_host(&ended.stdout);
+    assert_eq!(lines.len(), 6);
+    for (name, lines) in lines {
+        let expected = (0..300).map(|number| format!("begun and ended {number}"));
+        assert!(
+            lines.into_iter().eq(expected.map(String::into_bytes)),
+            "{name}"
+        );
+    }
+}
+
+#[test]
+fn a_last_line_without_an_end_gets_one_and_streams_stay_apart() {
+    let shoal = real(2);
+    let ended = shoal
+        .run(&["printf one; printf 'two' >&2; exit 0"])
+        .expect(0);
+    let names = [shoal.name(0), shoal.name(1)];
+    for (stream, word) in [(ended.stdout(), "one"), (ended.stderr(), "two")] {
+        let mut lines: Vec<&str> = stream.lines().collect();
+        lines.sort_unstable();
+        assert_eq!(lines, names.clone().map(|name| format!("{name}: {word}")));
+        assert!(stream.ends_with('\n'));
+    }
+}
+
+#[test]
+fn lines_of_ten_megabytes_are_not_torn() {
+    const LENGTH: usize = 10_000_000;
+    let shoal = real(3);
+    let line = format!("head -c {LENGTH} /dev/zero | tr '\\0' x; echo; echo short");
+    let ended = shoal.run(&[&line]).expect(0);
+    let lines = by_host(&ended.stdout);
+    assert_eq!(lines.len(), 3);
+    for (name, lines) in lines {
+        assert_eq!(lines.len(), 2, "{name}");
+        assert!(
+            lines[0].len() == LENGTH && lines[0].iter().all(|byte| *byte == b'x'),
+            "{name}"
+        );
+        assert_eq!(lines[1], b"short");
+    }
+}
+
+/// Every byte but the newline, with escape sequences among them.
+fn any_bytes() -> Vec<u8> {
+    let mut bytes: Vec<u8> = (0..=255).filter(|byte| *byte != b'\n').collect();
+    bytes.extend_from_slice(b"\x1b[31mred\x1b]0;title\x07\xc3\xa4\xe2\x82\n");
+    bytes
+}
+
+/// A file with these bytes, that the hosts can print.
+fn printed(bytes: &[u8]) -> (tempfile::TempDir, String) {
+    let folder = shared_folder();
+    let file = folder.path().join("bytes");
+    fs::write(&file, bytes).unwrap();
+    let line = format!("cat {}", file.display());
+    (folder, line)
+}
+
+#[test]
+fn a_pipe_gets_every_byte_as_it_is() {
+    let shoal = real(1);
+    let bytes = any_bytes();
+    let (_folder, line) = printed(&bytes);
+    let ended = shoal.run(&[&line]).expect(0);
+    let expected = [format!("{}: ", shoal.name(0)).as_bytes(), &bytes].concat();
+    assert!(ended.stdout == expected, "{:?}", ended.stdout());
+}
+
+/// The same on a terminal, by script(1); what the terminal got.
+fn on_a_terminal(shoal: &Shoal<RealSshd>, options: &str, line: &str) -> Ended {
+    let mut command: Command = shoal.shell("exec script -qec \"$RUN $OPTIONS '$LINE'\" /dev/null");
+    command
+        .env("OPTIONS", options)
+        .env("LINE", line)
+        .env("TERM", "dumb");
+    Running::start(&mut command).wait()
+}
+
+#[test]
+fn a_terminal_gets_control_characters_made_visible() {
+    let shoal = real(1);
+    let (_folder, line) = printed(b"\x1b[31mred\x07\x9b1m \xff \xc3\xa4\tend\x0b\n");
+    let ended = on_a_terminal(&shoal, "-q", &line).expect(0);
+    // The terminal itself makes CR LF of the newline.
+    let expected = format!(
+        "{}: \\x1b[31mred\\x07\\x9b1m \\xff ä\tend\\x0b\r\n",
+        shoal.name(0)
+    );
+    assert_eq!(ended.stdout(), expected);
+}
+
+#[test]
+fn a_terminal_gets_progress_that_leaves_nothing_of_the_hosts_behind() {
+    let shoal = real(2);
+    let (_folder, line) = printed(&any_bytes());
+    let ended = on_a_terminal(&shoal, "", &line).expect(0);
+    let shown = ended.stdout();
+    assert!(shown.contains("2 of 2 hosts ok"), "{shown:?}");
+    for (index, _) in shown.match_indices('\x1b') {
+        let sequence = &shown[index..];
+        assert!(
+            sequence.starts_with("\x1b[K"),
+            "only lines are erased: {sequence:?}"
+        );
+    }
+    let stray = |c: char| c.is_control() && !['\x1b', '\r', '\n', '\t'].contains(&c);
+    assert_eq!(shown.find(stray), None, "{shown:?}");
+}
+
+#[test]
+fn dshbak_folds_what_comes_out() {
+    let shoal = real(4);
+    let (last, count) = (shoal.name(3), 4);
+    let line = format!("$RUN 'test %h = {last} && echo odd || echo even' | dshbak -c");
+    let ended = Running::start(&mut shoal.shell(&line)).wait().expect(0);
+    let names: Vec<String> = (0..count).map(|host| shoal.name(host)).collect();
+    let rule = "-".repeat(16);
+    let expected = [
+        format!("{rule}\n{}\n{rule}\neven\n", folded(&names[..3])),
+        format!("{rule}\n{last}\n{rule}\nodd\n"),
+    ];
+    let mut parts = expected.clone();
+    parts.reverse();
+    let found = ended.stdout();
+    assert!(
+        [expected.concat(), parts.concat()].contains(&found),
+        "{found}"
+    );
+}
+
+/// `127.2.0.[1-3]` for the names of hosts that follow each other.
+fn folded(names: &[String]) -> String {
+    let (before, first) = names[0].rsplit_once('.').unwrap();
+    let (_, last) = names.last().unwrap().rsplit_once('.').unwrap();
+    format!("{before}.[{first}-{last}]")
+}
+
+fn names(shoal: &Shoal<RealSshd>, hosts: usize) -> Vec<String> {
+    (0..hosts).map(|host| shoal.name(host)).collect()
+}
+
+#[test]
+fn gathered_output_stands_once_under_folded_names() {
+    let shoal = real(4);
+    let names = names(&shoal, 4);
+    let line = format!("test %h = {} && echo odd || echo even", names[3]);
+    let ended = shoal.run(&["-b", &line]).expect(0);
+    let rule = "-".repeat(15);
+    let expected = format!(
+        "{rule}\n{} (3)\n{rule}\neven\n{rule}\n{}\n{rule}\nodd\n",
+        folded(&names[..3]),
+        names[3]
+    );
+    assert_eq!(ended.stdout(), expected);
+}
+
+#[test]
+fn differences_are_shown_against_the_most_common_output() {
+    let shoal = real(4);
+    let names = names(&shoal, 4);
+    let line = format!("echo same; test %h = {} && echo odd || echo even", names[3]);
+    let ended = shoal.run(&["--diff", &line]).expect(0);
+    let expected = format!(
+        "--- {} (3)\n+++ {}\n@@ -1,2 +1,2 @@\n same\n-even\n+odd\n",
+        folded(&names[..3]),
+        names[3]
+    );
+    assert_eq!(ended.stdout(), expected);
+}
+
+#[test]
+fn outdir_has_each_stream_of_each_host_to_the_byte() {
+    let shoal = real(2);
+    let bytes = any_bytes();
+    let (folder, line) = printed(&bytes);
+    let dir = folder.path().join("made");
+    let outdir = format!("--outdir={}", dir.display());
+    shoal
+        .run(&[&outdir, &format!("{line}; printf said >&2")])
+        .expect(0);
+    for name in names(&shoal, 2) {
+        let file = |end: &str| fs::read(dir.join(format!("{name}.{end}"))).unwrap();
+        assert!(file("out") == bytes, "{name}");
+        assert_eq!(file("err"), b"said");
+    }
+}
+
+#[test]
+fn json_has_the_bytes_too() {
+    let shoal = real(1);
+    let bytes = any_bytes();
+    let (_folder, line) = printed(&bytes);
+    let ended = shoal.run(&["--json", &line]).expect(0);
+    let record: serde_json::Value =
+        serde_json::from_str(ended.stdout().lines().next().unwrap()).unwrap();
+    let text = record["stdout_base64"].as_str().unwrap();
+    let mut decode = Command::new("base64");
+    decode.arg("-d").stdin(file_with(text.as_bytes()));
+    assert!(decode.output().unwrap().stdout == bytes);
+    assert_eq!(record["stderr"], "");
+}
+
+fn file_with(bytes: &[u8]) -> fs::File {
+    use std::io::{Seek, Write};
+    let mut file = tempfile::tempfile().unwrap();
+    file.write_all(bytes).unwrap();
+    file.rewind().unwrap();
+    file
+}
+
+#[test]
+fn exit_statuses_are_those_of_the_documentation() {
+    let shoal = Shoal::simulated(3, &["2=refuse"]);
+    let good = format!("{},{}", shoal.name(0), shoal.name(1));
+    let all = format!("{good},{}", shoal.name(2));
+    for (hosts, arguments, status) in [
+        (&good, vec!["true"], 0),
+        (&good, vec!["exit", "7"], 1),
+        (&good, vec!["kill-self", "TERM"], 1),
+        (&all, vec!["true"], 3),
+        (&all, vec!["exit", "7"], 3),
+        (&good, vec!["-S", "true"], 0),
+        (&good, vec!["-S", "exit", "7"], 7),
+        (&good, vec!["-S", "exit", "300"], 255),
+        (&good, vec!["-S", "kill-self", "TERM"], 128 + 15),
+        (&all, vec!["-S", "true"], 255),
+        (&good, vec!["--no-such-option", "true"], 2),
+    ] {
+        let found = shoal.run_on(hosts, &arguments);
+        assert_eq!(
+            found.status.code(),
+            Some(status),
+            "{arguments:?}: {}",
+            found.stderr()
+        );
+    }
+}
+
+#[test]
+fn quiet_says_nothing_of_its_own_and_a_clean_run_in_a_pipe_neither() {
+    let shoal = Shoal::simulated(3, &["2=refuse"]);
+    let quiet = shoal.run(&["-q", "hostname"]).expect(3);
+    assert_eq!(quiet.stderr(), "");
+    assert_eq!(by_host(&quiet.stdout).len(), 2);
+    let clean = shoal.run_on(&shoal.name(0), &["hostname"]).expect(0);
+    assert_eq!(
+        (clean.stdout(), clean.stderr()),
+        (format!("{}: sim0\n", shoal.name(0)), String::new())
+    );
+    let told = shoal.run(&["hostname"]).expect(3).says(&[
+        "2 of 3 hosts ok",
+        "refused: ",
+        &shoal.name(2),
+        "to do: ",
+    ]);
+    assert_eq!(by_host(&told.stdout).len(), 2);
+}
+
+/// Hosts that send more than anybody reads.
+const TALKATIVE: u32 = 100;
+/// What each of them sends, in bytes. Together far more than [`MEMORY_LIMIT`].
+const TALK: usize = 20_000_000;
+/// What sshoal may need for it: 64 MiB of output on its way, and 2 MiB of window for each connection.
+const MEMORY_LIMIT: u64 = 400 * 1024 * 1024;
+/// The pace of a slow reader, in bytes a second, and how long it keeps it up.
+const PACE: usize = 1_000_000;
+const SLOW_FOR: Duration = Duration::from_secs(3);
+
+/// A line that makes a host talk, and the bytes of each of its lines.
+fn talk() -> (String, usize) {
+    let word = "t".repeat(999);
+    (format!("yes {word} | head -c {TALK}"), word.len() + 1)
+}
+
+/// Reads slowly for a while. Returns what was read.
+fn read_slowly(stdout: &mut ChildStdout) -> usize {
+    let begun = Instant::now();
+    let mut buffer = vec![0; PACE / 20];
+    let mut read = 0;
+    while begun.elapsed() < SLOW_FOR {
+        read += stdout.read(&mut buffer).unwrap();
+        thread::sleep(Duration::from_millis(50));
+    }
+    read
+}
+
+#[test]
+fn a_slow_reader_costs_time_and_neither_memory_nor_hosts() {
+    let shoal = real(TALKATIVE);
+    let (line, length) = talk();
+    let read = |mut stdout: ChildStdout| {
+        let mut count = read_slowly(&mut stdout);
+        let mut buffer = vec![0; 1 << 20];
+        loop {
+            match stdout.read(&mut buffer).unwrap() {
+                0 => return count.to_string().into_bytes(),
+                read => count += read,
+            }
+        }
+    };
+    let ended = Running::start_read_by(&mut shoal.command(&[&line]), read)
+        .wait()
+        .expect(0);
+    let prefixes: usize = names(&shoal, TALKATIVE as usize)
+        .iter()
+        .map(|name| name.len() + 2)
+        .sum();
+    let expected = TALKATIVE as usize * TALK + prefixes * (TALK / length);
+    assert_eq!(ended.stdout(), expected.to_string());
+    println!("a slow reader: {} MiB", ended.peak_memory >> 20);
+    assert!(ended.peak_memory > 0 && ended.peak_memory < MEMORY_LIMIT);
+}
+
+#[test]
+fn a_reader_that_goes_ends_the_run_quietly() {
+    let shoal = real(TALKATIVE);
+    let (line, _) = talk();
+    let read = |mut stdout: ChildStdout| {
+        read_slowly(&mut stdout);
+        Vec::new()
+    };
+    let ended = Running::start_read_by(&mut shoal.command(&[&line]), read)
+        .wait()
+        .expect(141);
+    assert_eq!(ended.stderr(), "");
+    assert!(ended.peak_memory > 0 && ended.peak_memory < MEMORY_LIMIT);
+}

@@ -1,0 +1,190 @@
+//! `sshoal` as a user runs it, and hosts for it: simulated ones, and real sshd.
+
+#![allow(dead_code)] // each test file uses some of it
+
+pub(crate) mod cutter;
+pub(crate) mod program;
+pub(crate) mod records;
+
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use sshoal_testbed::client_files::ClientFiles;
+use sshoal_testbed::simulated::{Simulation, SimulationSpec};
+use sshoal_testbed::sshd::{RealSshd, SshdSpec};
+use tempfile::TempDir;
+
+use program::{Ended, Running};
+
+/// After so long something hangs that should not. No test's verdict depends on the number.
+pub(crate) const DEADLINE: Duration = Duration::from_secs(240);
+
+/// Waits until something has come true.
+pub(crate) fn wait_until(what: &str, mut is_true: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !is_true() {
+        assert!(begun.elapsed() < DEADLINE, "still waiting until {what}");
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Somebody with an empty home, no agent and no terminal.
+pub(crate) struct User {
+    home: TempDir,
+}
+
+impl User {
+    pub(crate) fn new() -> User {
+        let home = tempfile::tempdir().unwrap();
+        User { home }
+    }
+
+    pub(crate) fn home(&self) -> &Path {
+        self.home.path()
+    }
+
+    /// Any program, with `sshoal` in its PATH.
+    pub(crate) fn command(&self, program: impl AsRef<OsStr>) -> Command {
+        // setsid(1) keeps the process number: what a test starts leads no process group yet.
+        let mut command = Command::new("setsid");
+        let own = Path::new(env!("CARGO_BIN_EXE_sshoal")).parent().unwrap();
+        let path = std::env::var("PATH").unwrap();
+        command
+            .arg(program)
+            .env_clear()
+            .env("PATH", format!("{}:{path}", own.display()))
+            .env("HOME", self.home())
+            .env("LC_ALL", "C.UTF-8")
+            .stdin(Stdio::null());
+        command
+    }
+
+    /// A line for /bin/sh.
+    pub(crate) fn shell(&self, line: &str) -> Command {
+        let mut command = self.command("/bin/sh");
+        command.args(["-c", line]);
+        command
+    }
+
+    /// `sshoal run` with these arguments and nothing else.
+    pub(crate) fn run(&self, arguments: &[&str]) -> Command {
+        let mut command = self.command(env!("CARGO_BIN_EXE_sshoal"));
+        command.arg("run").args(arguments);
+        command
+    }
+}
+
+/// Hosts, their files, and a user who may log in.
+pub(crate) struct Shoal<H> {
+    pub(crate) hosts: H,
+    pub(crate) dir: TempDir,
+    pub(crate) user: User,
+}
+
+impl Shoal<Simulation> {
+    /// Simulated hosts with faults as on `sshoal-testbed`'s command line.
+    pub(crate) fn simulated(hosts: u32, faults: &[&str]) -> Self {
+        let mut spec = SimulationSpec::new(hosts);
+        spec.faults = faults.iter().map(|text| text.parse().unwrap()).collect();
+        Self::simulate(&spec)
+    }
+
+    pub(crate) fn simulate(spec: &SimulationSpec) -> Self {
+        let hosts = Simulation::start(spec).unwrap();
+        Shoal::of(hosts.client_files().clone(), hosts)
+    }
+
+    /// The address of a host, which is also what output calls it.
+    pub(crate) fn name(&self, host: usize) -> String {
+        self.hosts.addresses()[host].ip().to_string()
+    }
+}
+
+impl Shoal<RealSshd> {
+    pub(crate) fn real(spec: &SshdSpec) -> Self {
+        let hosts = RealSshd::start(spec).unwrap();
+        Shoal::of(hosts.client_files().unwrap(), hosts)
+    }
+
+    /// The address of a host, which is also what output calls it.
+    pub(crate) fn name(&self, host: usize) -> String {
+        self.hosts.addresses()[host].ip().to_string()
+    }
+
+    /// Waits until no session is left: whatever was sent to the hosts has been done or dropped.
+    pub(crate) fn wait_for_sessions(&self) {
+        let servers = 0..self.hosts.addresses().len();
+        wait_until("all sessions have ended", || {
+            servers.clone().all(|host| {
+                let pid = self.hosts.pid(host).as_raw_nonzero();
+                let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
+                children.unwrap().is_empty()
+            })
+        });
+    }
+}
+
+impl<H> Shoal<H> {
+    fn of(files: ClientFiles, hosts: H) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        files.write(dir.path()).unwrap();
+        let user = User::new();
+        Shoal { hosts, dir, user }
+    }
+
+    /// One of the files that [`ClientFiles::write`] writes.
+    pub(crate) fn file(&self, name: &str) -> String {
+        self.dir.path().join(name).to_str().unwrap().to_owned()
+    }
+
+    /// `sshoal run` with the hosts' configuration; the hosts are to be named.
+    pub(crate) fn configured(&self, arguments: &[&str]) -> Command {
+        let mut command = self.user.run(&["-F", &self.file("ssh_config")]);
+        command.args(arguments);
+        command
+    }
+
+    /// `sshoal run` on all hosts.
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = self.configured(&["-f", &self.file("hosts")]);
+        command.args(arguments);
+        command
+    }
+
+    /// `sshoal run` on all hosts, to its end.
+    pub(crate) fn run(&self, arguments: &[&str]) -> Ended {
+        Running::start(&mut self.command(arguments)).wait()
+    }
+
+    /// `sshoal run` on some hosts, to its end.
+    pub(crate) fn run_on(&self, hosts: &str, arguments: &[&str]) -> Ended {
+        Running::start(self.configured(&["-w", hosts]).args(arguments)).wait()
+    }
+
+    /// `sshoal` in a line for /bin/sh, where `$RUN` is `sshoal run` on all hosts.
+    pub(crate) fn shell(&self, line: &str) -> Command {
+        let mut command = self.user.shell(line);
+        let (config, hosts) = (self.file("ssh_config"), self.file("hosts"));
+        command.env("RUN", format!("sshoal run -F {config} -f {hosts}"));
+        command
+    }
+}
+
+/// A folder that the account on the hosts may write to as well.
+pub(crate) fn shared_folder() -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o777)).unwrap();
+    folder
+}
+
+/// A program of the workspace that is built beside the one under test.
+pub(crate) fn testbed_program() -> PathBuf {
+    let program = Path::new(env!("CARGO_BIN_EXE_sshoal")).with_file_name("sshoal-testbed");
+    assert!(program.exists(), "run: cargo build -p sshoal-testbed");
+    program
+}
