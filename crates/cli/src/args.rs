@@ -26,7 +26,7 @@ pub(crate) struct Cli {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Run a command on many hosts.
-    Run(RunArgs),
+    Run(Box<RunArgs>),
     /// Print a shell's completions.
     Completions {
         /// Which shell.

@@ -47,7 +47,12 @@ impl TrustFiles {
             match fs::read(path) {
                 Ok(octets) => files.push((path.clone(), octets)),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                Err(error) => return Err(TrustError { path: path.clone(), error }),
+                Err(error) => {
+                    return Err(TrustError {
+                        path: path.clone(),
+                        error,
+                    });
+                }
             }
         }
         let known = Arc::new(KnownHosts::parse(files));
