@@ -28,6 +28,9 @@ use crate::terminal;
 /// Hosts for which a further thread is worth its start.
 const HOSTS_A_WORKER: usize = 1000;
 
+/// Logins at a time that each need a touch of a security key: one is touched for, the next is ready.
+const TOUCHED_LOGINS: u32 = 2;
+
 /// Runs the command; returns the exit status.
 pub(crate) fn run(args: &RunArgs) -> Result<u8, Box<dyn std::error::Error>> {
     let started = Instant::now();
@@ -63,9 +66,10 @@ pub(crate) fn run(args: &RunArgs) -> Result<u8, Box<dyn std::error::Error>> {
         return Ok(0);
     }
     let reporter = reporter(&targets, &plans, &args.output, args.tty)?;
+    let deadlines = deadlines(&args.pace);
     let plan = RunPlan {
-        limits: limits(&args.pace),
-        deadlines: deadlines(&args.pace),
+        limits: limits(&args.pace, &plans, &deadlines),
+        deadlines,
         retry: RetryPolicy::default(),
         password: password(&args.ssh, plans.len())?,
         seed: seed(),
@@ -212,16 +216,19 @@ fn exit_policy(args: &OutputArgs) -> ExitPolicy {
     }
 }
 
-fn limits(pace: &PaceArgs) -> Limits {
-    let defaults = Limits::default();
+fn limits(pace: &PaceArgs, hosts: &[HostPlan], deadlines: &Deadlines) -> Limits {
+    let mut limits = Limits::default();
+    if sshoal_net::logins_wait_for_touch(hosts, deadlines) {
+        (limits.connects, limits.logins) = (TOUCHED_LOGINS, TOUCHED_LOGINS);
+    }
     let allowed = connections_allowed();
-    let sessions = pace.parallel.unwrap_or(defaults.sessions).min(allowed);
+    let sessions = pace.parallel.unwrap_or(limits.sessions).min(allowed);
     Limits {
         sessions,
-        connects: defaults.connects.min(sessions),
-        logins: pace.logins.unwrap_or(defaults.logins).min(sessions),
+        connects: limits.connects.min(sessions),
+        logins: pace.logins.unwrap_or(limits.logins).min(sessions),
         start_interval: Duration::from_millis(pace.delay),
-        ..defaults
+        ..limits
     }
 }
 

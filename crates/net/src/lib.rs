@@ -25,7 +25,7 @@ mod worker;
 pub use coordinator::{RunEnd, RunError, run};
 pub use descriptors::connections_allowed;
 pub use input::Input;
-pub use login::LoginPlan;
+pub use login::{LoginPlan, logins_wait_for_touch};
 pub use observer::Observer;
 pub use plan::{HostPlan, HostTrust, RunPlan, Strictness};
 pub use prepare::{Place, Preparation, PrepareError, SshOptions};

@@ -20,7 +20,7 @@ pub(crate) struct Passphrases {
 }
 
 impl Passphrases {
-    /// Unlocks the key, or settles that it stays locked. Returns when the user has answered, or when nobody wants
+    /// Unlocks the key, or settles that it stays locked, the first time it is asked to. Returns when the user has answered, or when nobody wants
     /// the answer any more.
     pub(crate) fn unlock(
         &mut self,
@@ -28,6 +28,9 @@ impl Passphrases {
         observer: &mut impl Observer,
         wanted: &dyn Fn() -> bool,
     ) -> io::Result<()> {
+        if key.unlocked().is_some() {
+            return Ok(());
+        }
         let last = self.last.as_ref().map(Secret::expose);
         if let Some(Ok(private)) =
             last.map(|passphrase| PrivateKey::parse(&key.file, Some(passphrase)))

@@ -88,7 +88,7 @@ pub struct HostKeys {
 }
 
 /// How the user proves who they are.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Authentication {
     /// Private keys to try, in order. Those with [`Origin::Default`] need not exist.
     pub identity_files: Vec<Setting<String>>,

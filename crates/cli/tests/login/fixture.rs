@@ -91,20 +91,9 @@ impl Scene {
 
     /// `sshoal run` on all hosts, the words of the command last.
     pub(crate) fn run(&self, options: &[&str], command: &str) -> Run {
-        let mut words = vec!["run".to_owned(), "--json".to_owned()];
-        for address in self.server.addresses() {
-            words.extend(["-w".to_owned(), address.to_string()]);
-        }
-        words.extend(options.iter().map(|word| (*word).to_owned()));
-        words.push(command.to_owned());
-        let mut run = Run {
-            words,
-            environment: Vec::new(),
-        };
-        run.set("HOME", self.home.path());
-        run.set("XDG_CACHE_HOME", self.path("cache"));
-        run.set("XDG_STATE_HOME", self.path("state"));
-        run.set("PATH", std::env::var_os("PATH").unwrap());
+        let addresses = self.server.addresses().iter();
+        let hosts: Vec<String> = addresses.map(ToString::to_string).collect();
+        let mut run = Run::new(self.home.path(), &hosts, options, command);
         run.option(&format!("User={}", self.server.user()));
         run
     }
@@ -158,6 +147,24 @@ pub(crate) struct Run {
 }
 
 impl Run {
+    pub(crate) fn new(home: &Path, hosts: &[String], options: &[&str], command: &str) -> Self {
+        let mut words = vec!["run".to_owned(), "--json".to_owned()];
+        for host in hosts {
+            words.extend(["-w".to_owned(), host.clone()]);
+        }
+        words.extend(options.iter().map(|word| (*word).to_owned()));
+        words.push(command.to_owned());
+        let mut run = Run {
+            words,
+            environment: Vec::new(),
+        };
+        run.set("HOME", home);
+        run.set("XDG_CACHE_HOME", home.join("cache"));
+        run.set("XDG_STATE_HOME", home.join("state"));
+        run.set("PATH", std::env::var_os("PATH").unwrap());
+        run
+    }
+
     /// `-o`, before the command.
     pub(crate) fn option(&mut self, option: &str) {
         self.words

@@ -168,3 +168,15 @@ fn every_host_of_several_logs_in() {
     let ended = scene.run(&["-i", text(&key)], "echo in").finish();
     assert_eq!(ended.all_ok(), ["in\n"; 5]);
 }
+
+#[test]
+fn too_many_wrong_keys_are_a_denial_and_not_a_lost_command() {
+    let scene = Scene::with(&["MaxAuthTries 2"]);
+    let wrong: Vec<_> = (0..3)
+        .map(|number| scene.key(&format!("wrong{number}"), KeyType::Ed25519, ""))
+        .collect();
+    let options: Vec<&str> = wrong.iter().flat_map(|key| ["-i", text(key)]).collect();
+    let said = scene.run(&options, "true").finish().failed("auth-denied");
+    assert!(said.contains("Too many authentication failures"), "{said}");
+    assert!(said.contains("2 keys were tried"), "{said}");
+}

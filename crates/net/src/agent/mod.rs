@@ -143,9 +143,9 @@ impl Agent {
             };
             let bound = match exchange.bind(bind).await {
                 Ok(bound) => bound,
-                // Some agents know no better answer to an extension than to hang up.
+                // Some agents know no better answer to an extension than to hang up. Others end idle connections.
                 Err(_) => {
-                    exchange = Exchange::new(self.connect().await?);
+                    exchange = Exchange::new(self.reach().await?);
                     false
                 }
             };
@@ -206,24 +206,27 @@ impl Agent {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .pop();
-        let result = match idle {
-            Some(stream) => UnixStream::from_std(stream),
-            None => self.connect_anew().await,
-        };
-        result.map_err(|error| Trouble {
-            detail: format!("cannot reach the ssh-agent at {}: {error}", self.socket),
-            remedy: ConnectionError::Closed.remedy().to_owned(),
-        })
+        match idle.map(UnixStream::from_std) {
+            Some(Ok(stream)) => Ok(stream),
+            _ => self.reach().await,
+        }
     }
 
-    async fn connect_anew(&self) -> io::Result<UnixStream> {
+    /// A new connection.
+    async fn reach(&self) -> Result<UnixStream, Trouble> {
         loop {
             match UnixStream::connect(&self.socket).await {
+                Ok(stream) => return Ok(stream),
                 // unix(7): a full queue is no reason to wait in the kernel for a non-blocking socket.
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     tokio::time::sleep(CONNECT_PAUSE).await;
                 }
-                other => return other,
+                Err(error) => {
+                    return Err(Trouble {
+                        detail: format!("cannot reach the ssh-agent at {}: {error}", self.socket),
+                        remedy: ConnectionError::Closed.remedy().to_owned(),
+                    });
+                }
             }
         }
     }

@@ -59,7 +59,7 @@ impl Denial {
         if let Some(trouble) = &self.unsigned {
             return trouble.failure(&to);
         }
-        let was_offered = !self.refused.is_empty() || end.password_state == PasswordState::Refused;
+        let was_offered = !self.refused.is_empty() || end.password_state != PasswordState::Unsent;
         if let Some(trouble) = self.no_agent.as_ref().filter(|_| !was_offered) {
             return trouble.failure(&to);
         }

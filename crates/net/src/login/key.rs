@@ -119,7 +119,6 @@ pub(crate) enum SecretHalf {
 pub(crate) struct LockedKey {
     pub(crate) path: String,
     pub(crate) file: Zeroizing<Vec<u8>>,
-    wanted: AtomicBool,
     outcome: watch::Sender<Option<Unlocked>>,
 }
 
@@ -131,14 +130,8 @@ impl LockedKey {
         LockedKey {
             path: path.to_owned(),
             file,
-            wanted: AtomicBool::new(false),
             outcome: watch::Sender::new(None),
         }
-    }
-
-    /// Whether this is the first time that somebody wants it unlocked: then the passphrase is to be asked for.
-    pub(crate) fn is_first_wanted(&self) -> bool {
-        !self.wanted.swap(true, Ordering::Relaxed)
     }
 
     pub(crate) fn settle(&self, outcome: Unlocked) {

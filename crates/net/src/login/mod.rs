@@ -15,7 +15,9 @@
 //! the order of `order`: a key in memory signs at once; an agent's is probed first where it is one of many; an
 //! encrypted one is probed before its passphrase is asked for. The password goes to a host once.
 
+mod choosing;
 mod denial;
+mod foresight;
 mod key;
 mod order;
 mod plan;
@@ -28,21 +30,19 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use sshoal_fleet::{Failure, FailureKind};
-use sshoal_proto::{
-    AuthenticationFailure, Connection, Credential, Prompt, PublicKeyCredential, Secret,
-    SignatureRequest, Signer,
-};
+use sshoal_proto::{AuthenticationFailure, Connection, Prompt, Secret, SignatureRequest};
 
+pub use foresight::logins_wait_for_touch;
 pub use plan::LoginPlan;
 
 pub(crate) use key::{KeyFile, LockedKey, SecretHalf, UserKey};
 pub(crate) use plan::Method;
 
 use crate::plan::{HostPlan, RunPlan};
-use denial::{Denial, End};
-use order::{Candidate, KeySigner, candidates};
+use denial::Denial;
+use order::{Candidate, candidates};
 use prompts::Asked;
-use signing::{Signing, Work, WorkDone};
+use signing::{Work, WorkDone};
 
 /// The longest wait for an agent: a person may have to answer its question (`ssh-add -c`).
 const LONGEST_PATIENCE: Duration = Duration::from_secs(30);
@@ -55,7 +55,7 @@ pub(crate) enum Wish {
     LeaveGate,
     /// Tell the user.
     Say(String),
-    /// Ask the user for the key's passphrase, and settle the key.
+    /// Ask the user for the key's passphrase, unless that has been done, and settle the key.
     Unlock(Arc<LockedKey>),
 }
 
@@ -73,7 +73,7 @@ pub(crate) struct Login<'a> {
     keys: VecDeque<Candidate>,
     /// Whether `keys` lacks nothing that the agent could add.
     keys_complete: bool,
-    /// Blobs of keys that were offered.
+    /// Keys that were offered.
     offered: Vec<Arc<UserKey>>,
     /// What the server judges now.
     offer: Offer,
@@ -294,6 +294,15 @@ impl<'a> Login<'a> {
         Failure::new(FailureKind::PasswordExpired, detail)
     }
 
+    /// The failure of a login that the server cut off, with the words it `said` about too many attempts.
+    pub(crate) fn cut_off(&self, said: &str) -> Failure {
+        let last = match &self.offer {
+            Offer::Key(candidate) => Some(candidate.key.as_ref()),
+            _ => None,
+        };
+        self.denial.too_many(self.user, said, last)
+    }
+
     fn leave_gate(&mut self) {
         if std::mem::take(&mut self.holds_gate) {
             self.wishes.push_back(Wish::LeaveGate);
@@ -306,231 +315,4 @@ fn patience(deadline: Option<Duration>) -> Duration {
     deadline.map_or(LONGEST_PATIENCE, |deadline| {
         (deadline / 2).min(LONGEST_PATIENCE)
     })
-}
-
-// Choosing.
-impl Login<'_> {
-    /// Takes note of what the server made of the last credential.
-    fn settle_offer(&mut self, accepted: bool) {
-        match std::mem::replace(&mut self.offer, Offer::Nothing) {
-            Offer::Nothing | Offer::None => {}
-            Offer::Key(candidate) => match accepted {
-                true => candidate.key.standing.accepted(),
-                false => {
-                    candidate.key.standing.refused();
-                    self.denial.refused(&candidate.key);
-                }
-            },
-            Offer::KeyboardInteractive | Offer::Password => {
-                if self.password_state == PasswordState::Sent {
-                    self.password_state = match accepted {
-                        true => PasswordState::Unsent,
-                        false => PasswordState::Refused,
-                    };
-                }
-            }
-        }
-    }
-
-    /// Tries the next credential, begins to find it out, or gives up.
-    fn choose(&mut self, connection: &mut Connection) -> Result<(), Failure> {
-        let plan = self.plan;
-        let ours = plan.methods.iter().copied();
-        for method in ours
-            .filter(|method| self.server_takes(*method))
-            .collect::<Vec<_>>()
-        {
-            let goes_on = match method {
-                Method::PublicKey => self.choose_key(connection),
-                Method::KeyboardInteractive => self.choose_keyboard_interactive(connection),
-                Method::Password => self.choose_password(connection),
-            };
-            if goes_on {
-                return Ok(());
-            }
-        }
-        if self.methods.is_none() && matches!(self.offer, Offer::Nothing) {
-            self.ask_for_methods(connection);
-            return Ok(());
-        }
-        Err(self.denied())
-    }
-
-    fn server_takes(&self, method: Method) -> bool {
-        let methods = self.methods.as_deref();
-        methods.is_none_or(|names| names.iter().any(|name| name == method.name()))
-    }
-
-    /// "none" tells the methods at no cost in attempts (auth2.c), and lets in where nothing is asked for.
-    fn ask_for_methods(&mut self, connection: &mut Connection) {
-        self.offer = Offer::None;
-        drop(connection.authenticate(Credential::None));
-    }
-
-    fn choose_key(&mut self, connection: &mut Connection) -> bool {
-        if self.keys.is_empty() && !self.keys_complete {
-            match self
-                .plan
-                .agent
-                .as_ref()
-                .and_then(|agent| agent.known_keys())
-            {
-                Some(_) => self.list_rest(),
-                None => {
-                    self.step = Step::Working(signing::list(self.plan, self.patience));
-                    return true;
-                }
-            }
-        }
-        let Some(candidate) = self.keys.pop_front() else {
-            return false;
-        };
-        self.offered.push(candidate.key.clone());
-        let probe = self.wants_probe(&candidate);
-        let signs_at_once = matches!(candidate.signer, KeySigner::Agent(_)) && !probe;
-        self.offer = Offer::Key(candidate);
-        if signs_at_once && !self.holds_gate {
-            // Only now is it known how the agent treats the key: the signatures of the hosts before are made.
-            self.wishes.push_back(Wish::ReachGate);
-            self.step = Step::GateToOffer;
-        } else {
-            self.present_key(connection, probe);
-        }
-        true
-    }
-
-    /// Adds the keys that depend on the agent's.
-    fn list_rest(&mut self) {
-        let keys = match self
-            .plan
-            .agent
-            .as_ref()
-            .and_then(|agent| agent.known_keys())
-        {
-            Some(Ok(keys)) => keys,
-            Some(Err(trouble)) => {
-                self.denial.no_agent(trouble);
-                &[]
-            }
-            None => &[],
-        };
-        self.keys = candidates(self.plan, Some(keys)).keys.into();
-        let offered = &self.offered;
-        self.keys
-            .retain(|candidate| !offered.iter().any(|key| key.blob == candidate.key.blob));
-        self.keys_complete = true;
-    }
-
-    /// A probe costs a round trip and sshd's delay; it spares a person a touch or a passphrase, and the agent a
-    /// signature by a key that is probably not the right one.
-    fn wants_probe(&self, candidate: &Candidate) -> bool {
-        match &candidate.signer {
-            KeySigner::Held(_) => false,
-            KeySigner::Locked(_) => true,
-            KeySigner::Agent(_) => {
-                let is_expected = candidate.named
-                    || candidate.key.standing.rank() == key::Rank::Accepted
-                    || (self.keys.is_empty() && self.keys_complete);
-                candidate.waits_for_touch() || !is_expected
-            }
-        }
-    }
-
-    fn present_key(&mut self, connection: &mut Connection, probe: bool) {
-        let Offer::Key(candidate) = &self.offer else {
-            return;
-        };
-        let (signer, pipeline) = match &candidate.signer {
-            KeySigner::Held(private) => (Signer::Held(private.clone()), true),
-            KeySigner::Locked(_) => (Signer::External, true),
-            KeySigner::Agent(_) => {
-                let unasked = candidate.key.standing.signs_unasked();
-                (Signer::External, unasked && !candidate.waits_for_touch())
-            }
-        };
-        let credential = PublicKeyCredential {
-            blob: candidate.key.blob.clone(),
-            algorithms: candidate.algorithms.clone(),
-            signer,
-            probe,
-            // Where one credential did not suffice, the next may not either.
-            pipeline: pipeline && !self.several,
-        };
-        drop(connection.authenticate(Credential::PublicKey(credential)));
-    }
-
-    fn choose_keyboard_interactive(&mut self, connection: &mut Connection) -> bool {
-        let is_tried = self.tried.contains(&Method::KeyboardInteractive);
-        if is_tried || !self.may_send_password() {
-            return false;
-        }
-        self.offer_after_methods(connection, Offer::KeyboardInteractive);
-        true
-    }
-
-    fn choose_password(&mut self, connection: &mut Connection) -> bool {
-        if !self.may_send_password() {
-            return false;
-        }
-        self.offer_after_methods(connection, Offer::Password);
-        true
-    }
-
-    fn may_send_password(&self) -> bool {
-        self.password.is_some() && self.password_state == PasswordState::Unsent
-    }
-
-    /// Offers a method that is about the password, once the server has said that it takes it.
-    fn offer_after_methods(&mut self, connection: &mut Connection, offer: Offer) {
-        if self.methods.is_none() {
-            return self.ask_for_methods(connection);
-        }
-        let credential = match (&offer, self.password) {
-            (Offer::Password, Some(password)) => {
-                self.password_state = PasswordState::Sent;
-                Credential::Password(password.clone())
-            }
-            _ => {
-                self.tried.push(Method::KeyboardInteractive);
-                Credential::KeyboardInteractive
-            }
-        };
-        self.offer = offer;
-        drop(connection.authenticate(credential));
-    }
-
-    fn sign(&mut self, connection: &Connection, request: SignatureRequest) {
-        let Offer::Key(candidate) = &self.offer else {
-            return;
-        };
-        if let KeySigner::Locked(locked) = &candidate.signer
-            && locked.is_first_wanted()
-        {
-            self.wishes.push_back(Wish::Unlock(locked.clone()));
-        }
-        let signing = Signing::new(candidate, self.plan, self.patience, connection, request);
-        self.step = Step::Working(match candidate.waits_for_touch() {
-            true => signing.wait_for_turn(self.plan.touch.clone()),
-            false => signing.start(),
-        });
-    }
-
-    fn denied(&self) -> Failure {
-        self.denial.failure(&End {
-            user: self.user,
-            plan: self.plan,
-            methods: self.methods.as_deref(),
-            password: self.password,
-            password_state: self.password_state,
-        })
-    }
-
-    /// The failure of a login that the server cut off, with the words it `said` about too many attempts.
-    pub(crate) fn cut_off(&self, said: &str) -> Failure {
-        let last = match &self.offer {
-            Offer::Key(candidate) => Some(candidate.key.as_ref()),
-            _ => None,
-        };
-        self.denial.too_many(self.user, said, last)
-    }
 }

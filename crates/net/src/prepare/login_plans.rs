@@ -1,11 +1,13 @@
 //! How to log in to each host: settings made into a plan, once for all hosts with the same.
 
 use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use sshoal_agent::KEY_TYPES;
 use sshoal_ssh_config::{
-    Algorithms, Authentication, IdentityAgent, Origin, PubkeyAuthentication, Resolved, Setting,
+    AlgorithmSpec, Algorithms, Authentication, IdentityAgent, Origin, PubkeyAuthentication,
+    Resolved, Setting,
 };
 use tokio::sync::Semaphore;
 
@@ -28,10 +30,27 @@ impl From<IdentityError> for LoginPlanError {
 
 /// Plans by the settings they were made from.
 pub(super) struct LoginPlans {
-    plans: HashMap<String, Arc<LoginPlan>>,
+    /// By the hash of the settings' paths, which are what differs from host to host, if anything does.
+    plans: HashMap<u64, Vec<Made>>,
     files: KeyFiles,
     agents: HashMap<String, Arc<Agent>>,
     touch: Arc<Semaphore>,
+}
+
+/// A plan, and all that it was made from.
+struct Made {
+    settings: Authentication,
+    accepted: Option<Setting<AlgorithmSpec>>,
+    required_rsa_size: u32,
+    plan: Arc<LoginPlan>,
+}
+
+impl Made {
+    fn is_from(&self, resolved: &Resolved) -> bool {
+        self.settings == resolved.authentication
+            && self.accepted == resolved.algorithms.pubkey_accepted
+            && self.required_rsa_size == resolved.host_keys.required_rsa_size.value
+    }
 }
 
 impl LoginPlans {
@@ -46,14 +65,22 @@ impl LoginPlans {
 
     /// The plan for a host's settings.
     pub(super) fn plan(&mut self, resolved: &Resolved) -> Result<Arc<LoginPlan>, LoginPlanError> {
-        let required_rsa_size = resolved.host_keys.required_rsa_size.value as usize;
-        let key = format!(
-            "{:?} {:?} {required_rsa_size}",
-            resolved.authentication, resolved.algorithms.pubkey_accepted
-        );
-        if let Some(known) = self.plans.get(&key) {
-            return Ok(known.clone());
+        let paths = path_hash(&resolved.authentication);
+        let known = self.plans.get(&paths).into_iter().flatten();
+        if let Some(made) = known.into_iter().find(|made| made.is_from(resolved)) {
+            return Ok(made.plan.clone());
         }
+        let plan = Arc::new(self.make(resolved)?);
+        self.plans.entry(paths).or_default().push(Made {
+            settings: resolved.authentication.clone(),
+            accepted: resolved.algorithms.pubkey_accepted.clone(),
+            required_rsa_size: resolved.host_keys.required_rsa_size.value,
+            plan: plan.clone(),
+        });
+        Ok(plan)
+    }
+
+    fn make(&mut self, resolved: &Resolved) -> Result<LoginPlan, LoginPlanError> {
         let settings = &resolved.authentication;
         let mut left_out = Vec::new();
         let uses_keys = settings.pubkey_authentication.value != PubkeyAuthentication::No;
@@ -64,20 +91,18 @@ impl LoginPlans {
             ),
             false => Default::default(),
         };
-        let plan = Arc::new(LoginPlan {
+        Ok(LoginPlan {
             methods: methods(settings),
             certificates,
             files,
             agent: uses_keys.then(|| self.agent(settings)).flatten(),
             identities_only: settings.identities_only.value,
             algorithms: accepted(&resolved.algorithms).map_err(LoginPlanError::Algorithms)?,
-            required_rsa_size,
+            required_rsa_size: resolved.host_keys.required_rsa_size.value as usize,
             may_ask: !settings.batch_mode.value,
             left_out,
             touch: self.touch.clone(),
-        });
-        self.plans.insert(key, plan.clone());
-        Ok(plan)
+        })
     }
 
     /// IdentityFile. A file that the user named must be usable, or nothing is begun; but one that a configuration
@@ -152,6 +177,18 @@ impl LoginPlans {
                 .clone(),
         )
     }
+}
+
+fn path_hash(settings: &Authentication) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    for file in settings
+        .identity_files
+        .iter()
+        .chain(&settings.certificate_files)
+    {
+        file.value.hash(&mut hasher);
+    }
+    hasher.finish()
 }
 
 /// Decides whether a run may do without a file.
