@@ -8,6 +8,7 @@ mod agent;
 mod coordinator;
 mod descriptors;
 mod dial;
+mod drive;
 mod failures;
 mod guess;
 mod host;
@@ -19,6 +20,7 @@ mod passphrases;
 mod plan;
 mod prepare;
 mod server_cache;
+mod session;
 mod trust;
 mod worker;
 

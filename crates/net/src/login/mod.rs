@@ -15,6 +15,7 @@
 //! the order of `order`: a key in memory signs at once; an agent's is probed first where it is one of many; an
 //! encrypted one is probed before its passphrase is asked for. The password goes to a host once.
 
+mod answer;
 mod choosing;
 mod denial;
 mod foresight;

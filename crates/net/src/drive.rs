@@ -1,0 +1,168 @@
+//! Moves octets between a connection and the link below it.
+
+use std::cell::RefCell;
+use std::io;
+use std::task::{Context, Poll, ready};
+use std::time::Instant;
+
+use sshoal_proto::{Connection, ConnectionError, Event};
+use tokio::io::ReadBuf;
+
+use crate::link::Link;
+
+/// Least room for a read behind an incomplete packet, octets: a whole packet of data.
+const LEAST_READ: usize = 64 * 1024;
+
+/// A connection and the link below it.
+pub(crate) struct Drive {
+    pub(crate) connection: Connection,
+    link: Link,
+    /// Whether writing still works.
+    writable: bool,
+    /// An incomplete packet that the next read completes.
+    rest: Vec<u8>,
+}
+
+/// Why no more octets move.
+#[derive(Debug)]
+pub(crate) enum Broken {
+    /// The connection has ended.
+    Connection(ConnectionError),
+    /// The link failed below it.
+    Link(io::Error),
+}
+
+impl From<ConnectionError> for Broken {
+    fn from(error: ConnectionError) -> Self {
+        Broken::Connection(error)
+    }
+}
+
+/// Who answers a connection's events.
+pub(crate) trait Answer {
+    /// `input` is what the range of [`Event::Data`] is a range of.
+    fn answer(&mut self, connection: &mut Connection, event: Event, input: &[u8]);
+
+    /// Whether it is settled what becomes of the connection: what else comes does not matter, errors included.
+    fn is_settled(&self) -> bool;
+}
+
+impl Drive {
+    pub(crate) fn new(connection: Connection, link: Link) -> Self {
+        Drive {
+            connection,
+            link,
+            writable: true,
+            rest: Vec::new(),
+        }
+    }
+
+    /// Writes what there is room for.
+    pub(crate) fn flush(&mut self) {
+        while let Some(octets) = self.connection.poll_transmit().filter(|_| self.writable) {
+            match self.link.write(octets) {
+                Ok(Some(written)) => self.connection.transmitted(written),
+                Ok(None) => return,
+                // The server's last words may still be readable: reading tells how it ended.
+                Err(_) => self.writable = false,
+            }
+        }
+    }
+
+    /// Answers events that did not come with input.
+    pub(crate) fn answer_events(&mut self, who: &mut impl Answer) {
+        while let Some(event) = self.connection.poll_event() {
+            who.answer(&mut self.connection, event, &[]);
+        }
+    }
+
+    /// Ready when there is room for pending output, or when input was handled. Reads into `buffer`, which idle
+    /// connections share.
+    pub(crate) fn poll(
+        &mut self,
+        context: &mut Context<'_>,
+        buffer: &RefCell<Vec<u8>>,
+        who: &mut impl Answer,
+    ) -> Poll<Result<(), Broken>> {
+        let pending = self.writable && self.connection.poll_transmit().is_some();
+        if pending && self.link.poll_write_ready(context).is_ready() {
+            return Poll::Ready(Ok(()));
+        }
+        match self.connection.wants_input() {
+            true => self.poll_input(context, &mut buffer.borrow_mut(), who),
+            false => Poll::Pending,
+        }
+    }
+
+    /// Reads behind what was left of the last read, and handles it.
+    fn poll_input(
+        &mut self,
+        context: &mut Context<'_>,
+        buffer: &mut Vec<u8>,
+        who: &mut impl Answer,
+    ) -> Poll<Result<(), Broken>> {
+        let kept = self.rest.len();
+        if buffer.len() < kept + LEAST_READ {
+            buffer.resize(kept + LEAST_READ, 0);
+        }
+        buffer[..kept].copy_from_slice(&self.rest);
+        let mut unfilled = ReadBuf::new(&mut buffer[kept..]);
+        let read = match ready!(self.link.poll_read(context, &mut unfilled)) {
+            Ok(()) => unfilled.filled().len(),
+            Err(error) => return Poll::Ready(Err(Broken::Link(error))),
+        };
+        if read == 0 {
+            return Poll::Ready(Err(self.connection.handle_eof().into()));
+        }
+        let filled = kept + read;
+        let taken = self.handle(&mut buffer[..filled], who)?;
+        self.rest.clear();
+        self.rest.extend_from_slice(&buffer[taken..filled]);
+        if self.rest.is_empty() {
+            self.rest = Vec::new();
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// Gives input to the connection and has its events answered; returns how many octets were taken.
+    fn handle(
+        &mut self,
+        input: &mut [u8],
+        who: &mut impl Answer,
+    ) -> Result<usize, ConnectionError> {
+        let now = Instant::now();
+        let mut taken = 0;
+        loop {
+            let result = self.connection.handle_input(now, &mut input[taken..]);
+            let from = taken;
+            let mut answered = false;
+            while let Some(event) = self.connection.poll_event() {
+                answered = true;
+                who.answer(&mut self.connection, event, &input[from..]);
+            }
+            match result {
+                Ok(octets) => taken += octets,
+                // What came before the error may have settled everything already.
+                Err(_) if who.is_settled() => return Ok(input.len()),
+                Err(error) => return Err(error),
+            }
+            if taken == input.len() || (taken == from && !answered) || who.is_settled() {
+                return Ok(taken);
+            }
+        }
+    }
+
+    /// Says goodbye, as far as the link takes it at once.
+    pub(crate) fn hang_up(&mut self) {
+        self.connection.disconnect();
+        self.flush();
+    }
+}
+
+/// Sleeps until a timer is due; for ever without one.
+pub(crate) async fn sleep_until(deadline: Option<Instant>) {
+    match deadline {
+        Some(deadline) => tokio::time::sleep_until(deadline.into()).await,
+        None => std::future::pending().await,
+    }
+}

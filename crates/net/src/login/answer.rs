@@ -1,0 +1,46 @@
+//! The server's questions before it lets anybody in: its host key, then credentials.
+
+use sshoal_fleet::Failure;
+use sshoal_proto::{Connection, Event};
+
+use super::Login;
+use crate::plan::HostTrust;
+use crate::trust::Accepted;
+
+impl Login<'_> {
+    /// Answers what is about the login, and gives other events back.
+    ///
+    /// # Errors
+    ///
+    /// The login has failed: the host is not the right one, or nothing is left to try.
+    pub(crate) fn answer(
+        &mut self,
+        trust: &HostTrust,
+        connection: &mut Connection,
+        event: Event,
+    ) -> Result<Option<Event>, Failure> {
+        match event {
+            Event::HostKey(question) => match trust.judge(&question) {
+                Ok(accepted) => {
+                    if accepted == Accepted::Changed {
+                        self.withhold_password();
+                    }
+                    // An error stays the connection's answer and comes back from its next call.
+                    drop(connection.accept_host_key());
+                }
+                Err(failure) => {
+                    connection.refuse_host_key();
+                    return Err(failure);
+                }
+            },
+            Event::AuthenticationNeeded(last) => self.handle_needed(connection, last)?,
+            Event::SignatureNeeded(request) => self.handle_signature(connection, request),
+            Event::PromptsToAnswer { prompts, .. } => self.handle_prompts(connection, &prompts)?,
+            Event::PasswordExpired { .. } => return Err(self.password_expired()),
+            Event::Authenticated => self.handle_authenticated(),
+            Event::Banner(_) => {}
+            other => return Ok(Some(other)),
+        }
+        Ok(None)
+    }
+}

@@ -1,0 +1,381 @@
+//! One host's connection and its one session: login, command, output, status.
+
+use std::future::poll_fn;
+use std::io;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use sshoal_crypto::fingerprint_sha256;
+use sshoal_fleet::{Event as FleetEvent, Failure, FailureKind, Gate, HostId, Outcome, Phase};
+use sshoal_proto::{
+    Command, Connection, ConnectionError, Event, ExecFate, LocalChannel, Pipelining, Stream,
+};
+
+use crate::drive::{Answer, Broken, Drive, sleep_until};
+use crate::failures::{self, Ended};
+use crate::guess;
+use crate::host::{Orders, aborted};
+use crate::input::Feeder;
+use crate::link::Link;
+use crate::login::{Login, Wish};
+use crate::plan::HostPlan;
+use crate::server_cache::KnownServer;
+use crate::worker::{Control, Output, What, Worker};
+
+/// A host's connection, and what came of its session so far.
+pub(crate) struct HostSession<'a> {
+    drive: Drive,
+    /// Standard input, if the command reads any.
+    feeder: Option<Feeder>,
+    state: State<'a>,
+}
+
+/// All but the octets on their way.
+struct State<'a> {
+    worker: &'a Rc<Worker>,
+    host: HostId,
+    plan: &'a HostPlan,
+    channel: LocalChannel,
+    login: Login<'a>,
+    /// Whether login and command may share a flight, as far as this side knows.
+    merges: bool,
+    /// Whether the server confirmed that the command started: before, nothing of a pipe may be taken.
+    started: bool,
+    output: Vec<(Stream, Vec<u8>)>,
+    /// Why the host failed, decided here rather than by the connection.
+    failure: Option<Failure>,
+    outcome: Option<Outcome>,
+    closed: bool,
+}
+
+impl<'a> HostSession<'a> {
+    pub(crate) fn begin(
+        worker: &'a Rc<Worker>,
+        host: HostId,
+        plan: &'a HostPlan,
+        link: Link,
+        round_trip: Duration,
+    ) -> Result<Self, Ended> {
+        let (settings, opening) =
+            guess::opening(plan, &worker.servers, &worker.adapted, round_trip);
+        let merges = settings.pipelining == Pipelining::Exec;
+        let unusable =
+            |why: String| Ended::before_command(Failure::new(FailureKind::NoCommonAlgorithm, why));
+        let mut connection = Connection::new(settings, opening, Instant::now())
+            .map_err(|error| unusable(error.to_string()))?;
+        let channel = connection
+            .open_session(plan.request.clone())
+            .map_err(|error| unusable(error.to_string()))?;
+        Ok(HostSession {
+            drive: Drive::new(connection, link),
+            feeder: worker.plan.input.as_ref().map(Feeder::new),
+            state: State {
+                worker,
+                host,
+                plan,
+                channel,
+                login: Login::new(plan, &worker.plan),
+                merges,
+                started: false,
+                output: Vec::new(),
+                failure: None,
+                outcome: None,
+                closed: false,
+            },
+        })
+    }
+
+    /// Until the command's channel is closed or the connection is over.
+    pub(crate) async fn run(&mut self, orders: &mut Orders) -> Result<Outcome, Ended> {
+        let end = self.advance(orders).await;
+        self.drive.hang_up();
+        end
+    }
+
+    async fn advance(&mut self, orders: &mut Orders) -> Result<Outcome, Ended> {
+        loop {
+            self.drive.answer_events(&mut self.state);
+            self.state.grant_wishes();
+            self.deliver_output().await?;
+            if let Some(failure) = self.state.failure.take() {
+                let fate = self.fate();
+                return Err(Ended { failure, fate });
+            }
+            if self.state.closed {
+                return self.state.outcome.take().ok_or_else(|| self.no_status());
+            }
+            self.drive.flush();
+            self.feed()?;
+            self.wait(orders).await?;
+        }
+    }
+
+    /// Sends standard input for as long as server and stream take it.
+    fn feed(&mut self) -> Result<(), Ended> {
+        let Some(feeder) = self.feeder.as_mut().filter(|_| self.state.started) else {
+            return Ok(());
+        };
+        loop {
+            let connection = &mut self.drive.connection;
+            match feeder.feed(connection, self.state.channel) {
+                Ok(0) => break,
+                Ok(_) => self.drive.flush(),
+                Err(error) => return Err(self.ended(&error)),
+            }
+            if self.drive.connection.poll_transmit().is_some() {
+                break;
+            }
+        }
+        self.drive.flush();
+        Ok(())
+    }
+
+    /// Waits for the server, an order or a timer, and does what it brings.
+    async fn wait(&mut self, orders: &mut Orders) -> Result<(), Ended> {
+        let HostSession {
+            drive,
+            feeder,
+            state,
+        } = self;
+        let timeout = drive.connection.poll_timeout();
+        let started = state.started;
+        let feeder = feeder
+            .as_mut()
+            .filter(|feeder| started && feeder.is_hungry());
+        let result = tokio::select! {
+            biased;
+            order = orders.recv() => return self.obey(order),
+            result = poll_fn(|context| poll_progress(drive, state, context)) => result,
+            () = sleep_until(timeout), if timeout.is_some() => {
+                drive.connection.handle_timeout(Instant::now()).map_err(Broken::from)
+            }
+            result = next_chunk(feeder) => match result {
+                Ok(()) => Ok(()),
+                Err(error) => return Err(self.no_input(&error)),
+            },
+        };
+        result.map_err(|broken| self.broken(&broken))
+    }
+
+    fn obey(&mut self, order: Option<Control>) -> Result<(), Ended> {
+        let fate = self.fate();
+        let connection = &mut self.drive.connection;
+        match order {
+            Some(Control::Admit(Gate::Signature)) => {
+                self.state.login.handle_admitted(connection);
+                Ok(())
+            }
+            Some(Control::Admit(_)) => Ok(()),
+            Some(Control::Interrupt) if fate == ExecFate::Ran => connection
+                .signal(self.state.channel, "INT")
+                .map_err(|error| self.ended(&error)),
+            Some(Control::Interrupt | Control::Abort) | None => Err(aborted(fate)),
+        }
+    }
+
+    /// Hands output to the observer, within the budget all hosts share: a slow reader slows the senders.
+    async fn deliver_output(&mut self) -> Result<(), Ended> {
+        for (stream, octets) in std::mem::take(&mut self.state.output) {
+            let len = octets.len();
+            let budget = self.state.worker.output_budget.clone();
+            // The budget is never closed.
+            let Ok(permit) = budget.acquire_many_owned(len as u32).await else {
+                continue;
+            };
+            let host = self.state.host;
+            let output = Output {
+                host,
+                stream,
+                octets,
+                _permit: permit,
+            };
+            self.state.worker.report(host, What::Output(output));
+            if !self.state.closed {
+                self.drive
+                    .connection
+                    .consumed(self.state.channel, len)
+                    .map_err(|error| self.ended(&error))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Ready when the login has come further, or the link.
+fn poll_progress(
+    drive: &mut Drive,
+    state: &mut State<'_>,
+    context: &mut Context<'_>,
+) -> Poll<Result<(), Broken>> {
+    match state.login.poll_work(context, &mut drive.connection) {
+        Poll::Ready(result) => {
+            state.fail(result);
+            Poll::Ready(Ok(()))
+        }
+        Poll::Pending => drive.poll(context, &state.worker.buffer, state),
+    }
+}
+
+async fn next_chunk(feeder: Option<&mut Feeder>) -> io::Result<()> {
+    match feeder {
+        Some(feeder) => feeder.next().await,
+        None => std::future::pending().await,
+    }
+}
+
+// Ends, and what is known of the command then.
+impl HostSession<'_> {
+    fn fate(&self) -> ExecFate {
+        self.drive.connection.exec_fate(self.state.channel)
+    }
+
+    fn ended(&self, error: &ConnectionError) -> Ended {
+        let fate = self.fate();
+        let connection = &self.drive.connection;
+        if fate == ExecFate::MayHaveRun && connection.phase() == sshoal_proto::Phase::Authentication
+        {
+            self.state.learn(connection, false);
+        }
+        let mut failure = failures::connection(error, fate);
+        if failure.kind == FailureKind::AuthDenied {
+            failure = self.state.login.cut_off(&failure.detail);
+        }
+        Ended { failure, fate }
+    }
+
+    fn broken(&self, broken: &Broken) -> Ended {
+        match broken {
+            Broken::Connection(error) => self.ended(error),
+            Broken::Link(error) => {
+                let fate = self.fate();
+                let failure = failures::stream(error, fate, self.drive.connection.phase());
+                Ended { failure, fate }
+            }
+        }
+    }
+
+    fn no_input(&self, error: &io::Error) -> Ended {
+        let detail = format!("reading standard input: {error}");
+        Ended {
+            failure: Failure::new(FailureKind::Lost, detail),
+            fate: self.fate(),
+        }
+    }
+
+    fn no_status(&self) -> Ended {
+        let what = match self.state.plan.request.command {
+            Command::Exec(_) => "the command",
+            Command::Shell | Command::Subsystem(_) => "the session",
+        };
+        let detail = format!("{what} ended without an exit status");
+        Ended {
+            failure: Failure::new(FailureKind::Lost, detail),
+            fate: self.fate(),
+        }
+    }
+}
+
+impl Answer for State<'_> {
+    fn answer(&mut self, connection: &mut Connection, event: Event, input: &[u8]) {
+        match &event {
+            Event::AuthenticationNeeded(_) => self.report(FleetEvent::KeysExchanged),
+            Event::Authenticated => {
+                self.learn(connection, !self.login.took_several());
+                self.report(FleetEvent::Entered(Phase::Session));
+            }
+            _ => {}
+        }
+        match self.login.answer(&self.plan.trust, connection, event) {
+            Ok(None) => {}
+            Ok(Some(event)) => self.take(event, input),
+            Err(failure) => self.fail(Err(failure)),
+        }
+    }
+
+    fn is_settled(&self) -> bool {
+        self.closed || self.failure.is_some()
+    }
+}
+
+impl State<'_> {
+    /// What happens to the session.
+    fn take(&mut self, event: Event, input: &[u8]) {
+        match event {
+            Event::Started(_) => {
+                self.started = true;
+                self.report(FleetEvent::Entered(Phase::Command));
+            }
+            Event::ChannelRefused {
+                description,
+                reason_code,
+                ..
+            } => {
+                let detail =
+                    format!("the server opened no session: {description} (reason {reason_code})");
+                self.fail(Err(Failure::new(FailureKind::ChannelRefused, detail)));
+            }
+            Event::StartRefused(_) => {
+                let detail = "the server refused to run the command";
+                self.fail(Err(Failure::new(FailureKind::ChannelRefused, detail)));
+            }
+            Event::Data { stream, range, .. } => self.output.push((stream, input[range].to_vec())),
+            Event::ExitStatus { status, .. } => self.outcome = Some(Outcome::Exit(status)),
+            Event::ExitSignal {
+                name,
+                core_dumped,
+                message,
+                ..
+            } => {
+                self.outcome = Some(Outcome::Signal {
+                    name,
+                    core_dumped,
+                    message,
+                });
+            }
+            Event::Closed(_) => self.closed = true,
+            // Logging in is over, and the rest needs no answer.
+            _ => {}
+        }
+    }
+
+    /// Makes a failure the host's, unless it has one.
+    fn fail(&mut self, result: Result<(), Failure>) {
+        self.failure = self.failure.take().or(result.err());
+    }
+
+    /// Passes on what the login wants done.
+    fn grant_wishes(&mut self) {
+        while let Some(wish) = self.login.poll_wish() {
+            let what = match wish {
+                Wish::ReachGate => What::Event(FleetEvent::Reached(Gate::Signature)),
+                Wish::LeaveGate => What::Event(FleetEvent::Left(Gate::Signature)),
+                Wish::Say(text) => What::Notice(text),
+                Wish::Unlock(key) => What::Unlock(key),
+            };
+            self.worker.report(self.host, what);
+        }
+    }
+
+    fn report(&self, event: FleetEvent) {
+        self.worker.report(self.host, What::Event(event));
+    }
+
+    /// Remembers what the server is, if that is news.
+    fn learn(&self, connection: &Connection, pipelining: bool) {
+        let (Some(profile), Some((host_key, _))) =
+            (connection.server_profile(), connection.host_key_proof())
+        else {
+            return;
+        };
+        let fingerprint = fingerprint_sha256(host_key);
+        let server = KnownServer {
+            profile: profile.clone(),
+            pipelining: pipelining && self.merges,
+        };
+        if self.worker.servers.is_news(&fingerprint, &server) {
+            self.worker
+                .report(self.host, What::Learned(fingerprint, server));
+        }
+    }
+}
