@@ -3,5 +3,4 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 scripts/setup.sh all
-cargo build --locked -p sshoal -p sshoal-testbed
-exec cargo test --locked -p sshoal-interop -- --nocapture
+exec cargo test --locked -p sshoal-interop

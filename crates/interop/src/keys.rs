@@ -64,21 +64,65 @@ impl KeyType {
     }
 }
 
+/// Whom a certificate is for (PROTOCOL.certkeys).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Subject<'a> {
+    /// The host of this name.
+    Host(&'a str),
+    /// The user of this name.
+    User(&'a str),
+}
+
+/// Certifies the key pair `key` (its private file) by the private key `authority`. `validity` is as `ssh-keygen -V`
+/// takes it; for ever if not given. Returns the certificate's path, `key` with `-cert.pub` added.
+///
+/// # Errors
+/// When `ssh-keygen` is missing or refuses.
+pub fn certify(
+    authority: &Path,
+    key: &Path,
+    subject: Subject<'_>,
+    validity: Option<&str>,
+) -> io::Result<PathBuf> {
+    let mut command = Command::new("ssh-keygen");
+    command
+        .args(["-q", "-I", "sshoal-interop", "-s"])
+        .arg(authority);
+    match subject {
+        Subject::Host(name) => command.args(["-h", "-n", name]),
+        Subject::User(name) => command.args(["-n", name]),
+    };
+    if let Some(validity) = validity {
+        command.args(["-V", validity]);
+    }
+    run(command.arg(key.with_extension("pub")))?;
+    let mut path = key.as_os_str().to_owned();
+    path.push("-cert.pub");
+    Ok(path.into())
+}
+
 /// Makes an unencrypted key pair in OpenSSH's format: `dir/name` and `dir/name.pub`. Returns the private key's path.
 ///
 /// # Errors
 /// When `ssh-keygen` is missing or refuses.
 pub fn generate_key(dir: &Path, name: &str, key_type: KeyType) -> io::Result<PathBuf> {
     let path = dir.join(name);
-    let output = Command::new("ssh-keygen")
-        .args(["-q", "-N", "", "-C", name, "-f"])
-        .arg(&path)
-        .args(key_type.ssh_keygen_arguments())
-        .stdin(Stdio::null())
-        .output()?;
-    if !output.status.success() {
-        let said = String::from_utf8_lossy(&output.stderr);
-        return Err(io::Error::other(format!("ssh-keygen: {said}")));
-    }
+    let mut command = Command::new("ssh-keygen");
+    command.args(["-q", "-N", "", "-C", name, "-f"]).arg(&path);
+    run(command.args(key_type.ssh_keygen_arguments()))?;
     Ok(path)
+}
+
+fn run(ssh_keygen: &mut Command) -> io::Result<()> {
+    let output = ssh_keygen
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|error| io::Error::new(error.kind(), format!("ssh-keygen: {error}")))?;
+    match output.status.success() {
+        true => Ok(()),
+        false => {
+            let said = String::from_utf8_lossy(&output.stderr);
+            Err(io::Error::other(format!("ssh-keygen: {said}")))
+        }
+    }
 }

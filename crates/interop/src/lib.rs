@@ -17,16 +17,19 @@
 //! machine is changed. What a server can do is not written down here but read from its SSH_MSG_KEXINIT:
 //! see [`Offers`].
 //!
-//! `make setup` installs the programs and builds those that have to be built.
+//! `make setup` installs the programs and builds those that have to be built; russh runs in this process.
+//!
+//! The client's tests against all of them are in `tests/client`.
 
 mod account;
 mod keys;
 mod offers;
 mod process;
+mod russh_server;
 mod server;
 mod software;
 
-pub use keys::{KeyType, generate_key};
+pub use keys::{KeyType, Subject, certify, generate_key};
 pub use offers::{Offers, OffersError};
 pub use server::{Server, StartError};
 pub use software::{Options, Software};

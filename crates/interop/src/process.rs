@@ -1,6 +1,7 @@
 //! A server's process: it never outlives the one that started it.
 
 use std::ffi::OsString;
+use std::fmt::Debug;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -20,6 +21,15 @@ const SEARCH_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sb
 /// ends, and ends with the server.
 const LEASH: &str =
     r#"exec 3<&0; "$@" 3<&- & server=$!; { cat; kill "$server"; } <&3 >/dev/null & wait "$server""#;
+
+/// What a started server is asked, be it a process or a thread.
+pub(crate) trait Running: Debug + Send + Sync {
+    /// False once it has ended.
+    fn is_running(&mut self) -> bool;
+
+    /// All that it has written.
+    fn log(&self) -> String;
+}
 
 /// A process that ends with its standard input, and so with this value.
 #[derive(Debug)]
@@ -43,14 +53,14 @@ impl Process {
             .spawn()?;
         Ok(Process { child, log: path })
     }
+}
 
-    /// False once it has ended.
-    pub(crate) fn is_running(&mut self) -> bool {
+impl Running for Process {
+    fn is_running(&mut self) -> bool {
         matches!(self.child.try_wait(), Ok(None))
     }
 
-    /// All that it has written.
-    pub(crate) fn log(&self) -> String {
+    fn log(&self) -> String {
         String::from_utf8_lossy(&fs::read(&self.log).unwrap_or_default()).into_owned()
     }
 }

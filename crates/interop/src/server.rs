@@ -16,7 +16,7 @@ use thiserror::Error;
 use crate::account::Account;
 use crate::keys::{KeyType, generate_key};
 use crate::offers::{Offers, OffersError};
-use crate::process::Process;
+use crate::process::Running;
 use crate::software::{Command, Options, Software};
 
 /// Longest time from the start of a server to its first answer.
@@ -28,7 +28,7 @@ const PAUSE: Duration = Duration::from_millis(10);
 #[derive(Debug, Error)]
 pub enum StartError {
     /// A file or a process could not be made.
-    #[error("starting {software:?}: {source} (has `make setup` been run?)")]
+    #[error("starting {software:?}: {source}; run `make setup`: it needs {}", .software.origin())]
     Io {
         /// The server's software.
         software: Software,
@@ -36,7 +36,7 @@ pub enum StartError {
         source: io::Error,
     },
     /// The server ended at once.
-    #[error("{software:?} ended while it started; it said: {log}")]
+    #[error("{software:?} ended while it started ({}, by `make setup`); it said: {log}", .software.origin())]
     Ended {
         /// The server's software.
         software: Software,
@@ -56,13 +56,19 @@ pub enum StartError {
     /// This software has no switch for what was asked.
     #[error("{0:?} takes no algorithms and no rekeying limit: choose them in the client")]
     NotConfigurable(Software),
+    /// This software is not set up for certificates.
+    #[error("{0:?} is not set up for certificates here: only OpenSSH is")]
+    NoCertificates(Software),
+    /// This software cannot be told to leave the extensions of key exchange out.
+    #[error("{0:?} cannot leave strict key exchange out: only russh can")]
+    AlwaysStrict(Software),
 }
 
 /// A server that runs until this value is dropped, or until this process ends in whatever way.
 #[derive(Debug)]
 pub struct Server {
     // Before the directory, so that it is gone when its files go.
-    process: Process,
+    running: Box<dyn Running>,
     _dir: TempDir,
     address: SocketAddrV4,
     user: String,
@@ -79,6 +85,12 @@ impl Server {
         if !software.is_configurable() && options.names_algorithms() {
             return Err(StartError::NotConfigurable(software));
         }
+        if software != Software::OpenSsh && options.authority.is_some() {
+            return Err(StartError::NoCertificates(software));
+        }
+        if software != Software::Russh && options.plain_kex {
+            return Err(StartError::AlwaysStrict(software));
+        }
         let failed = |source| StartError::Io { software, source };
         let dir = TempDir::with_prefix("sshoal-interop-").map_err(failed)?;
         let account = Account::create(dir.path(), &options.authorized_keys).map_err(failed)?;
@@ -91,12 +103,11 @@ impl Server {
             host_keys: &host_keys,
             account: &account,
         };
-        let (words, user) = command.words(software).map_err(failed)?;
-        let mut process = Process::spawn(dir.path(), &words).map_err(failed)?;
-        let offers = wait_for_offers(software, &mut process, address)?;
+        let (mut running, user) = command.start(software).map_err(failed)?;
+        let offers = wait_for_offers(software, running.as_mut(), address)?;
         let known_hosts = known_hosts(address, &host_keys).map_err(failed)?;
         Ok(Server {
-            process,
+            running,
             _dir: dir,
             address,
             user,
@@ -120,7 +131,19 @@ impl Server {
     /// All that the server has written so far: for a failed test's message.
     #[must_use]
     pub fn log(&self) -> String {
-        self.process.log()
+        self.running.log()
+    }
+
+    /// The name to log in with.
+    #[must_use]
+    pub fn user(&self) -> &str {
+        &self.user
+    }
+
+    /// A known_hosts line for each of its host keys.
+    #[must_use]
+    pub fn known_hosts(&self) -> &str {
+        &self.known_hosts
     }
 
     /// What a client needs to log in with the private key `identity` (its text, in OpenSSH's format).
@@ -154,7 +177,7 @@ fn free_address() -> io::Result<SocketAddrV4> {
 /// Asks for the server's KEXINIT until it comes, which is when the server is ready.
 fn wait_for_offers(
     software: Software,
-    process: &mut Process,
+    server: &mut dyn Running,
     address: SocketAddrV4,
 ) -> Result<Offers, StartError> {
     let deadline = Instant::now() + PATIENCE;
@@ -163,17 +186,17 @@ fn wait_for_offers(
             Ok(offers) => return Ok(offers),
             Err(error) => error,
         };
-        if !process.is_running() {
+        if !server.is_running() {
             return Err(StartError::Ended {
                 software,
-                log: process.log(),
+                log: server.log(),
             });
         }
         if Instant::now() >= deadline {
             return Err(StartError::Silent {
                 software,
                 source,
-                log: process.log(),
+                log: server.log(),
             });
         }
         thread::sleep(PAUSE);

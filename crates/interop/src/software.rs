@@ -9,8 +9,9 @@ use std::path::{Path, PathBuf};
 use std::process;
 
 use crate::account::{Account, USER};
-use crate::keys::KeyType;
-use crate::process::{find_program, on_a_leash};
+use crate::keys::{KeyType, Subject, certify};
+use crate::process::{Process, Running, find_program, on_a_leash};
+use crate::russh_server::RusshServer;
 
 /// SSH servers that we did not write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -23,16 +24,33 @@ pub enum Software {
     Asyncssh,
     /// golang.org/x/crypto/ssh, in the program that `make setup` builds.
     Go,
+    /// russh, in this process.
+    Russh,
 }
 
 impl Software {
     /// Every server.
-    pub const ALL: [Software; 4] = [
+    pub const ALL: [Software; 5] = [
         Software::OpenSsh,
         Software::Dropbear,
         Software::Asyncssh,
         Software::Go,
+        Software::Russh,
     ];
+
+    /// What has to be installed for it, and from where.
+    #[must_use]
+    pub fn origin(self) -> &'static str {
+        match self {
+            Software::OpenSsh => "sshd, from Debian's openssh-server",
+            Software::Dropbear => "dropbear and dropbearconvert, from Debian's dropbear-bin",
+            Software::Asyncssh => "asyncssh, from PyPI, in target/venv",
+            Software::Go => {
+                "target/interop/go-ssh-server, built from crates/interop/servers/go with Go"
+            }
+            Software::Russh => "nothing: russh is built in",
+        }
+    }
 
     /// Whether it can be told its algorithms and when to ask for new keys. Host keys can be chosen for all.
     #[must_use]
@@ -41,8 +59,8 @@ impl Software {
     }
 }
 
-/// What a server is told. An empty list of algorithms leaves the choice to the software: asyncssh and Go then offer
-/// all they have but what they call insecure, OpenSSH and Dropbear their defaults.
+/// What a server is told. An empty list of algorithms leaves the choice to the software: asyncssh, Go and russh then
+/// offer all they have but what they call insecure, OpenSSH and Dropbear their defaults.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     /// One host key of each of these kinds is made. Dropbear takes at most four.
@@ -57,6 +75,11 @@ pub struct Options {
     pub macs: Vec<String>,
     /// The server asks for new keys after so many bytes.
     pub rekey_bytes: Option<u64>,
+    /// Neither strict key exchange nor EXT_INFO is offered: as servers were before 2024, or are still. For russh only.
+    pub plain_kex: bool,
+    /// The private key of an authority that certifies each of the host keys for the server's address, and whose
+    /// certificates for users log in. For OpenSSH only.
+    pub authority: Option<PathBuf>,
 }
 
 impl Options {
@@ -76,20 +99,23 @@ pub(crate) struct Command<'a> {
 }
 
 impl Command<'_> {
-    /// The words that start the server, and the name that users log in with.
-    pub(crate) fn words(&self, software: Software) -> io::Result<(Vec<OsString>, String)> {
-        match software {
-            Software::OpenSsh => self.openssh(),
-            Software::Dropbear => self.dropbear().map(|words| (words, USER.to_owned())),
-            Software::Asyncssh => Ok((self.asyncssh(), USER.to_owned())),
-            Software::Go => Ok((self.go(), USER.to_owned())),
-        }
+    /// Starts the server. Returns it, and the name that users log in with.
+    pub(crate) fn start(&self, software: Software) -> io::Result<(Box<dyn Running>, String)> {
+        let user = USER.to_owned();
+        let (words, user) = match software {
+            Software::OpenSsh => self.openssh()?,
+            Software::Dropbear => (self.dropbear()?, user),
+            Software::Asyncssh => (self.asyncssh(), user),
+            Software::Go => (self.go(), user),
+            Software::Russh => return Ok((Box::new(self.russh()?), user)),
+        };
+        Ok((Box::new(Process::spawn(self.dir, &words)?), user))
     }
 
     /// Without root, sshd can only log in the user that runs it, and has no need of an account of ours.
     fn openssh(&self) -> io::Result<(Vec<OsString>, String)> {
         let file = self.dir.join("sshd_config");
-        fs::write(&file, self.sshd_config())?;
+        fs::write(&file, self.sshd_config() + &self.certificates()?)?;
         let sshd = find_program("sshd")?;
         let words = vec![
             sshd.into(),
@@ -145,6 +171,22 @@ impl Command<'_> {
         text
     }
 
+    /// The lines about certificates. A host certificate names the address, without the port: so does OpenSSH's client.
+    fn certificates(&self) -> io::Result<String> {
+        let Some(authority) = &self.options.authority else {
+            return Ok(String::new());
+        };
+        let public = authority.with_extension("pub");
+        let mut text = format!("TrustedUserCAKeys {}\n", public.display());
+        let name = self.address.ip().to_string();
+        for key in self.host_keys {
+            let certificate = certify(authority, key, Subject::Host(&name), None)?;
+            // Writing to a String does not fail.
+            let _ = writeln!(text, "HostCertificate {}", certificate.display());
+        }
+        Ok(text)
+    }
+
     /// Dropbear has a key format of its own, and a converter to it.
     fn dropbear(&self) -> io::Result<Vec<OsString>> {
         let mut words: Vec<OsString> = ["dropbear", "-F", "-E", "-s", "-p"]
@@ -177,6 +219,15 @@ impl Command<'_> {
 
     fn go(&self) -> Vec<OsString> {
         self.with_flags(vec![built().join("interop/go-ssh-server").into()])
+    }
+
+    fn russh(&self) -> io::Result<RusshServer> {
+        RusshServer::start(
+            self.options,
+            self.address,
+            self.host_keys,
+            self.account.authorized_keys(),
+        )
     }
 
     /// The flags that the servers written for these tests share.

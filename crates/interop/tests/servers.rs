@@ -221,6 +221,7 @@ for_each_software! {
     dropbear Dropbear: commands_run every_host_key_is_offered_and_true every_user_key_logs_in a_strange_key_is_refused;
     asyncssh Asyncssh: commands_run every_host_key_is_offered_and_true every_user_key_logs_in a_strange_key_is_refused algorithms_and_rekeying_can_be_chosen;
     go Go: commands_run every_host_key_is_offered_and_true every_user_key_logs_in a_strange_key_is_refused algorithms_and_rekeying_can_be_chosen;
+    russh Russh: commands_run every_host_key_is_offered_and_true every_user_key_logs_in a_strange_key_is_refused algorithms_and_rekeying_can_be_chosen;
 }
 
 #[test]
