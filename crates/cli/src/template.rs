@@ -94,8 +94,8 @@ mod tests {
     #[test]
     fn leaves_other_percent_signs_alone() {
         assert_eq!(
-            filled("date +%s; echo 100%% 5% %"),
-            "date +%s; echo 100% 5% %"
+            filled("date +%s; echo ${x%%:*} 5% %"),
+            "date +%s; echo ${x%%:*} 5% %"
         );
     }
 
