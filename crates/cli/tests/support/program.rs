@@ -100,7 +100,7 @@ pub(crate) struct Ended {
     pub(crate) stdout: Vec<u8>,
     stderr: Vec<u8>,
     /// As seen every few milliseconds, in bytes.
-    pub(crate) peak_memory: u64,
+    peak_memory: u64,
 }
 
 impl Ended {
@@ -129,6 +129,16 @@ impl Ended {
         for word in words {
             assert!(said.contains(word), "{word:?} is missing: {said}");
         }
+        self
+    }
+
+    /// Insists on a limit of memory, in bytes, and tells what was needed.
+    #[track_caller]
+    pub(crate) fn expect_memory_below(self, limit: u64) -> Ended {
+        let needed = self.peak_memory;
+        println!("it needed {} MiB, {} may be", needed >> 20, limit >> 20);
+        assert!(needed > 0, "it was never seen running");
+        assert!(needed < limit, "{needed} of {limit} bytes");
         self
     }
 
