@@ -15,6 +15,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use sshoal_testbed::client_files::ClientFiles;
 use sshoal_testbed::simulated::fault::{Action, Cut as FaultCut, Fault, FaultRule, Position, Side};
 use sshoal_testbed::simulated::{Simulation, SimulationSpec};
+use sshoal_testbed::sshd::key_files::{KeyType, generate};
 use sshoal_testbed::sshd::{RealSshd, SshdSpec};
 use support::cutter::{Cut, Cutter, end_of_key_exchange};
 use support::program::Running;
@@ -27,14 +28,6 @@ const DEADLINES: [&str; 3] = ["--login-timeout=8", "--timeout=8", "--json"];
 const SILENCE_EVERY: u64 = 16;
 /// Before authentication nothing has been sent that could run: every so many bytes will do.
 const EARLY_EVERY: u64 = 23;
-
-/// What cuts at one byte begin with: reset or close, the other way round for every other seed.
-fn action(at: u64, seed: u64) -> Action {
-    match (at + seed) % 2 {
-        0 => Action::Reset,
-        _ => Action::Close,
-    }
-}
 
 /// Different in every run, and told, so that a failure can be had again.
 fn seed() -> u64 {
@@ -52,16 +45,23 @@ fn seed() -> u64 {
 
 /// Cuts of one direction, all of whose `total` bytes after `early` may matter; of these every `step`th.
 fn cuts(side: Side, early: u64, total: u64, step: u64, seed: u64) -> Vec<Cut> {
-    let cut = |at, action| Cut { side, at, action };
-    let before = (1..early).step_by(EARLY_EVERY as usize);
+    let early_cuts = (1..early).step_by(EARLY_EVERY as usize);
     let late = early + seed % step..=total;
-    let mut cuts: Vec<Cut> = before
-        .chain(late.clone().step_by(step as usize))
-        .map(|at| cut(at, action(at, seed)))
-        .collect();
-    let silent = late.step_by((SILENCE_EVERY * step) as usize);
-    cuts.extend(silent.map(|at| cut(at, Action::Silence)));
-    cuts
+    let late_cuts = late.clone().step_by(step as usize);
+    // By turns, the other way round for every other seed.
+    let by_turns = match seed % 2 {
+        0 => [Action::Reset, Action::Close],
+        _ => [Action::Close, Action::Reset],
+    };
+    let ends = early_cuts
+        .chain(late_cuts)
+        .zip(by_turns.into_iter().cycle());
+    let silences = late
+        .step_by((SILENCE_EVERY * step) as usize)
+        .map(|at| (at, Action::Silence));
+    ends.chain(silences)
+        .map(|(at, action)| Cut { side, at, action })
+        .collect()
 }
 
 /// What was found out about one host.
@@ -85,20 +85,16 @@ impl Finding {
     }
 }
 
-/// One host's state at the end, for the summary of a sweep: outcome or failure, fate, and runs.
-fn tally(findings: &[Finding]) -> BTreeMap<(String, String, u64), usize> {
-    let mut tally = BTreeMap::new();
+/// Tells how many hosts ended in each way: outcome or failure, fate, and runs.
+fn tell(findings: &[Finding]) {
+    let mut ways: BTreeMap<(&str, &str, u64), usize> = BTreeMap::new();
     for Finding { record, runs, .. } in findings {
-        let ending = match record.failure() {
-            "" => record.outcome.clone(),
-            kind => kind.to_owned(),
-        };
-        *tally
-            .entry((ending, record.fate.clone(), *runs))
-            .or_default() += 1;
+        let ending = record.failure.as_ref().unwrap_or(&record.outcome);
+        *ways.entry((ending, &record.fate, *runs)).or_default() += 1;
     }
-    println!("{tally:#?}");
-    tally
+    for ((ending, fate, runs), hosts) in ways {
+        println!("{hosts:5} hosts: {ending}, {fate}, {runs} runs");
+    }
 }
 
 /// Whether the sweep has met a fate, with so many runs.
@@ -121,9 +117,9 @@ struct Sweep<'a> {
 impl Sweep<'_> {
     /// Runs the command on all hosts; checks; runs it again wherever sshoal says that it may be; checks.
     fn run(&self) -> Vec<Finding> {
-        let first = self.findings(&[]);
+        let first = self.findings();
+        tell(&first);
         first.iter().for_each(Finding::check);
-        tally(&first);
         let safe: BTreeSet<&str> = first
             .iter()
             .filter(|finding| finding.record.claims_no_run())
@@ -144,8 +140,8 @@ impl Sweep<'_> {
         first
     }
 
-    fn findings(&self, arguments: &[&str]) -> Vec<Finding> {
-        let mut records = self.records(arguments);
+    fn findings(&self) -> Vec<Finding> {
+        let mut records = self.records(&[]);
         let counted = (self.count)();
         self.names
             .iter()
@@ -335,12 +331,7 @@ fn a_real_server_cut_at_every_byte_runs_a_command_at_most_once() {
 fn a_real_server_that_rejects_the_first_key_runs_a_command_at_most_once() {
     let doors = Doors::new();
     let stranger = doors.shoal.user.home().join("stranger");
-    sshoal_testbed::sshd::key_files::generate(
-        &stranger,
-        sshoal_testbed::sshd::key_files::KeyType::Ed25519,
-        "",
-    )
-    .unwrap();
+    generate(&stranger, KeyType::Ed25519, "").unwrap();
     let identities = ["-i", stranger.to_str().unwrap()];
     let findings = doors.sweep(Ipv4Addr::new(127, 9, 64, 0), 4, &identities);
     let log = doors.shoal.hosts.log(0);

@@ -14,11 +14,11 @@ use super::records::Records;
 /// How often a running program is looked at.
 const GLANCE: Duration = Duration::from_millis(5);
 
-/// A program that has not been waited for.
+/// A program that has not been waited for. Killed if the test ends before it.
 pub(crate) struct Running {
     child: Child,
-    stdout: JoinHandle<Vec<u8>>,
-    stderr: JoinHandle<Vec<u8>>,
+    stdout: Option<JoinHandle<Vec<u8>>>,
+    stderr: Option<JoinHandle<Vec<u8>>>,
 }
 
 impl Running {
@@ -42,12 +42,12 @@ impl Running {
         let mut stderr = child.stderr.take().unwrap();
         Running {
             child,
-            stdout: thread::spawn(move || read(stdout)),
-            stderr: thread::spawn(move || {
+            stdout: Some(thread::spawn(move || read(stdout))),
+            stderr: Some(thread::spawn(move || {
                 let mut all = Vec::new();
                 stderr.read_to_end(&mut all).unwrap();
                 all
-            }),
+            })),
         }
     }
 
@@ -76,12 +76,20 @@ impl Running {
         };
         let ended = Ended {
             status,
-            stdout: self.stdout.join().unwrap(),
-            stderr: self.stderr.join().unwrap(),
+            stdout: self.stdout.take().unwrap().join().unwrap(),
+            stderr: self.stderr.take().unwrap().join().unwrap(),
             peak_memory,
         };
         assert!(begun.elapsed() <= DEADLINE, "it hung: {}", ended.stderr());
         ended
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // Does nothing once it has been waited for.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }
 
