@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueHint};
 
 use crate::retry::RetryKind;
 
@@ -15,6 +15,7 @@ use crate::retry::RetryKind;
     version,
     about,
     max_term_width = 100,
+    propagate_version = true,
     disable_help_subcommand = true,
     args_override_self = true
 )]
@@ -27,45 +28,42 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Run a command on many hosts.
     Run(Box<RunArgs>),
+    /// Run a command on this machine for each of many hosts.
+    Each(Box<EachArgs>),
     /// Print a shell's completions.
     Completions {
         /// Which shell.
         shell: clap_complete::Shell,
     },
-    /// Print the manual page (troff).
-    #[command(hide = true)]
-    Man,
+    /// Print a manual page, as man(1) reads it: `sshoal man run | man -l -`.
+    Man {
+        /// The command whose page it is; without it, the page of sshoal itself.
+        command: Option<String>,
+    },
 }
+
+/// What both kinds of run end with.
+const EXIT_STATUS: &str = "Exit status: 0 all hosts succeeded; 1 a command failed somewhere; 2 wrong usage; \
+    3 a host could not be reached or failed otherwise; 130 interrupted. See docs/exit-status.md.";
 
 /// `sshoal run`.
 #[derive(Debug, Args)]
-#[command(
-    after_help = "Exit status: 0 all hosts succeeded; 1 a command failed somewhere; 2 wrong usage; \
-    3 a host could not be reached or failed otherwise; 130 interrupted. See docs/exit-status.md."
-)]
+#[command(after_help = EXIT_STATUS)]
 pub(crate) struct RunArgs {
-    #[command(flatten)]
-    pub(crate) hosts: HostArgs,
-    #[command(flatten)]
-    pub(crate) ssh: SshArgs,
-    #[command(flatten)]
-    pub(crate) pace: PaceArgs,
-    #[command(flatten)]
-    pub(crate) output: OutputArgs,
     /// Standard input for the command on every host: a file, or - for our own. Without it: nothing.
     #[arg(long, value_name = "FILE")]
     pub(crate) stdin: Option<PathBuf>,
     /// Run a local script; what follows are its arguments. No file is left on the hosts.
     #[arg(long, value_name = "FILE")]
     pub(crate) script: Option<PathBuf>,
-    /// Leave %h, %u, %p and %n alone.
+    /// Leave %h, %u, %p and %n in the command alone.
     #[arg(long)]
     pub(crate) literal: bool,
     /// Run as root by sudo; its password is asked for once.
     #[arg(long)]
     pub(crate) sudo: bool,
-    /// A terminal for the command; with a single host only.
-    #[arg(short = 't', long, conflicts_with_all = ["stdin", "sudo", "gather", "diff", "json", "outdir"])]
+    /// Lend our terminal to the command; with a single host only. Its exit status becomes ours.
+    #[arg(short = 't', long, conflicts_with_all = ["stdin", "sudo", "gather", "diff", "json"])]
     pub(crate) tty: bool,
     /// Show what would be done, and do nothing.
     #[arg(long)]
@@ -73,17 +71,56 @@ pub(crate) struct RunArgs {
     /// The command. %h, %u, %p and %n stand for host, user, port and the host's name as given; %%h is a plain %h.
     #[arg(
         trailing_var_arg = true,
-        required_unless_present = "script",
-        value_name = "COMMAND"
+        value_name = "COMMAND",
+        value_hint = ValueHint::CommandWithArguments
     )]
     pub(crate) command: Vec<OsString>,
+    #[command(flatten)]
+    pub(crate) hosts: HostArgs,
+    #[command(flatten)]
+    pub(crate) config: ConfigArgs,
+    #[command(flatten)]
+    pub(crate) login: LoginArgs,
+    #[command(flatten)]
+    pub(crate) pace: PaceArgs,
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+}
+
+/// `sshoal each`.
+#[derive(Debug, Args)]
+#[command(after_help = EXIT_STATUS)]
+pub(crate) struct EachArgs {
+    /// Standard input for every command: a file, or - for our own. Without it: nothing.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) stdin: Option<PathBuf>,
+    /// Show what would be done, and do nothing.
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// The command, without a shell. In each of its words %h, %u, %p and %n stand for host, user, port and the host's
+    /// name as given; %%h is a plain %h.
+    #[arg(
+        trailing_var_arg = true,
+        value_name = "COMMAND",
+        value_hint = ValueHint::CommandWithArguments
+    )]
+    pub(crate) command: Vec<OsString>,
+    #[command(flatten)]
+    pub(crate) hosts: HostArgs,
+    #[command(flatten)]
+    pub(crate) config: ConfigArgs,
+    #[command(flatten)]
+    pub(crate) pace: PaceArgs,
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
 }
 
 /// Which hosts.
 #[derive(Debug, Args)]
+#[command(next_help_heading = "Which hosts")]
 pub(crate) struct HostArgs {
     /// Hosts: names, ranges as in web[1-40], user@host:port, ^file; comma separated.
-    #[arg(short = 'w', long = "hosts", value_name = "LIST")]
+    #[arg(short = 'w', long = "hosts", value_name = "LIST", value_hint = ValueHint::Hostname)]
     pub(crate) list: Vec<String>,
     /// A file with a host a line; - is standard input.
     #[arg(short = 'f', long = "hosts-file", value_name = "FILE")]
@@ -97,57 +134,79 @@ pub(crate) struct HostArgs {
     pub(crate) exclude: Vec<String>,
 }
 
-/// How to reach them: ssh's own flags.
+/// What is known of them: ssh's own flags.
 #[derive(Debug, Args)]
-pub(crate) struct SshArgs {
+#[command(next_help_heading = "How to reach them")]
+pub(crate) struct ConfigArgs {
     /// The user to log in as.
-    #[arg(short = 'l', long = "login", value_name = "USER")]
+    #[arg(short = 'l', long = "login", value_name = "USER", value_hint = ValueHint::Username)]
     pub(crate) user: Option<String>,
-    /// A private key file; may be given several times.
-    #[arg(short = 'i', long = "identity", value_name = "FILE")]
-    pub(crate) identity: Vec<PathBuf>,
     /// The ssh_config to read in place of ~/.ssh/config and /etc/ssh/ssh_config; "none" for none.
     #[arg(short = 'F', long = "config", value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
-    /// Ask once for the password of the account, and use it on every host that takes one.
-    #[arg(long)]
-    pub(crate) ask_pass: bool,
     /// An ssh_config option, as in ssh -o.
     #[arg(short = 'o', long = "option", value_name = "KEY=VALUE")]
     pub(crate) option: Vec<String>,
+    /// Such options from our own configuration file: they count where no flag sets them.
+    #[arg(long, hide = true, value_name = "KEY=VALUE")]
+    pub(crate) default_option: Vec<String>,
 }
 
-/// How many at a time, and how long.
+impl ConfigArgs {
+    /// All ssh_config options; the first one for a key counts.
+    pub(crate) fn options(&self) -> Vec<String> {
+        [self.option.as_slice(), &self.default_option].concat()
+    }
+}
+
+/// How to log in to them.
 #[derive(Debug, Args)]
-pub(crate) struct PaceArgs {
-    /// Hosts at a time.
-    #[arg(short = 'p', long = "parallel", value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-    pub(crate) parallel: Option<u32>,
+#[command(next_help_heading = "How to log in")]
+pub(crate) struct LoginArgs {
+    /// A private key file; may be given several times.
+    #[arg(short = 'i', long = "identity", value_name = "FILE")]
+    pub(crate) identity: Vec<PathBuf>,
+    /// Ask once for the password of the account, and use it on every host that takes one.
+    #[arg(long)]
+    pub(crate) ask_pass: bool,
     /// Logins in progress at a time.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) logins: Option<u32>,
-    /// The least time between two starts, in milliseconds.
-    #[arg(short = 'd', long, value_name = "MS", default_value_t = 0)]
-    pub(crate) delay: u64,
     /// Seconds for a host's TCP connection (ConnectTimeout).
-    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    #[arg(long, value_name = "SECONDS", value_parser = some_seconds)]
     pub(crate) connect_timeout: Option<Duration>,
     /// Seconds for a host's login.
-    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    #[arg(long, value_name = "SECONDS", value_parser = some_seconds)]
     pub(crate) login_timeout: Option<Duration>,
-    /// Seconds for the command on each host; without it, as long as it takes.
-    #[arg(short = 'u', long = "timeout", value_name = "SECONDS", value_parser = seconds)]
-    pub(crate) command_timeout: Option<Duration>,
     /// Threads to work with.
     #[arg(long, value_name = "N", hide = true)]
     pub(crate) workers: Option<usize>,
 }
 
+/// How many at a time, and how long.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "How many at a time, and how long")]
+pub(crate) struct PaceArgs {
+    /// Hosts at a time; 2048 with run, 64 with each, if not given.
+    #[arg(short = 'p', long = "parallel", value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) parallel: Option<u32>,
+    /// The least time between two starts, in milliseconds.
+    #[arg(short = 'd', long, value_name = "MS", default_value_t = 0)]
+    pub(crate) delay: u64,
+    /// Seconds for the command of each host; without it, or with 0, as long as it takes.
+    #[arg(short = 'u', long = "timeout", value_name = "SECONDS", value_parser = seconds)]
+    pub(crate) command_timeout: Option<Duration>,
+}
+
 /// What is shown.
 #[derive(Debug, Args)]
+#[command(next_help_heading = "What is shown")]
 pub(crate) struct OutputArgs {
+    /// Show lines as they come, behind their host's name: what is done without a flag.
+    #[arg(long, conflicts_with_all = ["gather", "diff", "json"])]
+    pub(crate) lines: bool,
     /// Gather identical output of several hosts under their folded names.
-    #[arg(short = 'b', long = "gather", conflicts_with_all = ["json", "diff"])]
+    #[arg(short = 'b', long = "gather", conflicts_with_all = ["diff", "json"])]
     pub(crate) gather: bool,
     /// Show the most common output, and how the others differ.
     #[arg(long, conflicts_with = "json")]
@@ -158,15 +217,22 @@ pub(crate) struct OutputArgs {
     /// Write each host's output to DIR/HOST.out and DIR/HOST.err.
     #[arg(long, value_name = "DIR")]
     pub(crate) outdir: Option<PathBuf>,
-    /// Only output and failures: no progress, no summary of a clean run.
-    #[arg(short = 'q', long)]
+    /// Only the hosts' output: no progress, no summary. The exit status tells of failures.
+    #[arg(short = 'q', long, conflicts_with = "verbose")]
     pub(crate) quiet: bool,
-    /// Show more; twice for a protocol trace.
+    /// Show a line for each host that ends; twice for a protocol trace.
     #[arg(short = 'v', long, action = clap::ArgAction::Count)]
     pub(crate) verbose: u8,
     /// Exit with the largest status of any host.
     #[arg(short = 'S', long)]
     pub(crate) largest_status: bool,
+}
+
+fn some_seconds(text: &str) -> Result<Duration, String> {
+    seconds(text).and_then(|time| match time.is_zero() {
+        true => Err("it must be more than 0".to_owned()),
+        false => Ok(time),
+    })
 }
 
 fn seconds(text: &str) -> Result<Duration, String> {

@@ -13,7 +13,16 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use clap::parser::ValueSource;
+use clap::{Arg, ArgMatches, Command, CommandFactory};
 use toml::{Table, Value};
+
+use crate::args::Cli;
+
+/// Flags that say what a run is about: a default for one of them would run something that nobody typed.
+const TYPED: [&str; 5] = ["hosts", "hosts-file", "retry-failed", "script", "stdin"];
+/// Of several values for an ssh_config option the first counts, so defaults must come behind what the user typed.
+const BEHIND: (&str, &str) = ("option", "default-option");
 
 /// Why the defaults cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -25,19 +34,17 @@ pub(crate) enum DefaultsError {
         path: PathBuf,
         error: Box<toml::de::Error>,
     },
-    #[error(
-        "{path}: [{command}] {key}: {what} is no value for a flag; use a string, a number, true or a list"
-    )]
-    Value {
+    #[error("{path}: {name}: {problem}")]
+    Refused {
         path: PathBuf,
-        command: String,
-        key: String,
-        what: &'static str,
+        /// As in the file: `[command] key`.
+        name: String,
+        problem: String,
     },
 }
 
 /// The arguments with the file's defaults put between the command's name and the user's own flags, which
-/// thereby win.
+/// thereby win. A default that does not go together with one of them stands back.
 pub(crate) fn with_defaults(arguments: Vec<OsString>) -> Result<Vec<OsString>, DefaultsError> {
     let Some(path) = path() else {
         return Ok(arguments);
@@ -66,98 +73,144 @@ fn insert(
     path: &Path,
     text: &str,
 ) -> Result<Vec<OsString>, DefaultsError> {
+    let cli = Cli::command();
+    let Some(command) = arguments.get(1).and_then(|name| cli.find_subcommand(name)) else {
+        return Ok(arguments);
+    };
+    if flags(command).next().is_none() {
+        return Ok(arguments);
+    }
     let table: Table = text.parse().map_err(|error| DefaultsError::Syntax {
         path: path.to_owned(),
         error: Box::new(error),
     })?;
-    let Some(command) = arguments
-        .get(1)
-        .and_then(|name| name.to_str())
-        .map(str::to_owned)
-    else {
-        return Ok(arguments);
+    let refused = |name: String, problem: String| DefaultsError::Refused {
+        path: path.to_owned(),
+        name,
+        problem,
     };
-    let Some(Value::Table(flags)) = table.get(&command) else {
-        return Ok(arguments);
-    };
-    let mut defaults = Vec::new();
-    for (key, value) in flags {
-        let refuse = |what| DefaultsError::Value {
-            path: path.to_owned(),
-            command: command.clone(),
-            key: key.clone(),
-            what,
-        };
-        defaults.extend(flag(key, value).map_err(refuse)?);
+    let is_table =
+        |name: &str, value: &Value| value.is_table() && cli.find_subcommand(name).is_some();
+    if let Some((name, _)) = table.iter().find(|(name, value)| !is_table(name, value)) {
+        let problem =
+            "there is no such table; a command's defaults stand under its name, as in [run]";
+        return Err(refused(name.clone(), problem.to_owned()));
     }
-    arguments.splice(2..2, defaults.into_iter().map(OsString::from));
+    let name = command.get_name();
+    if let Some(Value::Table(table)) = table.get(name) {
+        let defaults = Defaults::of(command, &arguments)
+            .flags(table)
+            .map_err(|(key, problem)| refused(format!("[{name}] {key}"), problem))?;
+        arguments.splice(2..2, defaults.into_iter().map(OsString::from));
+    }
     Ok(arguments)
 }
 
-fn flag(key: &str, value: &Value) -> Result<Vec<String>, &'static str> {
+/// A command's long flags.
+fn flags(command: &Command) -> impl Iterator<Item = &str> {
+    let arguments = command.get_arguments();
+    arguments.filter_map(|argument| argument.get_long())
+}
+
+/// A command, and what the user has typed for it.
+struct Defaults<'a> {
+    command: &'a Command,
+    typed: Option<ArgMatches>,
+}
+
+impl<'a> Defaults<'a> {
+    fn of(command: &'a Command, arguments: &[OsString]) -> Self {
+        let parser = command.clone().ignore_errors(true);
+        Defaults {
+            command,
+            typed: parser.try_get_matches_from(&arguments[1..]).ok(),
+        }
+    }
+
+    /// The flags that the command's table stands for; or which key is wrong, and why.
+    fn flags(&self, table: &Table) -> Result<Vec<String>, (String, String)> {
+        let mut all = Vec::new();
+        for (key, value) in table {
+            let flags = self
+                .default(key, value)
+                .map_err(|problem| (key.clone(), problem))?;
+            all.extend(flags);
+        }
+        Ok(all)
+    }
+
+    fn default(&self, key: &str, value: &Value) -> Result<Vec<String>, String> {
+        if TYPED.contains(&key) {
+            return Err("no default can be given for what a run is about".to_owned());
+        }
+        let name = if key == BEHIND.0 { BEHIND.1 } else { key };
+        let mut arguments = self.command.get_arguments();
+        let Some(argument) = arguments.find(|argument| argument.get_long() == Some(name)) else {
+            return Err(format!(
+                "sshoal {} has no flag --{key}",
+                self.command.get_name()
+            ));
+        };
+        let flags = flag(name, value)?;
+        self.check(&flags)?;
+        match self.stands_back(argument) {
+            true => Ok(Vec::new()),
+            false => Ok(flags),
+        }
+    }
+
+    /// Has the command line's own parser look at the flags.
+    fn check(&self, flags: &[String]) -> Result<(), String> {
+        let arguments =
+            std::iter::once(self.command.get_name()).chain(flags.iter().map(String::as_str));
+        let parsed = self.command.clone().try_get_matches_from(arguments);
+        parsed.map(drop).map_err(|error| {
+            let text = error.to_string();
+            let first = text.lines().next().unwrap_or_default();
+            first.trim_start_matches("error: ").to_owned()
+        })
+    }
+
+    /// Whether the user has typed a flag that does not go together with this one.
+    fn stands_back(&self, argument: &Arg) -> bool {
+        let Some(typed) = &self.typed else {
+            return false;
+        };
+        let is_typed = |other: &&Arg| {
+            typed.value_source(other.get_id().as_str()) == Some(ValueSource::CommandLine)
+        };
+        let excludes = |one: &Arg, other: &Arg| {
+            let excluded = self.command.get_arg_conflicts_with(one);
+            excluded
+                .iter()
+                .any(|excluded| excluded.get_id() == other.get_id())
+        };
+        self.command
+            .get_arguments()
+            .filter(is_typed)
+            .any(|other| excludes(other, argument) || excludes(argument, other))
+    }
+}
+
+/// The flags that one key stands for.
+fn flag(key: &str, value: &Value) -> Result<Vec<String>, String> {
     let with = |text: String| vec![format!("--{key}={text}")];
+    let no_value =
+        |what| format!("{what} is no value for a flag; use a string, a number, true or a list");
     match value {
         Value::Boolean(true) => Ok(vec![format!("--{key}")]),
         Value::Boolean(false) => Ok(Vec::new()),
         Value::String(text) => Ok(with(text.clone())),
         Value::Integer(number) => Ok(with(number.to_string())),
         Value::Float(number) => Ok(with(number.to_string())),
-        Value::Array(values) => values
-            .iter()
-            .map(|value| flag(key, value))
-            .collect::<Result<Vec<_>, _>>()
-            .map(|flags| flags.concat()),
-        Value::Table(_) => Err("a table"),
-        Value::Datetime(_) => Err("a date"),
+        Value::Array(values) => {
+            let flags: Result<Vec<_>, _> = values.iter().map(|value| flag(key, value)).collect();
+            flags.map(|flags| flags.concat())
+        }
+        Value::Table(_) => Err(no_value("a table")),
+        Value::Datetime(_) => Err(no_value("a date")),
     }
 }
 
 #[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-
-    use super::*;
-
-    fn inserted(text: &str) -> Result<Vec<String>, String> {
-        let arguments = ["sshoal", "run", "-w", "a", "true"]
-            .map(OsString::from)
-            .to_vec();
-        insert(arguments, Path::new("config.toml"), text)
-            .map(|arguments| {
-                arguments
-                    .into_iter()
-                    .map(|argument| argument.into_string().unwrap())
-                    .collect()
-            })
-            .map_err(|error| error.to_string())
-    }
-
-    #[test]
-    fn flags_stand_before_the_users_own() {
-        let text = "[run]\nparallel = 5\ngather = true\nquiet = false\nexclude = [\"x\", \"y\"]\n[hosts]\nother = 1\n";
-        let expected = [
-            "sshoal",
-            "run",
-            "--exclude=x",
-            "--exclude=y",
-            "--gather",
-            "--parallel=5",
-            "-w",
-            "a",
-            "true",
-        ];
-        let mut found = inserted(text).unwrap();
-        found[2..6].sort();
-        assert_eq!(found, expected);
-    }
-
-    #[test]
-    fn what_is_no_flag_is_refused_by_name() {
-        let error = inserted("[run]\n[run.parallel]\nx = 1\n").unwrap_err();
-        assert!(
-            error.contains("[run] parallel") && error.contains("a table"),
-            "{error}"
-        );
-        assert!(inserted("[run\n").unwrap_err().contains("config.toml"));
-    }
-}
+mod tests;

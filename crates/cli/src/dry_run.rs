@@ -2,25 +2,18 @@
 
 use std::io::{self, Write};
 
-use sshoal_net::HostPlan;
-use sshoal_proto::Command;
-
-/// Prints where each host's command would run. A reader that has seen enough ends it quietly.
-pub(crate) fn print(plans: &[HostPlan]) -> io::Result<()> {
+/// Prints the lines; ends of lines within them are shown as `\\n`. A reader that has seen enough ends it quietly.
+pub(crate) fn print(lines: impl Iterator<Item = Vec<u8>>) -> io::Result<()> {
     let mut out = io::BufWriter::new(io::stdout().lock());
-    let written = plans.iter().try_for_each(|plan| {
-        let command = match &plan.request.command {
-            Command::Exec(line) => String::from_utf8_lossy(line).into_owned(),
-            Command::Shell => "(a login shell)".to_owned(),
-            Command::Subsystem(name) => format!("(the subsystem {name})"),
-        };
-        writeln!(
-            out,
-            "{}: {}@{} port {}: {command}",
-            plan.label, plan.user, plan.name, plan.port
-        )
+    let mut written = lines.map(|line| {
+        let parts: Vec<&[u8]> = line.split(|&octet| octet == b'\n').collect();
+        out.write_all(&parts.join(&b"\\n"[..]))?;
+        out.write_all(b"\n")
     });
-    match written.and_then(|()| out.flush()) {
+    match written
+        .try_for_each(|result| result)
+        .and_then(|()| out.flush())
+    {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         result => result,
     }

@@ -28,10 +28,21 @@ pub(crate) enum HostsError {
     TooLarge { path: String },
     #[error("{item} cannot be used in a host list")]
     Unsupported { item: String },
-    #[error("no hosts were named; use -w LIST, -f FILE or the environment variable WCOLL")]
+    #[error(
+        "no hosts were named; use -w LIST as in -w 'web[1-40]', -f FILE, --retry-failed KINDS or the environment \
+         variable {WCOLL}"
+    )]
     NoneNamed,
     #[error("the list of hosts is empty: nothing to do")]
     Empty,
+    #[error("no host of the last run ended so: nothing to do")]
+    NoneToRetry,
+}
+
+/// Whether the user said which hosts are meant.
+pub(crate) fn are_named(args: &HostArgs) -> bool {
+    let by_arguments = [args.list.len(), args.file.len(), args.retry_failed.len()];
+    by_arguments.iter().sum::<usize>() > 0 || std::env::var_os(WCOLL).is_some()
 }
 
 /// All targets of the run, each once, in the order given.
@@ -55,7 +66,8 @@ pub(crate) fn targets(args: &HostArgs) -> Result<Vec<Target>, HostsError> {
     }
     let targets = distinct(exclude(targets, &excluded));
     match targets.is_empty() {
-        true => Err(HostsError::Empty),
+        true if args.retry_failed.is_empty() => Err(HostsError::Empty),
+        true => Err(HostsError::NoneToRetry),
         false => Ok(targets),
     }
 }

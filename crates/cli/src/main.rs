@@ -3,7 +3,10 @@
 mod args;
 mod defaults;
 mod dry_run;
+mod each;
+mod fan_out;
 mod hosts;
+mod manual;
 mod observer;
 mod prompt;
 mod retry;
@@ -14,7 +17,7 @@ mod terminal;
 
 use std::process::ExitCode;
 
-use clap::{CommandFactory, Parser};
+use clap::Parser;
 
 use crate::args::{Cli, Command};
 
@@ -44,19 +47,12 @@ fn execute(cli: &Cli) -> Result<u8, Box<dyn std::error::Error>> {
             trace(args.output.verbose);
             run::run(args)
         }
-        Command::Completions { shell } => {
-            clap_complete::generate(
-                *shell,
-                &mut Cli::command(),
-                "sshoal",
-                &mut std::io::stdout(),
-            );
-            Ok(0)
+        Command::Each(args) => {
+            trace(args.output.verbose);
+            each::run(args)
         }
-        Command::Man => {
-            clap_mangen::Man::new(Cli::command()).render(&mut std::io::stdout())?;
-            Ok(0)
-        }
+        Command::Completions { shell } => manual::completions(*shell),
+        Command::Man { command } => manual::page(command.as_deref()),
     }
 }
 

@@ -8,9 +8,28 @@ use sshoal_net::{Observer, Secret, Stream};
 use sshoal_report::Reporter;
 
 use crate::prompt::{self, PromptError};
+use crate::terminal::RawMode;
 
 /// Passes everything on to the report.
-pub(crate) struct Reporting(pub(crate) Reporter);
+pub(crate) struct Reporting {
+    reporter: Reporter,
+    /// The terminal's lending, while it lasts.
+    lent: Option<RawMode>,
+}
+
+impl Reporting {
+    pub(crate) fn new(reporter: Reporter) -> Self {
+        Reporting {
+            reporter,
+            lent: None,
+        }
+    }
+
+    /// Takes the terminal back.
+    pub(crate) fn into_reporter(self) -> Reporter {
+        self.reporter
+    }
+}
 
 impl Observer for Reporting {
     fn output(&mut self, host: HostId, stream: Stream, octets: &[u8]) -> io::Result<()> {
@@ -18,23 +37,23 @@ impl Observer for Reporting {
             Stream::Stdout => sshoal_report::Stream::Stdout,
             Stream::Stderr => sshoal_report::Stream::Stderr,
         };
-        self.0.handle_output(host, stream, octets)
+        self.reporter.handle_output(host, stream, octets)
     }
 
     fn result(&mut self, result: &HostResult) -> io::Result<()> {
-        self.0.handle_result(result)
+        self.reporter.handle_result(result)
     }
 
     fn notice(&mut self, text: &str) -> io::Result<()> {
-        self.0.notice(text)
+        self.reporter.notice(text)
     }
 
     fn ask(&mut self, question: &str, wanted: &dyn Fn() -> bool) -> io::Result<Option<Secret>> {
-        self.0.pause()?;
+        self.reporter.pause()?;
         match prompt::secret(question, wanted) {
             Ok(secret) => Ok(Some(secret)),
             Err(error @ (PromptError::Nowhere | PromptError::Io(_))) => {
-                self.0.notice(&format!(
+                self.reporter.notice(&format!(
                     "{}: {error}",
                     question.trim_end_matches([':', ' '])
                 ))?;
@@ -44,7 +63,12 @@ impl Observer for Reporting {
         }
     }
 
+    fn terminal_lent(&mut self) -> io::Result<()> {
+        self.lent = RawMode::enter();
+        Ok(())
+    }
+
     fn progress(&mut self, progress: &Progress) -> io::Result<()> {
-        self.0.tick(Instant::now(), progress)
+        self.reporter.tick(Instant::now(), progress)
     }
 }

@@ -1,25 +1,23 @@
 //! `sshoal run`: from arguments to a plan, from a plan to an exit status.
 
 use std::ffi::OsString;
-use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::thread;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::Instant;
 
 use sshoal_fleet::{Deadlines, Limits, RetryPolicy};
 use sshoal_net::{
-    HostPlan, Input, Preparation, RunPlan, Secret, SshOptions, connections_allowed,
-    server_cache_path,
+    HostPlan, Input, Place, Preparation, PrepareError, RunPlan, Secret, SshOptions, Work,
+    connections_allowed, server_cache_path,
 };
 use sshoal_proto::SessionRequest;
-use sshoal_report::{ExitPolicy, Host, Layout, Options, Reporter, RunEnd, Sink, Verbosity};
-use sshoal_targets::{Target, labels};
+use sshoal_targets::Target;
 
-use crate::args::{OutputArgs, PaceArgs, RunArgs, SshArgs};
+use crate::args::{LoginArgs, RunArgs};
 use crate::dry_run;
+use crate::fan_out::{self, NoCommand, Showing};
 use crate::hosts;
-use crate::observer::Reporting;
 use crate::prompt::{self, PromptError};
 use crate::script::{self, ScriptError};
 use crate::template::Template;
@@ -27,137 +25,177 @@ use crate::terminal;
 
 /// Hosts for which a further thread is worth its start.
 const HOSTS_A_WORKER: usize = 1000;
+/// What to type.
+const EXAMPLE: &str = "sshoal run -w 'web[1-40]' uptime";
 
 /// Logins at a time that each need a touch of a security key: one is touched for, the next is ready.
 const TOUCHED_LOGINS: u32 = 2;
 
 /// Runs the command; returns the exit status.
 pub(crate) fn run(args: &RunArgs) -> Result<u8, Box<dyn std::error::Error>> {
-    let started = Instant::now();
+    let since = Instant::now();
+    if args.command.is_empty() && args.script.is_none() {
+        return Err(NoCommand::new(&args.hosts, EXAMPLE).into());
+    }
+    check_standard_input(args)?;
     let targets = hosts::targets(&args.hosts)?;
-    let mut preparation = Preparation::new(&ssh_options(&args.ssh))?;
-    let command = command(args)?;
     if args.tty && targets.len() > 1 {
         return Err(format!("-t is for one host; {} were named", targets.len()).into());
     }
-    let input = input(args, targets.len())?;
-    let pty = args.tty.then(terminal::pty);
-    let mut plans = Vec::with_capacity(targets.len());
-    for target in &targets {
-        plans.push(preparation.host(target, |place| {
-            let line = command.fill(place);
-            SessionRequest {
-                standard_input: input.is_some(),
-                pty: pty.clone(),
-                ..SessionRequest::exec(if args.sudo {
-                    script::with_sudo(&line)
-                } else {
-                    line
-                })
-            }
-        })?);
-    }
+    let mut preparation = Preparation::new(&ssh_options(args))?;
+    let line = CommandLine::new(args)?;
+    let mut plans = line.plans(args, &targets, &mut preparation)?;
     preparation.look_up_hashed(&mut plans);
     for problem in preparation.known_hosts_problems() {
         eprintln!("sshoal: {problem}");
     }
+    let mut hosts = fan_out::hosts(&targets);
+    for (host, plan) in hosts.iter_mut().zip(&plans) {
+        (host.user, host.port) = (Some(plan.user.clone()), Some(plan.port));
+    }
     if args.dry_run {
-        dry_run::print(&plans)?;
+        dry_run::print(line.descriptions(&targets, &plans))?;
         return Ok(0);
     }
-    let reporter = reporter(&targets, &plans, &args.output, args.tty)?;
-    let deadlines = deadlines(&args.pace);
+    let password = password(&args.login, plans.len())?;
+    let deadlines = deadlines(args);
     let plan = RunPlan {
-        limits: limits(&args.pace, &plans, &deadlines),
+        limits: limits(args, &plans, &deadlines),
         deadlines,
         retry: RetryPolicy::default(),
-        password: password(&args.ssh, plans.len())?,
-        seed: seed(),
-        input,
+        password,
+        seed: fan_out::seed(),
+        input: input(args, plans.len())?,
         server_cache: server_cache_path(),
-        workers: args.pace.workers.unwrap_or_else(|| workers(plans.len())),
-        hosts: plans,
+        workers: args.login.workers.unwrap_or_else(|| workers(plans.len())),
+        work: Work::Sessions(plans),
     };
-    let raw = args.tty.then(terminal::RawMode::enter).flatten();
-    let end = sshoal_net::run(plan, Reporting(reporter))?;
-    drop(raw);
-    match end.heard {
-        Ok(()) => {}
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
-            return Ok(sshoal_report::BROKEN_PIPE);
-        }
-        Err(error) => return Err(error.into()),
-    }
-    let interrupted = end.interrupts > 0;
-    let end_of_run = RunEnd {
-        interrupted,
-        elapsed: started.elapsed(),
+    let showing = Showing {
+        output: &args.output,
+        tty: args.tty,
+        since,
     };
-    let summary = match end.observer.0.finish(end_of_run) {
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
-            return Ok(sshoal_report::BROKEN_PIPE);
-        }
-        result => result?,
-    };
-    Ok(summary.exit_status(exit_policy(&args.output)))
+    showing.carry_out(plan, hosts)
 }
 
-/// What the commands read: `--stdin`, the terminal with `-t`, and before it sudo's password.
-fn input(args: &RunArgs, hosts: usize) -> Result<Option<Input>, Box<dyn std::error::Error>> {
-    let path = if args.tty {
-        Some(Path::new("-"))
-    } else {
-        args.stdin.as_deref()
-    };
-    let input = path
-        .filter(|_| !args.dry_run)
-        .map(|path| open_input(path, hosts))
-        .transpose()?;
-    if !args.sudo || args.dry_run {
-        return Ok(input);
-    }
-    let password = prompt::secret("[sudo] password: ", &|| true)?;
-    let line = Secret::new([password.expose(), b"\n"].concat());
-    Ok(Some(Input::with_preamble(line, input)))
-}
-
-fn open_input(path: &Path, hosts: usize) -> Result<Input, String> {
-    Input::open(path, hosts).map_err(|error| {
-        format!(
-            "cannot read standard input from {}: {error}",
-            path.display()
-        )
-    })
-}
-
-fn command(args: &RunArgs) -> Result<Template, ScriptError> {
-    let command = match &args.script {
-        Some(script) => script::command_line(script, &args.command)?,
-        None => joined(&args.command),
-    };
-    match args.literal || args.script.is_some() {
-        true => Ok(Template::literal(&command)),
-        false => Ok(Template::parse(&command)),
+/// Standard input has one reader.
+fn check_standard_input(args: &RunArgs) -> Result<(), String> {
+    let is_ours = |path: &PathBuf| path.as_path() == Path::new("-");
+    let readers = [
+        ("-f -", args.hosts.file.iter().any(is_ours)),
+        ("--stdin -", args.stdin.as_ref().is_some_and(is_ours)),
+        ("-t", args.tty),
+    ];
+    let mut reading = readers.iter().filter(|(_, reads)| *reads);
+    match (reading.next(), reading.next()) {
+        (Some((one, _)), Some((other, _))) => Err(format!(
+            "{one} and {other} both read standard input; put one of them into a file"
+        )),
+        _ => Ok(()),
     }
 }
 
-/// `--ask-pass`: before anything is begun, so that nobody waits for the answer.
-fn password(args: &SshArgs, hosts: usize) -> Result<Option<Secret>, PromptError> {
-    let question = match hosts {
-        1 => "Password for 1 host: ".to_owned(),
-        hosts => format!("Password for {hosts} hosts: "),
-    };
-    args.ask_pass
-        .then(|| prompt::secret(&question, &|| true))
-        .transpose()
-}
-
-fn ssh_options(args: &SshArgs) -> SshOptions {
+fn ssh_options(args: &RunArgs) -> SshOptions {
     SshOptions {
-        config_file: args.config.clone(),
-        options: args.option.clone(),
-        user: args.user.clone(),
-        identities: args.identity.clone(),
+        config_file: args.config.config.clone(),
+        options: args.config.options(),
+        user: args.config.user.clone(),
+        identities: args.login.identity.clone(),
+    }
+}
+
+/// What the hosts' shells get, but for what differs from host to host.
+struct CommandLine {
+    /// The interpreter and the script itself.
+    script: Vec<u8>,
+    /// The command, or the script's arguments.
+    words: Template,
+    /// What `--dry-run` says before the words.
+    title: String,
+    sudo: bool,
+}
+
+impl CommandLine {
+    fn new(args: &RunArgs) -> Result<Self, ScriptError> {
+        let (script, words, title) = match &args.script {
+            Some(path) => {
+                let title = format!("script {}", path.display());
+                (
+                    script::with_interpreter(path)?,
+                    script::arguments(&args.command),
+                    title,
+                )
+            }
+            None => (Vec::new(), joined(&args.command), String::new()),
+        };
+        let longest = [script.as_slice(), &words].concat();
+        let longest = if args.sudo {
+            script::with_sudo(&longest)
+        } else {
+            longest
+        };
+        if longest.len() > script::MAX_LINE {
+            return Err(ScriptError::TooLong);
+        }
+        Ok(CommandLine {
+            script,
+            words: match args.literal {
+                true => Template::literal(&words),
+                false => Template::parse(&words),
+            },
+            title,
+            sudo: args.sudo,
+        })
+    }
+
+    fn plans(
+        &self,
+        args: &RunArgs,
+        targets: &[Target],
+        preparation: &mut Preparation,
+    ) -> Result<Vec<HostPlan>, PrepareError> {
+        let pty = args.tty.then(terminal::pty);
+        let request = |place: &Place<'_>| {
+            let line = [self.script.as_slice(), &self.words.fill(place)].concat();
+            SessionRequest {
+                standard_input: args.stdin.is_some() || args.sudo || args.tty,
+                pty: pty.clone(),
+                ..SessionRequest::exec(match self.sudo {
+                    true => script::with_sudo(&line),
+                    false => line,
+                })
+            }
+        };
+        let hosts = targets.iter();
+        hosts
+            .map(|target| preparation.host(target, request))
+            .collect()
+    }
+
+    /// A line for each host.
+    fn descriptions<'a>(
+        &'a self,
+        targets: &'a [Target],
+        plans: &'a [HostPlan],
+    ) -> impl Iterator<Item = Vec<u8>> {
+        targets.iter().zip(plans).map(move |(target, plan)| {
+            let HostPlan {
+                label,
+                user,
+                name,
+                port,
+                ..
+            } = plan;
+            let sudo = if self.sudo { "sudo " } else { "" };
+            let title = format!("{label}: {user}@{name} port {port}: {sudo}{}", self.title);
+            let words = self.words.fill(&Place {
+                host: name,
+                port: *port,
+                user,
+                name: &target.name,
+            });
+            [title.as_bytes(), &words].concat()
+        })
     }
 }
 
@@ -170,74 +208,59 @@ fn joined(words: &[OsString]) -> Vec<u8> {
         .join(&b' ')
 }
 
-fn reporter(
-    targets: &[Target],
-    plans: &[HostPlan],
-    args: &OutputArgs,
-    tty: bool,
-) -> io::Result<Reporter> {
-    let hosts = targets
-        .iter()
-        .zip(labels(targets))
-        .zip(plans)
-        .map(|((target, label), plan)| Host {
-            label,
-            target: target.clone(),
-            user: Some(plan.user.clone()),
-            port: Some(plan.port),
-        });
-    let layout = match args {
-        _ if tty => Layout::Raw,
-        OutputArgs { json: true, .. } => Layout::Json,
-        OutputArgs { gather: true, .. } => Layout::Gather,
-        OutputArgs { diff: true, .. } => Layout::Diff,
-        _ => Layout::Lines { prefix: true },
+/// `--ask-pass`: before anything is begun, so that nobody waits for the answer.
+fn password(args: &LoginArgs, hosts: usize) -> Result<Option<Secret>, PromptError> {
+    let question = match hosts {
+        1 => "Password for 1 host: ".to_owned(),
+        hosts => format!("Password for {hosts} hosts: "),
     };
-    let verbosity = match (args.quiet, args.verbose) {
-        (true, _) => Verbosity::Quiet,
-        (false, 0) => Verbosity::Normal,
-        (false, _) => Verbosity::Verbose,
-    };
-    let options = Options {
-        layout,
-        verbosity,
-        outdir: args.outdir.clone(),
-        result_file: hosts::results_path(),
-        exit_policy: exit_policy(args),
-        ..Options::default()
-    };
-    Reporter::new(hosts.collect(), options, Sink::stdout()?, Sink::stderr()?)
+    args.ask_pass
+        .then(|| prompt::secret(&question, &|| true))
+        .transpose()
 }
 
-fn exit_policy(args: &OutputArgs) -> ExitPolicy {
-    match args.largest_status {
-        true => ExitPolicy::LargestRemote,
-        false => ExitPolicy::ByKind,
-    }
+/// What the commands read: `--stdin`, the terminal with `-t`, and before it sudo's password. That is asked for
+/// before anything is read.
+fn input(args: &RunArgs, hosts: usize) -> Result<Option<Input>, Box<dyn std::error::Error>> {
+    let password = args
+        .sudo
+        .then(|| prompt::secret("[sudo] password: ", &|| true))
+        .transpose()?;
+    let path = match args.tty {
+        true => Some(Path::new("-")),
+        false => args.stdin.as_deref(),
+    };
+    let input = path.map(|path| fan_out::input(path, hosts)).transpose()?;
+    Ok(match password {
+        None => input,
+        Some(password) => {
+            let line = Secret::new([password.expose(), b"\n"].concat());
+            Some(Input::with_preamble(line, input))
+        }
+    })
 }
 
-fn limits(pace: &PaceArgs, hosts: &[HostPlan], deadlines: &Deadlines) -> Limits {
+fn limits(args: &RunArgs, hosts: &[HostPlan], deadlines: &Deadlines) -> Limits {
     let mut limits = Limits::default();
     if sshoal_net::logins_wait_for_touch(hosts, deadlines) {
         (limits.connects, limits.logins) = (TOUCHED_LOGINS, TOUCHED_LOGINS);
     }
     let allowed = connections_allowed();
-    let sessions = pace.parallel.unwrap_or(limits.sessions).min(allowed);
+    let sessions = args.pace.parallel.unwrap_or(limits.sessions).min(allowed);
     Limits {
         sessions,
         connects: limits.connects.min(sessions),
-        logins: pace.logins.unwrap_or(limits.logins).min(sessions),
-        start_interval: Duration::from_millis(pace.delay),
+        logins: args.login.logins.unwrap_or(limits.logins).min(sessions),
+        start_interval: fan_out::start_interval(&args.pace),
         ..limits
     }
 }
 
-fn deadlines(pace: &PaceArgs) -> Deadlines {
-    let defaults = Deadlines::default();
+fn deadlines(args: &RunArgs) -> Deadlines {
+    let defaults = fan_out::deadlines(&args.pace);
     Deadlines {
-        connect: pace.connect_timeout.or(defaults.connect),
-        login: pace.login_timeout.or(defaults.login),
-        command: pace.command_timeout,
+        connect: args.login.connect_timeout.or(defaults.connect),
+        login: args.login.login_timeout.or(defaults.login),
         ..defaults
     }
 }
@@ -245,11 +268,4 @@ fn deadlines(pace: &PaceArgs) -> Deadlines {
 fn workers(hosts: usize) -> usize {
     let cores = thread::available_parallelism().map_or(1, usize::from);
     hosts.div_ceil(HOSTS_A_WORKER).clamp(1, cores)
-}
-
-/// Differs from run to run; only back-off jitter hangs on it.
-fn seed() -> u64 {
-    SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .map_or(0, |since| since.as_nanos() as u64)
 }

@@ -1,14 +1,14 @@
-//! `--script FILE [ARG...]`: a local script on the hosts, without leaving a file behind.
+//! `--script FILE [ARG...]`: a local script on the hosts, without leaving a file behind. `--sudo`: as root.
 
 use std::ffi::OsString;
-use std::fs;
-use std::io;
+use std::fs::File;
+use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// Longest script, octets. The remote shell gets it as one argument, and Linux allows 128 KiB for one
-/// (MAX_ARG_STRLEN); quoting may lengthen it.
-const MAX_SCRIPT: usize = 96 * 1024;
+/// Longest command line, octets. The remote shell gets it as one argument, and Linux allows 128 KiB for one with
+/// its NUL (MAX_ARG_STRLEN); some are left for the hosts' names.
+pub(crate) const MAX_LINE: usize = 124 * 1024;
 
 /// Why a script cannot be sent.
 #[derive(Debug, thiserror::Error)]
@@ -16,9 +16,10 @@ pub(crate) enum ScriptError {
     #[error("cannot read the script {path}: {error}")]
     Unreadable { path: PathBuf, error: io::Error },
     #[error(
-        "the script {path} is longer than {MAX_SCRIPT} octets; copy it to the hosts and run it there"
+        "script and arguments, quoted, are longer than the {MAX_LINE} octets that a shell takes; copy the script to \
+         the hosts and run it there"
     )]
-    TooLong { path: PathBuf },
+    TooLong,
     #[error(
         "the script {path} wants the interpreter {interpreter:?}; supported are shells, python, perl and ruby"
     )]
@@ -27,34 +28,21 @@ pub(crate) enum ScriptError {
     NotText { path: PathBuf },
 }
 
-/// The command line that runs the script with its arguments: `interpreter -c 'script' name 'arg'...`.
+/// The command line that runs the script, `interpreter -c 'script' name`; arguments may follow.
 ///
 /// The script travels inside the command, so standard input stays free, and no file is written anywhere.
-pub(crate) fn command_line(path: &Path, arguments: &[OsString]) -> Result<Vec<u8>, ScriptError> {
-    let script = fs::read(path).map_err(|error| ScriptError::Unreadable {
-        path: path.to_owned(),
-        error,
-    })?;
-    if script.len() > MAX_SCRIPT {
-        return Err(ScriptError::TooLong {
-            path: path.to_owned(),
-        });
-    }
-    if script.contains(&0) {
-        return Err(ScriptError::NotText {
-            path: path.to_owned(),
-        });
-    }
+pub(crate) fn with_interpreter(path: &Path) -> Result<Vec<u8>, ScriptError> {
+    let script = read(path)?;
     let interpreter = interpreter(&script);
-    let program = interpreter
-        .first()
-        .map(|word| word.rsplit('/').next().unwrap_or(word))
-        .unwrap_or("sh");
-    let (flag, takes_name) =
+    let program = interpreter.first().map_or("sh", String::as_str);
+    let program = program.rsplit('/').next().unwrap_or(program);
+    let name = path.file_name().unwrap_or(path.as_os_str()).as_bytes();
+    // What stands between the script and its arguments: a shell's $0; or what keeps perl from taking them for its own.
+    let (flag, behind): (&str, Option<&[u8]>) =
         match program.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.') {
-            "sh" | "bash" | "dash" | "ksh" | "mksh" | "zsh" | "ash" => ("-c", true),
-            "python" => ("-c", false),
-            "perl" | "ruby" => ("-e", false),
+            "sh" | "bash" | "dash" | "ksh" | "mksh" | "zsh" | "ash" => ("-c", Some(name)),
+            "python" => ("-c", None),
+            "perl" | "ruby" => ("-e", Some(b"--")),
             _ => {
                 return Err(ScriptError::Interpreter {
                     path: path.to_owned(),
@@ -62,30 +50,36 @@ pub(crate) fn command_line(path: &Path, arguments: &[OsString]) -> Result<Vec<u8
                 });
             }
         };
-    let mut words: Vec<Vec<u8>> = interpreter
-        .iter()
-        .map(|word| word.as_bytes().to_vec())
-        .collect();
-    words.push(flag.as_bytes().to_vec());
-    words.push(script);
-    if takes_name {
-        words.push(
-            path.file_name()
-                .unwrap_or(path.as_os_str())
-                .as_bytes()
-                .to_vec(),
-        );
+    let mut words: Vec<&[u8]> = interpreter.iter().map(String::as_bytes).collect();
+    words.extend([flag.as_bytes(), &script]);
+    words.extend(behind);
+    let words: Vec<Vec<u8>> = words.into_iter().map(quoted).collect();
+    Ok(words.join(&b' '))
+}
+
+/// The arguments as they follow a command line.
+pub(crate) fn arguments(arguments: &[OsString]) -> Vec<u8> {
+    let words = arguments.iter().map(|argument| quoted(argument.as_bytes()));
+    words
+        .flat_map(|word| [b" ".to_vec(), word].concat())
+        .collect()
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, ScriptError> {
+    let mut script = Vec::new();
+    let read =
+        File::open(path).and_then(|file| file.take(MAX_LINE as u64 + 1).read_to_end(&mut script));
+    match read {
+        Err(error) => Err(ScriptError::Unreadable {
+            path: path.to_owned(),
+            error,
+        }),
+        Ok(_) if script.contains(&0) => Err(ScriptError::NotText {
+            path: path.to_owned(),
+        }),
+        Ok(octets) if octets > MAX_LINE => Err(ScriptError::TooLong),
+        Ok(_) => Ok(script),
     }
-    words.extend(
-        arguments
-            .iter()
-            .map(|argument| argument.as_bytes().to_vec()),
-    );
-    Ok(words
-        .iter()
-        .map(|word| quoted(word))
-        .collect::<Vec<_>>()
-        .join(&b' '))
 }
 
 /// The words behind `#!`, without `env`; `/bin/sh` if there is no such line.
@@ -94,40 +88,38 @@ fn interpreter(script: &[u8]) -> Vec<String> {
         .split(|&octet| octet == b'\n')
         .next()
         .unwrap_or_default();
-    let words: Vec<String> = match first.strip_prefix(b"#!") {
-        Some(line) => String::from_utf8_lossy(line)
-            .split_whitespace()
-            .map(str::to_owned)
-            .collect(),
-        None => Vec::new(),
-    };
-    match words.split_first() {
-        None => vec!["/bin/sh".to_owned()],
-        Some((env, rest)) if env.ends_with("/env") => {
-            rest.iter().filter(|word| *word != "-S").cloned().collect()
-        }
-        Some(_) => words,
+    let line = first.strip_prefix(b"#!").unwrap_or_default();
+    let mut words: Vec<String> = String::from_utf8_lossy(line)
+        .split_whitespace()
+        .map(str::to_owned)
+        .collect();
+    if words.first().is_some_and(|word| word.ends_with("/env")) {
+        words.remove(0);
+        words.retain(|word| word != "-S");
+    }
+    // `#!/bin/sh -` ends the options; ours has yet to come.
+    words.retain(|word| word != "-" && word != "--");
+    match words.is_empty() {
+        true => vec!["/bin/sh".to_owned()],
+        false => words,
     }
 }
 
-/// The command line that runs `command` as root, taking the password from the first line of standard input.
+/// The command line that runs `command` as root, with sudo's password on the first line of standard input.
 ///
-/// sudo reads the password only where it wants one, so that it can never reach the command itself. It stands
-/// in no argument list: `read` and `printf` belong to the shell.
+/// Where sudo wants no password, the shell takes that line away. Where it does, sudo itself reads it, an octet at a
+/// time (tgetpass.c, getln): the command sees what comes behind, and no argument list ever holds it.
 pub(crate) fn with_sudo(command: &[u8]) -> Vec<u8> {
-    const ASK_ONLY_IF_NEEDED: &str = "IFS= read -r p; \
-        if sudo -kn true 2>/dev/null; then p=; exec sudo -n -- /bin/sh -c \"$1\"; fi; \
-        { printf '%s\\n' \"$p\"; p=; exec cat; } | sudo -kS -p '' -- /bin/sh -c \"$1\"";
+    const AS_ROOT: &str = "if sudo -kn -- /bin/sh -c : </dev/null 2>/dev/null; \
+        then IFS= read -r p; unset p; exec sudo -kn -- /bin/sh -c \"$1\"; \
+        else exec sudo -kS -p '' -- /bin/sh -c \"$1\"; fi";
     let words = [
-        b"exec".to_vec(),
-        b"/bin/sh".to_vec(),
-        b"-c".to_vec(),
-        quoted(ASK_ONLY_IF_NEEDED.as_bytes()),
+        b"exec /bin/sh -c".to_vec(),
+        quoted(AS_ROOT.as_bytes()),
+        b"sudo".to_vec(),
+        quoted(command),
     ];
-    let mut line = words.join(&b' ');
-    line.extend_from_slice(b" sudo ");
-    line.extend_from_slice(&quoted(command));
-    line
+    words.join(&b' ')
 }
 
 /// A word for a POSIX shell: in single quotes unless it is plain.
@@ -151,6 +143,7 @@ pub(crate) fn quoted(word: &[u8]) -> Vec<u8> {
 mod tests {
     #![allow(clippy::unwrap_used)]
 
+    use std::fs;
     use std::process::Command;
 
     use super::*;
@@ -161,7 +154,11 @@ mod tests {
         let path = folder.path().join("script.x");
         fs::write(&path, script).unwrap();
         let arguments: Vec<OsString> = arguments.iter().map(OsString::from).collect();
-        let line = command_line(&path, &arguments).unwrap();
+        let line = [
+            with_interpreter(&path).unwrap(),
+            super::arguments(&arguments),
+        ]
+        .concat();
         let line = String::from_utf8(line).unwrap();
         let output = Command::new("/bin/sh")
             .args(["-c", &line])
@@ -187,11 +184,11 @@ mod tests {
             "bash\n"
         );
         assert_eq!(
-            run("#!/usr/bin/perl -w\nprint \"@ARGV\";", &["x", "y"]),
-            "x y"
+            run("#!/usr/bin/perl -w\nprint \"@ARGV\";", &["-x", "y"]),
+            "-x y"
         );
         assert_eq!(
-            run("#!/bin/sh -e\nfalse || echo \"$-\" | tr -cd e", &[]),
+            run("#!/bin/sh -e -\nfalse || echo \"$-\" | tr -cd e", &[]),
             "e"
         );
     }
@@ -202,18 +199,15 @@ mod tests {
         let path = folder.path().join("x");
         fs::write(&path, "#!/usr/bin/awk -f\n").unwrap();
         assert!(matches!(
-            command_line(&path, &[]),
+            with_interpreter(&path),
             Err(ScriptError::Interpreter { .. })
         ));
         fs::write(&path, "\x7fELF\0").unwrap();
         assert!(matches!(
-            command_line(&path, &[]),
+            with_interpreter(&path),
             Err(ScriptError::NotText { .. })
         ));
-        fs::write(&path, vec![b'#'; MAX_SCRIPT + 1]).unwrap();
-        assert!(matches!(
-            command_line(&path, &[]),
-            Err(ScriptError::TooLong { .. })
-        ));
+        fs::write(&path, vec![b'#'; MAX_LINE + 1]).unwrap();
+        assert!(matches!(with_interpreter(&path), Err(ScriptError::TooLong)));
     }
 }

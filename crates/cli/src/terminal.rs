@@ -1,6 +1,8 @@
 //! The user's terminal, lent to a remote program (`-t`).
 
 use std::io;
+use std::panic;
+use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr};
 use sshoal_proto::Pty;
@@ -24,23 +26,47 @@ pub(crate) fn pty() -> Pty {
     }
 }
 
-/// While it lives, the terminal passes every key on as it is; dropping it restores what was.
-pub(crate) struct RawMode(Termios);
+/// The settings to go back to, while the terminal is lent.
+static BEFORE: Mutex<Option<Termios>> = Mutex::new(None);
+
+/// While it lives, the terminal passes every key on as it is. Dropping it takes the terminal back, and so does a
+/// panic anywhere, before it says its words.
+pub(crate) struct RawMode(());
 
 impl RawMode {
     /// `None` if standard input is no terminal.
     pub(crate) fn enter() -> Option<RawMode> {
+        static HOOK: Once = Once::new();
         let before = tcgetattr(io::stdin()).ok()?;
         let mut raw = before.clone();
         raw.make_raw();
+        HOOK.call_once(|| {
+            let usual = panic::take_hook();
+            panic::set_hook(Box::new(move |panic| {
+                take_back();
+                usual(panic);
+            }));
+        });
+        *settings() = Some(before);
+        let lent = RawMode(());
         tcsetattr(io::stdin(), OptionalActions::Drain, &raw).ok()?;
-        Some(RawMode(before))
+        Some(lent)
     }
 }
 
 impl Drop for RawMode {
     fn drop(&mut self) {
-        // Without a terminal there is nothing left to restore.
-        let _ = tcsetattr(io::stdin(), OptionalActions::Drain, &self.0);
+        take_back();
     }
+}
+
+fn take_back() {
+    if let Some(before) = settings().take() {
+        // Without a terminal there is nothing left to restore.
+        let _ = tcsetattr(io::stdin(), OptionalActions::Drain, &before);
+    }
+}
+
+fn settings() -> MutexGuard<'static, Option<Termios>> {
+    BEFORE.lock().unwrap_or_else(PoisonError::into_inner)
 }

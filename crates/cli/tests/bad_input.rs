@@ -114,7 +114,7 @@ fn options_that_do_not_exist_or_do_not_go_together_are_refused() {
         (vec!["-p", "0", "true"], vec!["-p", "0"]),
         (vec!["--timeout", "soon", "true"], vec!["--timeout", "soon"]),
         (vec!["-b", "--json", "true"], vec!["--gather", "--json"]),
-        (vec![], vec!["COMMAND"]),
+        (vec![], vec!["no command was given", "sshoal run -w"]),
         (
             vec!["-o", "NoSuchKeyword=1", "true"],
             vec!["command line", "nosuchkeyword"],

@@ -15,6 +15,7 @@ use crate::host;
 use crate::observer::{Notice, Observer, ObserverThread};
 use crate::plan::RunPlan;
 use crate::server_cache::{Learned, ServerCache};
+use crate::signals::{Signals, Wanted};
 use crate::worker::{Control, OUTPUT_BUDGET, Report, What, Worker, WorkerThread};
 
 /// How often the observer hears of progress.
@@ -46,6 +47,8 @@ pub struct RunEnd<O> {
     pub heard: io::Result<()>,
     /// How often the user pressed Ctrl-C.
     pub interrupts: u32,
+    /// The number of the signal that ended the run, if one did: SIGHUP, SIGQUIT or SIGTERM.
+    pub stopped_by: Option<i32>,
 }
 
 /// Runs the plan to its end. The observer is called from a thread of its own.
@@ -55,7 +58,7 @@ pub struct RunEnd<O> {
 /// [`RunError`] before anything was started.
 pub fn run<O: Observer>(plan: RunPlan, observer: O) -> Result<RunEnd<O>, RunError> {
     let plan = Arc::new(plan);
-    let jobs = (0..plan.hosts.len() as u32).map(|number| Job {
+    let jobs = (0..plan.work.hosts() as u32).map(|number| Job {
         host: HostId(number),
         via: None,
     });
@@ -86,7 +89,7 @@ pub fn run<O: Observer>(plan: RunPlan, observer: O) -> Result<RunEnd<O>, RunErro
             learned: Learned::default(),
             told: Instant::now(),
         };
-        let interrupts = coordinator.run().await;
+        let signals = coordinator.run().await;
         if let Some(path) = &coordinator.worker.plan.server_cache
             && let Err(error) = coordinator.learned.save(path)
         {
@@ -96,7 +99,8 @@ pub fn run<O: Observer>(plan: RunPlan, observer: O) -> Result<RunEnd<O>, RunErro
         Ok(RunEnd {
             observer,
             heard,
-            interrupts,
+            interrupts: signals.interrupted,
+            stopped_by: signals.stopped_by,
         })
     })
 }
@@ -117,15 +121,15 @@ struct Coordinator<O> {
 }
 
 impl<O: Observer> Coordinator<O> {
-    /// Until every host has ended; returns how often the user interrupted.
-    async fn run(&mut self) -> u32 {
+    /// Until every host has ended; returns the signals that came meanwhile.
+    async fn run(&mut self) -> Signals {
         let mut progress = tokio::time::interval(PROGRESS_INTERVAL);
         progress.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
-        let mut interrupts = Interrupts::new();
+        let mut signals = Signals::listen();
         loop {
             self.act();
             if self.fleet.is_done() {
-                return interrupts.count;
+                return signals;
             }
             let notices_due = (!self.notices.is_empty()).then_some(self.told + COLLECTED_FOR);
             let timeout = self
@@ -138,9 +142,9 @@ impl<O: Observer> Coordinator<O> {
                 biased;
                 report = self.reports.recv() => self.take_reports(report),
                 () = sleep_until(timeout), if timeout.is_some() => {}
-                () = interrupts.next() => match interrupts.count {
-                    1 => self.fleet.interrupt(Instant::now()),
-                    _ => self.fleet.abandon(Instant::now()),
+                wanted = signals.next() => match wanted {
+                    Wanted::Interrupt => self.fleet.interrupt(Instant::now()),
+                    Wanted::Stop => self.fleet.abandon(Instant::now()),
                 },
                 _ = progress.tick() => self.observer.tell(Vec::new(), self.fleet.progress()),
             }
@@ -223,33 +227,7 @@ impl<O: Observer> Coordinator<O> {
             What::Notice(text) => self.notices.push(Notice::Words(text)),
             What::Unlock(key) => self.notices.push(Notice::Unlock(key)),
             What::Output(output) => self.notices.push(Notice::Output(output)),
-        }
-    }
-}
-
-/// Ctrl-C, counted.
-struct Interrupts {
-    signal: Option<tokio::signal::unix::Signal>,
-    count: u32,
-}
-
-impl Interrupts {
-    fn new() -> Self {
-        let kind = tokio::signal::unix::SignalKind::interrupt();
-        // Without the handler Ctrl-C ends the program, as it does by default.
-        Interrupts {
-            signal: tokio::signal::unix::signal(kind).ok(),
-            count: 0,
-        }
-    }
-
-    async fn next(&mut self) {
-        match &mut self.signal {
-            Some(signal) => {
-                signal.recv().await;
-                self.count += 1;
-            }
-            None => std::future::pending().await,
+            What::TerminalLent => self.notices.push(Notice::TerminalLent),
         }
     }
 }

@@ -4,6 +4,8 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// Descriptors kept for everything but connections: standard streams, epoll, timers, files, agents.
 const RESERVE: u64 = 64;
+/// Descriptors of a local command that runs: three pipes, a pidfd, and one to spare while it is started.
+const DESCRIPTORS_A_PROCESS: u64 = 5;
 
 /// Raises the soft limit of open files to the hard one and returns how many hosts may be in flight: one
 /// descriptor each. At least 1.
@@ -21,4 +23,19 @@ pub fn connections_allowed() -> u32 {
     }
     let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
     u32::try_from(limit.saturating_sub(RESERVE).max(1)).unwrap_or(u32::MAX)
+}
+
+/// How many of `wanted` local commands may run at a time. The soft limit of open files is raised only as far as
+/// that needs: the commands inherit it, and some close, or count on, every descriptor below it.
+pub fn processes_allowed(wanted: u32) -> u32 {
+    let needed = u64::from(wanted) * DESCRIPTORS_A_PROCESS + RESERVE;
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    if current.is_some_and(|current| current < needed) {
+        let current = Some(maximum.map_or(needed, |maximum| maximum.min(needed)));
+        // If it cannot be raised, the present limit holds.
+        let _ = setrlimit(Resource::Nofile, Rlimit { current, maximum });
+    }
+    let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+    let allowed = limit.saturating_sub(RESERVE) / DESCRIPTORS_A_PROCESS;
+    u32::try_from(allowed).unwrap_or(u32::MAX).clamp(1, wanted)
 }

@@ -8,8 +8,9 @@ use sshoal_proto::ExecFate;
 use tokio::sync::mpsc;
 
 use crate::dial;
+use crate::each;
 use crate::failures::{self, Ended};
-use crate::plan::HostPlan;
+use crate::plan::{HostPlan, Work};
 use crate::session::HostSession;
 use crate::worker::{Control, What, Worker};
 
@@ -19,16 +20,20 @@ pub(crate) type Orders = mpsc::UnboundedReceiver<Control>;
 /// Runs one attempt and reports its end.
 pub(crate) async fn attempt(worker: Rc<Worker>, host: HostId, mut orders: Orders) {
     let plan = worker.plan.clone();
-    let Some(host_plan) = plan.hosts.get(host.0 as usize) else {
-        return;
+    let index = host.0 as usize;
+    let end = match &plan.work {
+        Work::Sessions(hosts) => {
+            let mut attempt = Attempt {
+                worker: &worker,
+                host,
+                plan: &hosts[index],
+                orders: &mut orders,
+            };
+            attempt.run().await
+        }
+        Work::Local(commands) => each::run(&worker, host, &commands[index], &mut orders).await,
     };
-    let mut attempt = Attempt {
-        worker: &worker,
-        host,
-        plan: host_plan,
-        orders: &mut orders,
-    };
-    let event = match attempt.run().await {
+    let event = match end {
         Ok(outcome) => FleetEvent::Finished(outcome),
         Err(Ended { failure, fate }) => FleetEvent::Failed {
             failure,
@@ -74,14 +79,8 @@ impl Attempt<'_> {
             .report(self.host, What::Event(FleetEvent::Entered(phase)));
     }
 
-    /// Waits at a gate.
     async fn pass(&mut self, gate: Gate) -> Result<(), Ended> {
-        self.worker
-            .report(self.host, What::Event(FleetEvent::Reached(gate)));
-        match self.orders.recv().await {
-            Some(Control::Admit(_)) => Ok(()),
-            _ => Err(aborted(ExecFate::NotSent)),
-        }
+        pass(self.worker, self.host, self.orders, gate).await
     }
 
     /// Does `work`, unless the fleet wants the host torn down before it is done.
@@ -94,6 +93,20 @@ impl Attempt<'_> {
             result = work => result.map_err(Ended::before_command),
             _ = self.orders.recv() => Err(aborted(ExecFate::NotSent)),
         }
+    }
+}
+
+/// Waits at a gate.
+pub(crate) async fn pass(
+    worker: &Worker,
+    host: HostId,
+    orders: &mut Orders,
+    gate: Gate,
+) -> Result<(), Ended> {
+    worker.report(host, What::Event(FleetEvent::Reached(gate)));
+    match orders.recv().await {
+        Some(Control::Admit(_)) => Ok(()),
+        _ => Err(aborted(ExecFate::NotSent)),
     }
 }
 

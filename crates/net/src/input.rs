@@ -12,6 +12,8 @@ use std::sync::Arc;
 use std::thread;
 
 use sshoal_proto::{Connection, ConnectionError, LocalChannel, Secret};
+use tokio::io::AsyncWriteExt;
+use tokio::process::ChildStdin;
 use tokio::sync::{Mutex, mpsc, watch};
 
 /// Octets read at a time: eight data messages.
@@ -38,8 +40,17 @@ enum Source {
         file: Arc<File>,
         copied: watch::Receiver<Copied>,
     },
-    /// A pipe for one host.
-    Pipe(Arc<Mutex<mpsc::Receiver<io::Result<Vec<u8>>>>>),
+    /// A pipe or a terminal for one host.
+    Pipe(Arc<Mutex<Pipe>>),
+}
+
+/// What is read only once.
+enum Pipe {
+    /// Nothing is taken of it before its reader asks: until then a terminal is there for questions.
+    Unread(File),
+    Read(mpsc::Receiver<io::Result<Vec<u8>>>),
+    /// No thread could be had to read it.
+    Lost,
 }
 
 /// How far the copy of a pipe is.
@@ -75,18 +86,33 @@ impl Input {
                 source: Source::File(Arc::new(file)),
             });
         }
-        match hosts {
-            0 | 1 => pipe(file),
-            _ => spool(file),
-        }
-        .map(|source| Input {
+        let source = match hosts {
+            0 | 1 => Source::Pipe(Arc::new(Mutex::new(Pipe::Unread(file)))),
+            _ => spool(file)?,
+        };
+        Ok(Input {
             preamble: None,
             source,
         })
     }
 }
 
-fn pipe(mut file: File) -> io::Result<Source> {
+impl Pipe {
+    /// What comes next; nothing at its end.
+    async fn next(&mut self) -> io::Result<Vec<u8>> {
+        if let Pipe::Unread(_) = self
+            && let Pipe::Unread(file) = std::mem::replace(self, Pipe::Lost)
+        {
+            *self = Pipe::Read(read_ahead(file)?);
+        }
+        match self {
+            Pipe::Read(chunks) => chunks.recv().await.unwrap_or(Ok(Vec::new())),
+            Pipe::Unread(_) | Pipe::Lost => Err(io::Error::other("nothing reads it")),
+        }
+    }
+}
+
+fn read_ahead(mut file: File) -> io::Result<mpsc::Receiver<io::Result<Vec<u8>>>> {
     let (sender, receiver) = mpsc::channel(READ_AHEAD);
     thread::Builder::new()
         .name("stdin".to_owned())
@@ -111,7 +137,7 @@ fn pipe(mut file: File) -> io::Result<Source> {
                 }
             }
         })?;
-    Ok(Source::Pipe(Arc::new(Mutex::new(receiver))))
+    Ok(receiver)
 }
 
 fn spool(mut from: File) -> io::Result<Source> {
@@ -197,10 +223,7 @@ impl Feeder {
                 let there = usize::try_from(now.octets - at).unwrap_or(CHUNK).min(CHUNK);
                 read_at(file.clone(), at, there).await?
             }
-            Source::Pipe(receiver) => match receiver.lock().await.recv().await {
-                None => Vec::new(),
-                Some(chunk) => chunk?,
-            },
+            Source::Pipe(pipe) => pipe.lock().await.next().await?,
         };
         self.at += chunk.len() as u64;
         if chunk.is_empty() {
@@ -232,6 +255,29 @@ impl Feeder {
             self.state = State::Ended;
         }
         Ok(taken)
+    }
+}
+
+// For a command on this machine.
+impl Feeder {
+    /// Writes everything to a command, or as much of it as that reads.
+    ///
+    /// # Errors
+    ///
+    /// The input cannot be read.
+    pub(crate) async fn pour(mut self, mut into: ChildStdin) -> io::Result<()> {
+        if let Some(preamble) = self.preamble.take()
+            && into.write_all(preamble.expose()).await.is_err()
+        {
+            return Ok(());
+        }
+        while self.state == State::Reading {
+            self.next().await?;
+            if into.write_all(&self.chunk).await.is_err() {
+                return Ok(());
+            }
+        }
+        Ok(())
     }
 }
 

@@ -2,13 +2,14 @@
 //!
 //! [`run`] takes a [`RunPlan`] in which everything is resolved. The [`Fleet`](sshoal_fleet::Fleet) decides
 //! who starts when; `coordinator` performs its actions; `host` drives one attempt at one host over a
-//! `link`; an [`Observer`] hears of output and results in a thread of its own.
+//! `link`, and `each` a command on this machine; an [`Observer`] hears of output and results in a thread of its own.
 
 mod agent;
 mod coordinator;
 mod descriptors;
 mod dial;
 mod drive;
+mod each;
 mod failures;
 mod guess;
 mod host;
@@ -21,15 +22,17 @@ mod plan;
 mod prepare;
 mod server_cache;
 mod session;
+mod signals;
 mod trust;
+mod window;
 mod worker;
 
 pub use coordinator::{RunEnd, RunError, run};
-pub use descriptors::connections_allowed;
+pub use descriptors::{connections_allowed, processes_allowed};
 pub use input::Input;
 pub use login::{LoginPlan, logins_wait_for_touch};
 pub use observer::Observer;
-pub use plan::{HostPlan, HostTrust, RunPlan, Strictness};
+pub use plan::{HostPlan, HostTrust, LocalCommand, RunPlan, Strictness, Work};
 pub use prepare::{Place, Preparation, PrepareError, SshOptions};
 pub use server_cache::server_cache_path;
 pub use sshoal_proto::{Secret, Stream};

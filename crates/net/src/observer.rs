@@ -44,6 +44,13 @@ pub trait Observer: Send + 'static {
     /// The question could not be put, for a reason that makes going on useless.
     fn ask(&mut self, question: &str, wanted: &dyn Fn() -> bool) -> io::Result<Option<Secret>>;
 
+    /// A command has started that talks to the user's terminal: every key is the remote program's from now on.
+    ///
+    /// # Errors
+    ///
+    /// The terminal cannot be lent, for a reason that makes going on useless.
+    fn terminal_lent(&mut self) -> io::Result<()>;
+
     /// How far the run is: after each batch of the other two, and several times a second.
     ///
     /// # Errors
@@ -57,6 +64,7 @@ pub(crate) enum Notice {
     Output(Output),
     Result(HostResult),
     Words(String),
+    TerminalLent,
     /// Ask for the key's passphrase, and settle the key.
     Unlock(Arc<LockedKey>),
 }
@@ -138,6 +146,7 @@ fn hear(
             }
             Notice::Result(result) => observer.result(result)?,
             Notice::Words(text) => observer.notice(text)?,
+            Notice::TerminalLent => observer.terminal_lent()?,
             Notice::Unlock(key) => passphrases.unlock(key, observer, wanted)?,
         }
     }

@@ -1,5 +1,6 @@
 //! What a run is to do, resolved: nothing here needs a look at a configuration file any more.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -11,10 +12,10 @@ use crate::login::LoginPlan;
 
 use crate::input::Input;
 
-/// A run: hosts in the order in which they start, and the bounds it keeps to.
+/// A run: what is done for which hosts, and the bounds it keeps to.
 pub struct RunPlan {
-    /// One entry a host; its index is the fleet's `HostId`.
-    pub hosts: Vec<HostPlan>,
+    /// What is done.
+    pub work: Work,
     /// How many hosts may do the same thing at a time.
     pub limits: Limits,
     /// How long each part may take.
@@ -32,6 +33,33 @@ pub struct RunPlan {
     pub server_cache: Option<PathBuf>,
     /// Threads that perform the hosts' work, at least 1.
     pub workers: usize,
+}
+
+/// What is done for hosts, in the order in which they start. One entry a host; its index is the fleet's `HostId`.
+pub enum Work {
+    /// A session on each host.
+    Sessions(Vec<HostPlan>),
+    /// A command on this machine for each host.
+    Local(Vec<LocalCommand>),
+}
+
+impl Work {
+    /// For how many hosts.
+    pub fn hosts(&self) -> usize {
+        match self {
+            Work::Sessions(hosts) => hosts.len(),
+            Work::Local(commands) => commands.len(),
+        }
+    }
+}
+
+/// A command on this machine. It leads a process group of its own, and reads nothing but [`RunPlan::input`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LocalCommand {
+    /// A path, or a name to look for in PATH.
+    pub program: OsString,
+    /// What follows the program's name.
+    pub arguments: Vec<OsString>,
 }
 
 /// One host, and all that is needed to run its command.

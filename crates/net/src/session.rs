@@ -21,13 +21,15 @@ use crate::link::Link;
 use crate::login::{Login, Wish};
 use crate::plan::HostPlan;
 use crate::server_cache::KnownServer;
-use crate::worker::{Control, Output, What, Worker};
+use crate::window::WindowChanges;
+use crate::worker::{Control, What, Worker};
 
 /// A host's connection, and what came of its session so far.
 pub(crate) struct HostSession<'a> {
     drive: Drive,
     /// Standard input, if the command reads any.
     feeder: Option<Feeder>,
+    window: WindowChanges,
     state: State<'a>,
 }
 
@@ -70,6 +72,7 @@ impl<'a> HostSession<'a> {
         Ok(HostSession {
             drive: Drive::new(connection, link),
             feeder: worker.plan.input.as_ref().map(Feeder::new),
+            window: WindowChanges::watch(plan.request.pty.as_ref()),
             state: State {
                 worker,
                 host,
@@ -136,6 +139,7 @@ impl<'a> HostSession<'a> {
         let HostSession {
             drive,
             feeder,
+            window,
             state,
         } = self;
         let timeout = drive.connection.poll_timeout();
@@ -154,6 +158,10 @@ impl<'a> HostSession<'a> {
                 Ok(()) => Ok(()),
                 Err(error) => return Err(self.no_input(&error)),
             },
+            (columns, rows) = window.next(), if started => {
+                let told = drive.connection.change_window(state.channel, columns, rows);
+                told.map_err(Broken::from)
+            }
         };
         result.map_err(|broken| self.broken(&broken))
     }
@@ -174,23 +182,12 @@ impl<'a> HostSession<'a> {
         }
     }
 
-    /// Hands output to the observer, within the budget all hosts share: a slow reader slows the senders.
+    /// Hands output to the observer, and the server the room for more.
     async fn deliver_output(&mut self) -> Result<(), Ended> {
         for (stream, octets) in std::mem::take(&mut self.state.output) {
             let len = octets.len();
-            let budget = self.state.worker.output_budget.clone();
-            // The budget is never closed.
-            let Ok(permit) = budget.acquire_many_owned(len as u32).await else {
-                continue;
-            };
-            let host = self.state.host;
-            let output = Output {
-                host,
-                stream,
-                octets,
-                _permit: permit,
-            };
-            self.state.worker.report(host, What::Output(output));
+            let State { worker, host, .. } = &self.state;
+            worker.deliver(*host, stream, octets).await;
             if !self.state.closed {
                 self.drive
                     .connection
@@ -304,6 +301,9 @@ impl State<'_> {
         match event {
             Event::Started(_) => {
                 self.started = true;
+                if self.plan.request.pty.is_some() {
+                    self.worker.report(self.host, What::TerminalLent);
+                }
                 self.report(FleetEvent::Entered(Phase::Command));
             }
             Event::ChannelRefused {

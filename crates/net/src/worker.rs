@@ -5,7 +5,7 @@ use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use sshoal_fleet::{Event, Gate, HostId};
+use sshoal_fleet::{Event, Gate, HostId, Phase};
 use sshoal_proto::Stream;
 use tokio::runtime::Builder;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
@@ -52,6 +52,8 @@ pub(crate) enum What {
     Unlock(Arc<LockedKey>),
     /// For the observer; the permit is given back when the output is out of the way.
     Output(Output),
+    /// A command has started that talks to the user's terminal.
+    TerminalLent,
 }
 
 /// A piece of a command's output.
@@ -98,6 +100,27 @@ impl Worker {
             self.output_budget.clone(),
             self.servers.clone(),
         )
+    }
+
+    /// Tells the fleet that a host is in this phase now.
+    pub(crate) fn enter(&self, host: HostId, phase: Phase) {
+        self.report(host, What::Event(Event::Entered(phase)));
+    }
+
+    /// Hands output to the observer, within the budget all hosts share: a slow reader slows the senders.
+    pub(crate) async fn deliver(&self, host: HostId, stream: Stream, octets: Vec<u8>) {
+        let budget = self.output_budget.clone();
+        // The budget is never closed.
+        let Ok(permit) = budget.acquire_many_owned(octets.len() as u32).await else {
+            return;
+        };
+        let output = Output {
+            host,
+            stream,
+            octets,
+            _permit: permit,
+        };
+        self.report(host, What::Output(output));
     }
 
     /// Tells the coordinator. Without a coordinator there is nobody left to tell.

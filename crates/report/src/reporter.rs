@@ -313,13 +313,20 @@ impl Reporter {
         {
             self.results_lost(&error)?;
         }
-        let watched = self.console.is_terminal(Stream::Stderr)
-            || self.options.verbosity == Verbosity::Verbose;
-        if self.speaks() && (watched || !summary.all_ok()) {
+        if self.speaks() && self.is_of_interest(&summary) {
             self.say(&summary.text())?;
         }
         self.console.flush()?;
         Ok(summary)
+    }
+
+    fn is_of_interest(&self, summary: &Summary) -> bool {
+        match self.options.layout {
+            _ if self.options.verbosity == Verbosity::Verbose => true,
+            // Who used a program there has seen how it ended.
+            Layout::Raw => summary.counts.failed + summary.counts.not_started > 0,
+            _ => self.console.is_terminal(Stream::Stderr) || !summary.all_ok(),
+        }
     }
 
     /// Shows all output that is still kept.

@@ -116,18 +116,7 @@ impl Preparation {
         request: impl FnOnce(&Place<'_>) -> SessionRequest,
     ) -> Result<HostPlan, PrepareError> {
         let label = target.to_string();
-        let query = Query {
-            host: &target.name,
-            user: target.user.as_deref(),
-            port: target.port,
-        };
-        let resolved = self
-            .config
-            .resolve(&query)
-            .map_err(|error| PrepareError::Resolve {
-                host: label.clone(),
-                error,
-            })?;
+        let resolved = self.resolve(target)?;
         refuse_unsupported(&label, &resolved)?;
         let algorithms = self.algorithms(&label, &resolved)?;
         let trust = HostTrust {
@@ -143,14 +132,8 @@ impl Preparation {
         };
         let login = self.login_plan(&label, &resolved)?;
         let connection = &resolved.connection;
-        let place = Place {
-            host: &connection.host_name.value,
-            port: connection.port.value,
-            user: &connection.user.value,
-            name: &target.name,
-        };
         Ok(HostPlan {
-            request: request(&place),
+            request: request(&Place::of(target, &resolved)),
             label,
             name: connection.host_name.value.clone(),
             port: connection.port.value,
@@ -159,6 +142,35 @@ impl Preparation {
             login,
             settings: algorithms.settings,
         })
+    }
+
+    /// Resolves one target as far as a command on this machine needs it; `make` makes something of what was
+    /// resolved.
+    ///
+    /// # Errors
+    ///
+    /// [`PrepareError::Resolve`], naming the host.
+    pub fn place<T>(
+        &self,
+        target: &Target,
+        make: impl FnOnce(&Place<'_>) -> T,
+    ) -> Result<T, PrepareError> {
+        let resolved = self.resolve(target)?;
+        Ok(make(&Place::of(target, &resolved)))
+    }
+
+    fn resolve(&self, target: &Target) -> Result<Resolved, PrepareError> {
+        let query = Query {
+            host: &target.name,
+            user: target.user.as_deref(),
+            port: target.port,
+        };
+        self.config
+            .resolve(&query)
+            .map_err(|error| PrepareError::Resolve {
+                host: target.to_string(),
+                error,
+            })
     }
 
     /// Lines of known_hosts files that could not be understood; they grant no trust.
@@ -216,6 +228,18 @@ pub struct Place<'a> {
     pub user: &'a str,
     /// %n: the host as the user wrote it.
     pub name: &'a str,
+}
+
+impl<'a> Place<'a> {
+    fn of(target: &'a Target, resolved: &'a Resolved) -> Self {
+        let connection = &resolved.connection;
+        Place {
+            host: &connection.host_name.value,
+            port: connection.port.value,
+            user: &connection.user.value,
+            name: &target.name,
+        }
+    }
 }
 
 fn known_as(resolved: &Resolved) -> String {

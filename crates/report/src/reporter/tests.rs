@@ -350,6 +350,24 @@ fn raw_bytes_pass_untouched() {
 }
 
 #[test]
+fn who_lent_the_terminal_is_told_only_what_could_not_be_seen() {
+    let said = |result: &HostResult| {
+        let options = Options {
+            layout: Layout::Raw,
+            ..Options::default()
+        };
+        let (stdout, stderr) = (Recorded::default(), Recorded::default());
+        let terminal = stderr.terminal(false);
+        let mut reporter = Reporter::new(webs(1), options, stdout.file(), terminal).unwrap();
+        reporter.handle_result(result).unwrap();
+        reporter.finish(RunEnd::default()).unwrap();
+        stderr.text()
+    };
+    assert_eq!(said(&exit(0, 7)), "");
+    assert!(said(&lost(0)).contains("connection reset"));
+}
+
+#[test]
 fn a_reader_that_has_gone_ends_the_report() {
     let (stdout, stderr) = (Recorded::closing_after(6), Recorded::default());
     let mut reporter =

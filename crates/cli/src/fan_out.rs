@@ -1,0 +1,144 @@
+//! What `run` and `each` share: bounds, the report, and the run itself down to its exit status.
+
+use std::io;
+use std::path::Path;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use sshoal_fleet::Deadlines;
+use sshoal_net::{Input, RunPlan};
+use sshoal_report::{
+    BROKEN_PIPE, ExitPolicy, Host, Layout, Options, Reporter, RunEnd, Sink, Verbosity,
+};
+use sshoal_targets::{Target, labels};
+
+use crate::args::{HostArgs, OutputArgs, PaceArgs};
+use crate::hosts;
+use crate::observer::Reporting;
+
+/// Added to the number of the signal that ended us, as a shell does (docs/exit-status.md).
+const SIGNALLED: i32 = 128;
+
+/// There is nothing to run.
+#[derive(Debug, thiserror::Error)]
+#[error("{missing} given; type for example: {example}")]
+pub(crate) struct NoCommand {
+    missing: &'static str,
+    example: &'static str,
+}
+
+impl NoCommand {
+    pub(crate) fn new(hosts: &HostArgs, example: &'static str) -> Self {
+        let missing = match hosts::are_named(hosts) {
+            true => "no command was",
+            false => "neither hosts nor a command were",
+        };
+        NoCommand { missing, example }
+    }
+}
+
+/// How a run is shown.
+pub(crate) struct Showing<'a> {
+    pub(crate) output: &'a OutputArgs,
+    /// Whether the command talks to our terminal.
+    pub(crate) tty: bool,
+    /// When the program was started.
+    pub(crate) since: Instant,
+}
+
+impl Showing<'_> {
+    /// Carries out the plan, shows it, and returns the exit status.
+    pub(crate) fn carry_out(
+        &self,
+        plan: RunPlan,
+        hosts: Vec<Host>,
+    ) -> Result<u8, Box<dyn std::error::Error>> {
+        let reporter = self.reporter(hosts)?;
+        let end = sshoal_net::run(plan, Reporting::new(reporter))?;
+        let reporter = end.observer.into_reporter();
+        let end_of_run = RunEnd {
+            interrupted: end.interrupts > 0 || end.stopped_by.is_some(),
+            elapsed: self.since.elapsed(),
+        };
+        let summary = match end.heard.and_then(|()| reporter.finish(end_of_run)) {
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(BROKEN_PIPE),
+            summary => summary?,
+        };
+        Ok(match end.stopped_by {
+            Some(signal) => u8::try_from(SIGNALLED + signal).unwrap_or(u8::MAX),
+            None => summary.exit_status(self.exit_policy()),
+        })
+    }
+
+    fn reporter(&self, hosts: Vec<Host>) -> io::Result<Reporter> {
+        let layout = match self.output {
+            _ if self.tty => Layout::Raw,
+            OutputArgs { json: true, .. } => Layout::Json,
+            OutputArgs { gather: true, .. } => Layout::Gather,
+            OutputArgs { diff: true, .. } => Layout::Diff,
+            _ => Layout::Lines { prefix: true },
+        };
+        let verbosity = match (self.output.quiet, self.output.verbose) {
+            (true, _) => Verbosity::Quiet,
+            (false, 0) => Verbosity::Normal,
+            (false, _) => Verbosity::Verbose,
+        };
+        let options = Options {
+            layout,
+            verbosity,
+            outdir: self.output.outdir.clone(),
+            result_file: hosts::results_path(),
+            exit_policy: self.exit_policy(),
+            ..Options::default()
+        };
+        Reporter::new(hosts, options, Sink::stdout()?, Sink::stderr()?)
+    }
+
+    fn exit_policy(&self) -> ExitPolicy {
+        match self.output.largest_status || self.tty {
+            true => ExitPolicy::LargestRemote,
+            false => ExitPolicy::ByKind,
+        }
+    }
+}
+
+/// The report's hosts, of which only the targets and their labels are known yet.
+pub(crate) fn hosts(targets: &[Target]) -> Vec<Host> {
+    let labelled = targets.iter().zip(labels(targets));
+    labelled
+        .map(|(target, label)| Host {
+            label,
+            target: target.clone(),
+            user: None,
+            port: None,
+        })
+        .collect()
+}
+
+/// `--stdin`.
+pub(crate) fn input(path: &Path, hosts: usize) -> Result<Input, String> {
+    Input::open(path, hosts).map_err(|error| {
+        format!(
+            "cannot read standard input from {}: {error}",
+            path.display()
+        )
+    })
+}
+
+/// Deadlines as far as all kinds of run have them.
+pub(crate) fn deadlines(pace: &PaceArgs) -> Deadlines {
+    Deadlines {
+        command: pace.command_timeout.filter(|time| !time.is_zero()),
+        ..Deadlines::default()
+    }
+}
+
+pub(crate) fn start_interval(pace: &PaceArgs) -> Duration {
+    Duration::from_millis(pace.delay)
+}
+
+/// Differs from run to run; only back-off jitter hangs on it.
+pub(crate) fn seed() -> u64 {
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |since| since.as_nanos() as u64)
+}

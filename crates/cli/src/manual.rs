@@ -1,0 +1,51 @@
+//! `sshoal man`, `sshoal completions`: both come from the one definition of the command line.
+
+use std::io::{self, Write};
+
+use clap::CommandFactory;
+
+use crate::args::Cli;
+
+/// A page that is not there.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "there is no manual page for {wanted:?}; there are pages for {commands}, and one without a name"
+)]
+struct NoPage {
+    wanted: String,
+    commands: String,
+}
+
+/// Prints the manual page of a command, or of sshoal itself.
+pub(crate) fn page(command: Option<&str>) -> Result<u8, Box<dyn std::error::Error>> {
+    let mut cli = Cli::command();
+    cli.build();
+    let page = match command {
+        None => &cli,
+        Some(wanted) => cli.find_subcommand(wanted).ok_or_else(|| NoPage {
+            wanted: wanted.to_owned(),
+            commands: cli
+                .get_subcommands()
+                .map(clap::Command::get_name)
+                .collect::<Vec<_>>()
+                .join(", "),
+        })?,
+    };
+    let mut text = Vec::new();
+    clap_mangen::Man::new(page.clone()).render(&mut text)?;
+    print(&text)
+}
+
+/// Prints a shell's completions.
+pub(crate) fn completions(shell: clap_complete::Shell) -> Result<u8, Box<dyn std::error::Error>> {
+    let mut text = Vec::new();
+    clap_complete::generate(shell, &mut Cli::command(), "sshoal", &mut text);
+    print(&text)
+}
+
+fn print(text: &[u8]) -> Result<u8, Box<dyn std::error::Error>> {
+    match io::stdout().write_all(text) {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(sshoal_report::BROKEN_PIPE),
+        result => Ok(result.map(|()| 0)?),
+    }
+}

@@ -1,0 +1,85 @@
+//! The signals that end a run.
+
+use std::fs;
+
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+/// Signals after which nobody waits for hosts any more.
+const STOPS: [SignalKind; 3] = [
+    SignalKind::hangup(),
+    SignalKind::quit(),
+    SignalKind::terminate(),
+];
+
+/// What the user or the system wants.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Wanted {
+    /// SIGINT for the first time: start no more hosts, and signal the running.
+    Interrupt,
+    /// SIGINT again, or a signal that ends a program: leave at once.
+    Stop,
+}
+
+/// Listens for them from its making on. Signals that were ignored when the program was started, as nohup(1) and
+/// a shell's `&` have it, stay ignored.
+pub(crate) struct Signals {
+    interrupts: Option<Signal>,
+    stops: [(i32, Option<Signal>); STOPS.len()],
+    /// How often SIGINT has come.
+    pub(crate) interrupted: u32,
+    /// Which of the others has come.
+    pub(crate) stopped_by: Option<i32>,
+}
+
+impl Signals {
+    /// A signal that cannot be listened for ends the program, as it does by default.
+    pub(crate) fn listen() -> Self {
+        let ignored = ignored();
+        let listen = |kind: SignalKind| {
+            let is_ignored = ignored & (1 << (kind.as_raw_value() - 1)) != 0;
+            (!is_ignored).then(|| signal(kind).ok()).flatten()
+        };
+        Signals {
+            interrupts: listen(SignalKind::interrupt()),
+            stops: STOPS.map(|kind| (kind.as_raw_value(), listen(kind))),
+            interrupted: 0,
+            stopped_by: None,
+        }
+    }
+
+    /// Waits for the next.
+    pub(crate) async fn next(&mut self) -> Wanted {
+        let [hangup, quit, terminate] = &mut self.stops;
+        let stopped_by = tokio::select! {
+            () = received(&mut self.interrupts) => {
+                self.interrupted += 1;
+                return match self.interrupted {
+                    1 => Wanted::Interrupt,
+                    _ => Wanted::Stop,
+                };
+            }
+            () = received(&mut hangup.1) => hangup.0,
+            () = received(&mut quit.1) => quit.0,
+            () = received(&mut terminate.1) => terminate.0,
+        };
+        self.stopped_by = Some(stopped_by);
+        Wanted::Stop
+    }
+}
+
+async fn received(signal: &mut Option<Signal>) {
+    match signal {
+        Some(signal) => {
+            signal.recv().await;
+        }
+        None => std::future::pending().await,
+    }
+}
+
+/// A bit for each ignored signal, 1 for signal 1: SigIgn of proc_pid_status(5).
+fn ignored() -> u64 {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
+        .unwrap_or(0)
+}
