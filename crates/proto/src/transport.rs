@@ -6,10 +6,9 @@ use sshoal_crypto::{CryptoError, Opener, Sealer};
 
 /// packet_length and padding_length.
 const HEADER: usize = 5;
-/// An output buffer larger than this is given back once it is empty: idle connections stay small.
-const KEPT_CAPACITY: usize = 1024;
-/// An output buffer that was emptied of at least this much is kept all the same: more of a bulk transfer
-/// is on its way, and memory of this size would come fresh from the kernel each time.
+/// An output buffer that was emptied of at least this much is kept: more of a bulk transfer is on its way, and
+/// memory of this size would come fresh from the kernel each time. Any other is given back, so that idle
+/// connections stay small.
 const BULK: usize = 64 * 1024;
 /// Octets at the front of the buffer that may have left before what is behind them is moved up.
 const SLACK: usize = 4096;
@@ -96,11 +95,11 @@ impl Outgoing {
         self.left += octets;
         self.total_left += octets as u64;
         if self.left == self.buffer.len() {
-            let was_bulk = self.buffer.len() >= BULK;
-            self.clear();
-            if self.buffer.capacity() > KEPT_CAPACITY && !was_bulk {
-                self.buffer = Vec::new();
+            match self.buffer.len() >= BULK {
+                true => self.buffer.clear(),
+                false => self.buffer = Vec::new(),
             }
+            self.left = 0;
         } else if self.left >= SLACK {
             self.move_up();
         }
@@ -110,11 +109,6 @@ impl Outgoing {
     /// server would miss packets.
     pub(crate) fn abandon(&mut self) {
         self.buffer = Vec::new();
-        self.left = 0;
-    }
-
-    fn clear(&mut self) {
-        self.buffer.clear();
         self.left = 0;
     }
 

@@ -160,8 +160,9 @@ impl Connection {
     /// The next event, oldest first.
     pub fn poll_event(&mut self) -> Option<Event> {
         let event = self.events.pop_front();
-        if self.events.is_empty() {
-            self.events.shrink_to(4);
+        if event.is_none() {
+            // Idle connections stay small.
+            self.events = VecDeque::new();
         }
         event
     }

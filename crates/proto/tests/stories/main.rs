@@ -7,8 +7,13 @@
 mod channels;
 mod exec_fate;
 mod guesses;
+mod hostile_channels;
+mod hostile_floods;
+mod hostile_key_exchange;
+mod hostile_messages;
 mod keepalive;
 mod login;
+mod memory;
 mod methods;
 mod negotiation;
 mod rejected;

@@ -22,6 +22,7 @@ mod sessions;
 mod sshd;
 
 pub use keys::key;
+pub use packets::Packets;
 pub use pair::{Pair, held, logged_in, opening, settings};
 pub use policy::{Guess, Policy};
 pub use process::pattern;
