@@ -61,7 +61,7 @@ fn once_reaches_the_processes_of_a_real_server() {
     let marks = shared_folder();
     let mark = |name: &str| marks.path().join(name);
     let line = format!(
-        "trap 'echo interrupted > {0}/%h.end; exit 9' INT; touch {0}/%h.begin; while :; do sleep 0.05; done",
+        "trap 'echo interrupted > {0}/%h.end; exit 9' INT; touch {0}/%h.begin; while [ -e {0}/%h.begin ]; do sleep 0.05; done",
         marks.path().display()
     );
     let running = Running::start(&mut shoal.command(&["--json", &line]));
@@ -80,7 +80,11 @@ fn once_reaches_the_processes_of_a_real_server() {
 
 /// Starts a command that ignores SIGINT on the first of two hosts; the second waits for its turn.
 fn ignoring(shoal: &Shoal<RealSshd>, begun: &Path) -> (Running, Receiver<()>) {
-    let line = format!("trap '' INT; touch {}; sleep 3600", begun.display());
+    // sshd does not end what ignores signals: it goes when the mark goes.
+    let line = format!(
+        "trap '' INT; touch {0}; while [ -e {0} ]; do sleep 0.2; done",
+        begun.display()
+    );
     let (tell, told) = mpsc::channel();
     let read = move |stdout: ChildStdout| {
         let mut stdout = BufReader::new(stdout);
