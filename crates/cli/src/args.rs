@@ -166,6 +166,10 @@ pub(crate) struct LoginArgs {
     /// A private key file; may be given several times.
     #[arg(short = 'i', long = "identity", value_name = "FILE")]
     pub(crate) identity: Vec<PathBuf>,
+    /// Connect through these jump hosts, in this order. As with ssh, -l, -i and -o are not about them: set them up
+    /// in ssh_config.
+    #[arg(short = 'J', long = "jump", value_name = "[USER@]HOST[:PORT],...")]
+    pub(crate) jump: Option<String>,
     /// Ask once for the password of the account, and use it on every host that takes one.
     #[arg(long)]
     pub(crate) ask_pass: bool,

@@ -67,6 +67,7 @@ pub(crate) fn run(args: &EachArgs) -> Result<u8, Box<dyn std::error::Error>> {
         .transpose()?;
     let plan = RunPlan {
         work: Work::Local(commands),
+        jumps: Vec::new(),
         limits: limits(&args.pace),
         deadlines: fan_out::deadlines(&args.pace),
         retry: RetryPolicy::default(),
@@ -89,7 +90,7 @@ fn ssh_options(config: &ConfigArgs) -> SshOptions {
         config_file: config.config.clone(),
         options: config.options(),
         user: config.user.clone(),
-        identities: Vec::new(),
+        ..SshOptions::default()
     }
 }
 

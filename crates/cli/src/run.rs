@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use sshoal_fleet::{Deadlines, Limits, RetryPolicy};
 use sshoal_net::{
-    HostPlan, Input, Place, Preparation, PrepareError, RunPlan, Secret, SshOptions, Work,
+    Endpoint, HostPlan, Input, Place, Preparation, PrepareError, RunPlan, Secret, SshOptions, Work,
     connections_allowed, server_cache_path,
 };
 use sshoal_proto::SessionRequest;
@@ -51,7 +51,8 @@ pub(crate) fn run(args: &RunArgs) -> Result<u8, Box<dyn std::error::Error>> {
     }
     let mut hosts = fan_out::hosts(&targets);
     for (host, plan) in hosts.iter_mut().zip(&plans) {
-        (host.user, host.port) = (Some(plan.user.clone()), Some(plan.port));
+        let endpoint = &plan.endpoint;
+        (host.user, host.port) = (Some(endpoint.user.clone()), Some(endpoint.port));
     }
     if args.dry_run {
         dry_run::print(line.descriptions(&targets, &plans))?;
@@ -59,8 +60,9 @@ pub(crate) fn run(args: &RunArgs) -> Result<u8, Box<dyn std::error::Error>> {
     }
     let password = password(&args.login, plans.len())?;
     let deadlines = deadlines(args);
+    let jumps = preparation.into_jumps();
     let plan = RunPlan {
-        limits: limits(args, &plans, &deadlines),
+        limits: limits(args, &plans, jumps.len(), &deadlines),
         deadlines,
         retry: RetryPolicy::default(),
         password,
@@ -69,6 +71,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<u8, Box<dyn std::error::Error>> {
         server_cache: server_cache_path(),
         workers: args.login.workers.unwrap_or_else(|| workers(plans.len())),
         work: Work::Sessions(plans),
+        jumps,
     };
     let showing = Showing {
         output: &args.output,
@@ -101,6 +104,7 @@ fn ssh_options(args: &RunArgs) -> SshOptions {
         options: args.config.options(),
         user: args.config.user.clone(),
         identities: args.login.identity.clone(),
+        jump: args.login.jump.clone(),
     }
 }
 
@@ -179,13 +183,13 @@ impl CommandLine {
         plans: &'a [HostPlan],
     ) -> impl Iterator<Item = Vec<u8>> {
         targets.iter().zip(plans).map(move |(target, plan)| {
-            let HostPlan {
+            let Endpoint {
                 label,
                 user,
                 name,
                 port,
                 ..
-            } = plan;
+            } = &plan.endpoint;
             let sudo = if self.sudo { "sudo " } else { "" };
             let title = format!("{label}: {user}@{name} port {port}: {sudo}{}", self.title);
             let words = self.words.fill(&Place {
@@ -240,12 +244,13 @@ fn input(args: &RunArgs, hosts: usize) -> Result<Option<Input>, Box<dyn std::err
     })
 }
 
-fn limits(args: &RunArgs, hosts: &[HostPlan], deadlines: &Deadlines) -> Limits {
+fn limits(args: &RunArgs, hosts: &[HostPlan], jumps: usize, deadlines: &Deadlines) -> Limits {
     let mut limits = Limits::default();
     if sshoal_net::logins_wait_for_touch(hosts, deadlines) {
         (limits.connects, limits.logins) = (TOUCHED_LOGINS, TOUCHED_LOGINS);
     }
-    let allowed = connections_allowed();
+    let jumps = u32::try_from(jumps).unwrap_or(u32::MAX);
+    let allowed = connections_allowed().saturating_sub(jumps).max(1);
     let sessions = args.pace.parallel.unwrap_or(limits.sessions).min(allowed);
     Limits {
         sessions,

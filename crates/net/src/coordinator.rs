@@ -6,17 +6,16 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use sshoal_fleet::{Action, Fleet, HostId, Job, PlanError};
+use sshoal_fleet::{Action, Fleet, HostId, Job, JumpId, PlanError};
 use tokio::runtime::Builder;
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::mpsc;
 use tokio::task::LocalSet;
 
-use crate::host;
 use crate::observer::{Notice, Observer, ObserverThread};
 use crate::plan::RunPlan;
-use crate::server_cache::{Learned, ServerCache};
+use crate::server_cache::Learned;
 use crate::signals::{Signals, Wanted};
-use crate::worker::{Control, OUTPUT_BUDGET, Report, What, Worker, WorkerThread};
+use crate::worker::{Control, Order, Report, Shared, Worker, WorkerThread};
 
 /// How often the observer hears of progress.
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(100);
@@ -58,29 +57,24 @@ pub struct RunEnd<O> {
 /// [`RunError`] before anything was started.
 pub fn run<O: Observer>(plan: RunPlan, observer: O) -> Result<RunEnd<O>, RunError> {
     let plan = Arc::new(plan);
-    let jobs = (0..plan.work.hosts() as u32).map(|number| Job {
-        host: HostId(number),
-        via: None,
+    let hosts = (0..plan.work.hosts() as u32).map(HostId);
+    let jobs = hosts.map(|host| Job {
+        host,
+        via: plan.via(host),
     });
     let fleet = Fleet::new(jobs, plan.limits, plan.deadlines, plan.retry, plan.seed)?;
     let runtime = Builder::new_current_thread().enable_all().build()?;
     let observer = ObserverThread::start(observer)?;
     let local = LocalSet::new();
     let (reports_in, reports) = mpsc::unbounded_channel();
-    let worker = Worker::new(
-        plan.clone(),
-        reports_in,
-        Arc::new(Semaphore::new(OUTPUT_BUDGET)),
-        Arc::new(ServerCache::read(plan.server_cache.as_deref())),
-    );
+    let shared = Shared::new(plan.clone(), reports_in);
     let others = (1..plan.workers)
-        .map(|_| WorkerThread::start(worker.sibling()))
+        .map(|_| WorkerThread::start(shared.clone()))
         .collect::<io::Result<_>>()?;
     local.block_on(&runtime, async move {
-        let worker = Rc::new(worker);
         let mut coordinator = Coordinator {
             fleet,
-            worker,
+            worker: Rc::new(Worker::new(shared)),
             others,
             reports,
             orders: HashMap::new(),
@@ -163,8 +157,7 @@ impl<O: Observer> Coordinator<O> {
                 Action::Admit { host, gate } => self.order(host, Control::Admit(gate)),
                 Action::Abort { host, .. } => self.order(host, Control::Abort),
                 Action::Interrupt { host } => self.order(host, Control::Interrupt),
-                // No job names a jump host.
-                Action::Connect { .. } => {}
+                Action::Connect { jump, .. } => self.connect(jump),
             }
         }
         while let Some(result) = self.fleet.poll_result() {
@@ -184,14 +177,21 @@ impl<O: Observer> Coordinator<O> {
     fn start(&mut self, host: HostId) {
         let (orders, receiver) = mpsc::unbounded_channel();
         self.orders.insert(host, orders);
-        let turn = host.0 as usize % (self.others.len() + 1);
-        match turn.checked_sub(1) {
-            None => drop(tokio::task::spawn_local(host::attempt(
-                self.worker.clone(),
-                host,
-                receiver,
-            ))),
-            Some(other) => self.others[other].attempt(host, receiver),
+        let via = self.worker.plan.via(host);
+        let turn = via.map_or(host.0, |jump| self.worker.plan.first_jump(jump).0);
+        self.give(turn, Order::Attempt(host, receiver));
+    }
+
+    fn connect(&self, jump: JumpId) {
+        let turn = self.worker.plan.first_jump(jump).0;
+        self.give(turn, Order::Connect(jump));
+    }
+
+    /// Gives an order to one of the threads. All that goes through one jump host is done by the same.
+    fn give(&self, turn: u32, order: Order) {
+        match (turn as usize % (self.others.len() + 1)).checked_sub(1) {
+            None => self.worker.take(order),
+            Some(other) => self.others[other].take(order),
         }
     }
 
@@ -216,18 +216,19 @@ impl<O: Observer> Coordinator<O> {
         }
     }
 
-    fn take(&mut self, Report { host, what }: Report) {
-        match what {
-            What::Event(event) => {
+    fn take(&mut self, report: Report) {
+        match report {
+            Report::Host(host, event) => {
                 if let Err(error) = self.fleet.handle(Instant::now(), host, event) {
                     tracing::error!(host = host.0, %error, "the fleet refused an event");
                 }
             }
-            What::Learned(fingerprint, server) => self.learned.insert(fingerprint, server),
-            What::Notice(text) => self.notices.push(Notice::Words(text)),
-            What::Unlock(key) => self.notices.push(Notice::Unlock(key)),
-            What::Output(output) => self.notices.push(Notice::Output(output)),
-            What::TerminalLent => self.notices.push(Notice::TerminalLent),
+            Report::Jump(jump, event) => self.fleet.handle_jump(Instant::now(), jump, event),
+            Report::Learned(fingerprint, server) => self.learned.insert(fingerprint, server),
+            Report::Notice(text) => self.notices.push(Notice::Words(text)),
+            Report::Unlock(key) => self.notices.push(Notice::Unlock(key)),
+            Report::Output(output) => self.notices.push(Notice::Output(output)),
+            Report::TerminalLent => self.notices.push(Notice::TerminalLent),
         }
     }
 }

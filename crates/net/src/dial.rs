@@ -50,7 +50,7 @@ pub(crate) async fn connect(addresses: &[SocketAddr]) -> Result<Link, Failure> {
     let mut last = None;
     loop {
         if let Some(address) = waiting.next() {
-            running.spawn(async move { (address, Link::connect(address).await) });
+            running.spawn_local(async move { (address, Link::connect(address).await) });
         } else if running.is_empty() {
             return Err(last.unwrap_or_else(|| {
                 Failure::new(FailureKind::Resolve, "no address to connect to")

@@ -1,14 +1,13 @@
 //! Moves octets between a connection and the link below it.
 
 use std::cell::RefCell;
-use std::io;
 use std::task::{Context, Poll, ready};
 use std::time::Instant;
 
 use sshoal_proto::{Connection, ConnectionError, Event};
 use tokio::io::ReadBuf;
 
-use crate::link::Link;
+use crate::link::{Link, LinkError};
 
 /// Least room for a read behind an incomplete packet, octets: a whole packet of data.
 const LEAST_READ: usize = 64 * 1024;
@@ -29,7 +28,7 @@ pub(crate) enum Broken {
     /// The connection has ended.
     Connection(ConnectionError),
     /// The link failed below it.
-    Link(io::Error),
+    Link(LinkError),
 }
 
 impl From<ConnectionError> for Broken {
@@ -67,6 +66,11 @@ impl Drive {
                 Err(_) => self.writable = false,
             }
         }
+    }
+
+    /// Octets that wait to be written.
+    pub(crate) fn queued(&self) -> usize {
+        self.connection.poll_transmit().map_or(0, <[u8]>::len)
     }
 
     /// Answers events that did not come with input.

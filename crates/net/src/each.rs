@@ -134,10 +134,7 @@ async fn perform(
 }
 
 fn lost(detail: String) -> Ended {
-    Ended {
-        failure: Failure::new(FailureKind::Lost, detail),
-        fate: ExecFate::Ran,
-    }
+    Ended::new(Failure::new(FailureKind::Lost, detail), ExecFate::Ran)
 }
 
 /// Hands one of the command's streams on, to its end.

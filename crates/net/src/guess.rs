@@ -9,7 +9,7 @@ use sshoal_crypto::{KexAlgorithm, KexMethod, fingerprint_sha256};
 use sshoal_known_hosts::{KeyType, Marker};
 use sshoal_proto::{Opening, Pipelining, Settings};
 
-use crate::plan::{HostPlan, HostTrust};
+use crate::plan::{Endpoint, HostTrust};
 use crate::server_cache::{KnownServer, ServerCache};
 
 /// Round trips shorter than this are not worth a guess: a wrong one costs the server a key exchange.
@@ -33,7 +33,7 @@ struct Adaptation {
 
 /// How to open the connection to a host `round_trip` away.
 pub(crate) fn opening(
-    plan: &HostPlan,
+    plan: &Endpoint,
     cache: &ServerCache,
     adapted: &AdaptedSettings,
     round_trip: Duration,
@@ -58,7 +58,7 @@ pub(crate) fn opening(
 
 /// The server's own first choices, if we have them too, can verify the key, and save time by guessing.
 fn guess(
-    plan: &HostPlan,
+    plan: &Endpoint,
     server: &KnownServer,
     host_keys: &[&'static str],
     round_trip: Duration,

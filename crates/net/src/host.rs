@@ -1,7 +1,7 @@
 //! One attempt at one host, from its name to the end of its command.
 
 use std::rc::Rc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use sshoal_fleet::{Event as FleetEvent, Failure, FailureKind, Gate, HostId, Outcome, Phase};
 use sshoal_proto::ExecFate;
@@ -10,9 +10,11 @@ use tokio::sync::mpsc;
 use crate::dial;
 use crate::each;
 use crate::failures::{self, Ended};
+use crate::jump;
+use crate::link::Link;
 use crate::plan::{HostPlan, Work};
 use crate::session::HostSession;
-use crate::worker::{Control, What, Worker};
+use crate::worker::{Control, Report, Worker};
 
 /// Where a host's task gets its orders.
 pub(crate) type Orders = mpsc::UnboundedReceiver<Control>;
@@ -35,13 +37,21 @@ pub(crate) async fn attempt(worker: Rc<Worker>, host: HostId, mut orders: Orders
     };
     let event = match end {
         Ok(outcome) => FleetEvent::Finished(outcome),
-        Err(Ended { failure, fate }) => FleetEvent::Failed {
+        Err(Ended {
+            failure,
+            fate,
+            stranded: true,
+        }) => FleetEvent::Stranded {
+            failure,
+            fate: failures::fate(fate),
+        },
+        Err(Ended { failure, fate, .. }) => FleetEvent::Failed {
             failure,
             safe_to_retry: fate.safe_to_resend(),
             fate: failures::fate(fate),
         },
     };
-    worker.report(host, What::Event(event));
+    worker.report(Report::Host(host, event));
 }
 
 struct Attempt<'a> {
@@ -54,14 +64,9 @@ struct Attempt<'a> {
 impl Attempt<'_> {
     /// The phases, in order.
     async fn run(&mut self) -> Result<Outcome, Ended> {
-        let (name, port) = (self.plan.name.as_str(), self.plan.port);
-        let addresses = self.unless_aborted(dial::addresses(name, port)).await?;
-        self.enter(Phase::Connect);
-        let connecting = Instant::now();
-        let link = self.unless_aborted(dial::connect(&addresses)).await?;
-        let round_trip = connecting.elapsed();
+        let (link, round_trip) = self.connect().await?;
         self.pass(Gate::Login).await?;
-        self.enter(Phase::Login);
+        self.worker.enter(self.host, Phase::Login);
         // The command may leave with the login, so its gate comes first; it only closes when interrupted.
         self.pass(Gate::Session).await?;
         let mut session = Box::new(HostSession::begin(
@@ -74,9 +79,23 @@ impl Attempt<'_> {
         session.run(self.orders).await
     }
 
-    fn enter(&self, phase: Phase) {
-        self.worker
-            .report(self.host, What::Event(FleetEvent::Entered(phase)));
+    /// Connects directly or through the jump host; also tells how long that took, at least a round trip.
+    async fn connect(&mut self) -> Result<(Link, Duration), Ended> {
+        let endpoint = &self.plan.endpoint;
+        let Some(jump) = endpoint.via else {
+            let lookup = dial::addresses(&endpoint.name, endpoint.port);
+            let addresses = self.unless_aborted(lookup).await?;
+            self.worker.enter(self.host, Phase::Connect);
+            let connecting = Instant::now();
+            let link = self.unless_aborted(dial::connect(&addresses)).await?;
+            return Ok((link, connecting.elapsed()));
+        };
+        // The jump host looks the name up.
+        self.worker.enter(self.host, Phase::Connect);
+        let connecting = Instant::now();
+        let tunnel = jump::tunnel(self.worker, jump, endpoint);
+        let tunnel = self.unless_aborted(tunnel).await?;
+        Ok((Link::Tunnel(tunnel), connecting.elapsed()))
     }
 
     async fn pass(&mut self, gate: Gate) -> Result<(), Ended> {
@@ -84,13 +103,13 @@ impl Attempt<'_> {
     }
 
     /// Does `work`, unless the fleet wants the host torn down before it is done.
-    async fn unless_aborted<T>(
+    async fn unless_aborted<T, E: Into<Ended>>(
         &mut self,
-        work: impl Future<Output = Result<T, Failure>>,
+        work: impl Future<Output = Result<T, E>>,
     ) -> Result<T, Ended> {
         tokio::select! {
             biased;
-            result = work => result.map_err(Ended::before_command),
+            result = work => result.map_err(E::into),
             _ = self.orders.recv() => Err(aborted(ExecFate::NotSent)),
         }
     }
@@ -103,7 +122,7 @@ pub(crate) async fn pass(
     orders: &mut Orders,
     gate: Gate,
 ) -> Result<(), Ended> {
-    worker.report(host, What::Event(FleetEvent::Reached(gate)));
+    worker.report(Report::Host(host, FleetEvent::Reached(gate)));
     match orders.recv().await {
         Some(Control::Admit(_)) => Ok(()),
         _ => Err(aborted(ExecFate::NotSent)),
@@ -112,8 +131,6 @@ pub(crate) async fn pass(
 
 /// The answer to an abort: the fleet has its own reason, and only wants the command's fate.
 pub(crate) fn aborted(fate: ExecFate) -> Ended {
-    Ended {
-        failure: Failure::new(FailureKind::Lost, "stopped by this side"),
-        fate,
-    }
+    let failure = Failure::new(FailureKind::Lost, "stopped by this side");
+    Ended::new(failure, fate)
 }

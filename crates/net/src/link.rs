@@ -5,13 +5,27 @@ use std::net::SocketAddr;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
+use sshoal_fleet::Failure;
 use tokio::io::{AsyncRead, ReadBuf};
 use tokio::net::TcpStream;
+
+use crate::jump::Tunnel;
 
 /// A byte stream to a server.
 pub(crate) enum Link {
     /// TCP.
     Tcp(TcpStream),
+    /// A channel through a jump host.
+    Tunnel(Tunnel),
+}
+
+/// Why a link carries no more octets.
+#[derive(Debug)]
+pub(crate) enum LinkError {
+    /// TCP broke.
+    Io(io::Error),
+    /// The jump host's connection ended: its failure is no word on the server behind.
+    Jump(Failure),
 }
 
 impl Link {
@@ -29,9 +43,12 @@ impl Link {
         &mut self,
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
+    ) -> Poll<Result<(), LinkError>> {
         match self {
-            Link::Tcp(stream) => Pin::new(stream).poll_read(context, buffer),
+            Link::Tcp(stream) => Pin::new(stream)
+                .poll_read(context, buffer)
+                .map_err(LinkError::Io),
+            Link::Tunnel(tunnel) => tunnel.poll_read(context, buffer).map_err(LinkError::Jump),
         }
     }
 
@@ -39,6 +56,7 @@ impl Link {
     pub(crate) fn poll_write_ready(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self {
             Link::Tcp(stream) => stream.poll_write_ready(context),
+            Link::Tunnel(tunnel) => tunnel.poll_write_ready(context).map(Ok),
         }
     }
 
@@ -46,6 +64,7 @@ impl Link {
     pub(crate) fn write(&self, octets: &[u8]) -> io::Result<Option<usize>> {
         let result = match self {
             Link::Tcp(stream) => stream.try_write(octets),
+            Link::Tunnel(tunnel) => return tunnel.write(octets),
         };
         match result {
             Ok(octets) => Ok(Some(octets)),

@@ -4,18 +4,19 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use sshoal_fleet::{Deadlines, Limits, RetryPolicy};
+use sshoal_fleet::{Deadlines, HostId, JumpId, Limits, RetryPolicy};
 use sshoal_known_hosts::KnownHosts;
 use sshoal_proto::{Secret, SessionRequest, Settings};
 
-use crate::login::LoginPlan;
-
 use crate::input::Input;
+use crate::login::LoginPlan;
 
 /// A run: what is done for which hosts, and the bounds it keeps to.
 pub struct RunPlan {
     /// What is done.
     pub work: Work,
+    /// The jump hosts on the way to the hosts; an entry's index is the fleet's `JumpId`.
+    pub jumps: Vec<Endpoint>,
     /// How many hosts may do the same thing at a time.
     pub limits: Limits,
     /// How long each part may take.
@@ -33,6 +34,40 @@ pub struct RunPlan {
     pub server_cache: Option<PathBuf>,
     /// Threads that perform the hosts' work, at least 1.
     pub workers: usize,
+}
+
+impl RunPlan {
+    /// The jump host with this number, which the plan must have.
+    pub(crate) fn jump(&self, jump: JumpId) -> &Endpoint {
+        &self.jumps[jump.0 as usize]
+    }
+
+    /// The last jump host on the way to a host.
+    pub(crate) fn via(&self, host: HostId) -> Option<JumpId> {
+        match &self.work {
+            Work::Sessions(hosts) => hosts[host.0 as usize].endpoint.via,
+            Work::Local(_) => None,
+        }
+    }
+
+    /// The first of the jump hosts that lead to this one.
+    pub(crate) fn first_jump(&self, jump: JumpId) -> JumpId {
+        let mut first = jump;
+        // A jump host's way is planned before itself, so there is no loop.
+        while let Some(before) = self.jump(first).via {
+            first = before;
+        }
+        first
+    }
+
+    /// All hosts and jump hosts.
+    pub(crate) fn endpoints(&self) -> impl Iterator<Item = &Endpoint> {
+        let hosts: &[HostPlan] = match &self.work {
+            Work::Sessions(hosts) => hosts,
+            Work::Local(_) => &[],
+        };
+        hosts.iter().map(|host| &host.endpoint).chain(&self.jumps)
+    }
 }
 
 /// What is done for hosts, in the order in which they start. One entry a host; its index is the fleet's `HostId`.
@@ -62,11 +97,21 @@ pub struct LocalCommand {
     pub arguments: Vec<OsString>,
 }
 
-/// One host, and all that is needed to run its command.
+/// One host, and what to run there.
 pub struct HostPlan {
+    /// How to get there.
+    pub endpoint: Endpoint,
+    /// What to run.
+    pub request: SessionRequest,
+}
+
+/// All that is needed to log in to a host or a jump host.
+pub struct Endpoint {
     /// How the user named it: what output and results are labelled with.
     pub label: String,
-    /// The name or address to connect to (HostName).
+    /// The last jump host on the way (ProxyJump).
+    pub via: Option<JumpId>,
+    /// The name or address to connect to (HostName). Behind a jump host it is for that to look up.
     pub name: String,
     /// The TCP port.
     pub port: u16,
@@ -78,8 +123,6 @@ pub struct HostPlan {
     pub login: Arc<LoginPlan>,
     /// Algorithms and limits of the connection.
     pub settings: Arc<Settings>,
-    /// What to run.
-    pub request: SessionRequest,
 }
 
 /// How to tell that a host is the right one.

@@ -11,7 +11,8 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, flock};
-use sshoal_proto::ServerProfile;
+use sshoal_crypto::fingerprint_sha256;
+use sshoal_proto::{Connection, ServerProfile};
 
 /// First line of the file; another version is ignored, and replaced when something is learned.
 const HEADER: &str = "sshoal-servers 1";
@@ -67,9 +68,19 @@ impl ServerCache {
         self.servers.get(fingerprint)
     }
 
-    /// Whether this would be news.
-    pub(crate) fn is_news(&self, fingerprint: &str, server: &KnownServer) -> bool {
-        self.servers.get(fingerprint) != Some(server)
+    /// What the server at the other end of this connection is, if that is news, with its fingerprint.
+    pub(crate) fn news(
+        &self,
+        connection: &Connection,
+        pipelining: bool,
+    ) -> Option<(String, KnownServer)> {
+        let (host_key, _) = connection.host_key_proof()?;
+        let fingerprint = fingerprint_sha256(host_key);
+        let server = KnownServer {
+            profile: connection.server_profile()?.clone(),
+            pipelining,
+        };
+        (self.servers.get(&fingerprint) != Some(&server)).then_some((fingerprint, server))
     }
 }
 

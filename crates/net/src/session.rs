@@ -6,7 +6,6 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-use sshoal_crypto::fingerprint_sha256;
 use sshoal_fleet::{Event as FleetEvent, Failure, FailureKind, Gate, HostId, Outcome, Phase};
 use sshoal_proto::{
     Command, Connection, ConnectionError, Event, ExecFate, LocalChannel, Pipelining, Stream,
@@ -17,12 +16,11 @@ use crate::failures::{self, Ended};
 use crate::guess;
 use crate::host::{Orders, aborted};
 use crate::input::Feeder;
-use crate::link::Link;
+use crate::link::{Link, LinkError};
 use crate::login::{Login, Wish};
 use crate::plan::HostPlan;
-use crate::server_cache::KnownServer;
 use crate::window::WindowChanges;
-use crate::worker::{Control, What, Worker};
+use crate::worker::{Control, Report, Worker};
 
 /// A host's connection, and what came of its session so far.
 pub(crate) struct HostSession<'a> {
@@ -60,7 +58,7 @@ impl<'a> HostSession<'a> {
         round_trip: Duration,
     ) -> Result<Self, Ended> {
         let (settings, opening) =
-            guess::opening(plan, &worker.servers, &worker.adapted, round_trip);
+            guess::opening(&plan.endpoint, &worker.servers, &worker.adapted, round_trip);
         let merges = settings.pipelining == Pipelining::Exec;
         let unusable =
             |why: String| Ended::before_command(Failure::new(FailureKind::NoCommonAlgorithm, why));
@@ -78,7 +76,7 @@ impl<'a> HostSession<'a> {
                 host,
                 plan,
                 channel,
-                login: Login::new(plan, &worker.plan),
+                login: Login::new(&plan.endpoint, &worker.plan),
                 merges,
                 started: false,
                 output: Vec::new(),
@@ -103,7 +101,7 @@ impl<'a> HostSession<'a> {
             self.deliver_output().await?;
             if let Some(failure) = self.state.failure.take() {
                 let fate = self.fate();
-                return Err(Ended { failure, fate });
+                return Err(Ended::new(failure, fate));
             }
             if self.state.closed {
                 return self.state.outcome.take().ok_or_else(|| self.no_status());
@@ -163,7 +161,7 @@ impl<'a> HostSession<'a> {
                 told.map_err(Broken::from)
             }
         };
-        result.map_err(|broken| self.broken(&broken))
+        result.map_err(|broken| self.broken(broken))
     }
 
     fn obey(&mut self, order: Option<Control>) -> Result<(), Ended> {
@@ -238,26 +236,24 @@ impl HostSession<'_> {
         if failure.kind == FailureKind::AuthDenied {
             failure = self.state.login.cut_off(&failure.detail);
         }
-        Ended { failure, fate }
+        Ended::new(failure, fate)
     }
 
-    fn broken(&self, broken: &Broken) -> Ended {
+    fn broken(&self, broken: Broken) -> Ended {
+        let fate = self.fate();
         match broken {
-            Broken::Connection(error) => self.ended(error),
-            Broken::Link(error) => {
-                let fate = self.fate();
-                let failure = failures::stream(error, fate, self.drive.connection.phase());
-                Ended { failure, fate }
+            Broken::Connection(error) => self.ended(&error),
+            Broken::Link(LinkError::Io(error)) => {
+                let phase = self.drive.connection.phase();
+                Ended::new(failures::stream(&error, fate, phase), fate)
             }
+            Broken::Link(LinkError::Jump(failure)) => Ended::stranded(failure, fate),
         }
     }
 
     fn no_input(&self, error: &io::Error) -> Ended {
         let detail = format!("reading standard input: {error}");
-        Ended {
-            failure: Failure::new(FailureKind::Lost, detail),
-            fate: self.fate(),
-        }
+        Ended::new(Failure::new(FailureKind::Lost, detail), self.fate())
     }
 
     fn no_status(&self) -> Ended {
@@ -266,10 +262,7 @@ impl HostSession<'_> {
             Command::Shell | Command::Subsystem(_) => "the session",
         };
         let detail = format!("{what} ended without an exit status");
-        Ended {
-            failure: Failure::new(FailureKind::Lost, detail),
-            fate: self.fate(),
-        }
+        Ended::new(Failure::new(FailureKind::Lost, detail), self.fate())
     }
 }
 
@@ -283,7 +276,10 @@ impl Answer for State<'_> {
             }
             _ => {}
         }
-        match self.login.answer(&self.plan.trust, connection, event) {
+        match self
+            .login
+            .answer(&self.plan.endpoint.trust, connection, event)
+        {
             Ok(None) => {}
             Ok(Some(event)) => self.take(event, input),
             Err(failure) => self.fail(Err(failure)),
@@ -302,7 +298,7 @@ impl State<'_> {
             Event::Started(_) => {
                 self.started = true;
                 if self.plan.request.pty.is_some() {
-                    self.worker.report(self.host, What::TerminalLent);
+                    self.worker.report(Report::TerminalLent);
                 }
                 self.report(FleetEvent::Entered(Phase::Command));
             }
@@ -347,35 +343,27 @@ impl State<'_> {
     /// Passes on what the login wants done.
     fn grant_wishes(&mut self) {
         while let Some(wish) = self.login.poll_wish() {
-            let what = match wish {
-                Wish::ReachGate => What::Event(FleetEvent::Reached(Gate::Signature)),
-                Wish::LeaveGate => What::Event(FleetEvent::Left(Gate::Signature)),
-                Wish::Say(text) => What::Notice(text),
-                Wish::Unlock(key) => What::Unlock(key),
-            };
-            self.worker.report(self.host, what);
+            match wish {
+                Wish::ReachGate => self.report(FleetEvent::Reached(Gate::Signature)),
+                Wish::LeaveGate => self.report(FleetEvent::Left(Gate::Signature)),
+                Wish::Say(text) => self.worker.report(Report::Notice(text)),
+                Wish::Unlock(key) => self.worker.report(Report::Unlock(key)),
+            }
         }
     }
 
     fn report(&self, event: FleetEvent) {
-        self.worker.report(self.host, What::Event(event));
+        self.worker.report(Report::Host(self.host, event));
     }
 
     /// Remembers what the server is, if that is news.
     fn learn(&self, connection: &Connection, pipelining: bool) {
-        let (Some(profile), Some((host_key, _))) =
-            (connection.server_profile(), connection.host_key_proof())
-        else {
-            return;
-        };
-        let fingerprint = fingerprint_sha256(host_key);
-        let server = KnownServer {
-            profile: profile.clone(),
-            pipelining: pipelining && self.merges,
-        };
-        if self.worker.servers.is_news(&fingerprint, &server) {
-            self.worker
-                .report(self.host, What::Learned(fingerprint, server));
+        let news = self
+            .worker
+            .servers
+            .news(connection, pipelining && self.merges);
+        if let Some((fingerprint, server)) = news {
+            self.worker.report(Report::Learned(fingerprint, server));
         }
     }
 }

@@ -5,7 +5,7 @@ use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use sshoal_fleet::{Event, Gate, HostId, Phase};
+use sshoal_fleet::{Event, Gate, HostId, JumpEvent, JumpId, Phase};
 use sshoal_proto::Stream;
 use tokio::runtime::Builder;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
@@ -13,6 +13,7 @@ use tokio::task::LocalSet;
 
 use crate::guess::AdaptedSettings;
 use crate::host::{self, Orders};
+use crate::jump::{self, JumpLimits, Jumps};
 use crate::login::LockedKey;
 use crate::plan::RunPlan;
 use crate::server_cache::{KnownServer, ServerCache};
@@ -20,30 +21,38 @@ use crate::server_cache::{KnownServer, ServerCache};
 /// Octets read at a time. sshd writes up to 256 KiB; less only costs more system calls.
 const READ_SIZE: usize = 256 * 1024;
 /// Octets of output that all hosts together may have under way to the observer.
-pub(crate) const OUTPUT_BUDGET: usize = 64 * 1024 * 1024;
+const OUTPUT_BUDGET: usize = 64 * 1024 * 1024;
+
+/// What all threads of a run share.
+#[derive(Clone)]
+pub(crate) struct Shared {
+    plan: Arc<RunPlan>,
+    reports: mpsc::UnboundedSender<Report>,
+    output_budget: Arc<Semaphore>,
+    servers: Arc<ServerCache>,
+    jump_limits: JumpLimits,
+}
 
 /// One thread's share: idle connections own no read buffer, they borrow this one.
 pub(crate) struct Worker {
     pub(crate) plan: Arc<RunPlan>,
-    pub(crate) reports: mpsc::UnboundedSender<Report>,
+    reports: mpsc::UnboundedSender<Report>,
     /// Octets of output that may still be sent to the observer.
-    pub(crate) output_budget: Arc<Semaphore>,
+    output_budget: Arc<Semaphore>,
     pub(crate) buffer: RefCell<Vec<u8>>,
     /// What servers are, as the last runs saw them.
     pub(crate) servers: Arc<ServerCache>,
     pub(crate) adapted: AdaptedSettings,
+    pub(crate) jumps: Jumps,
+    pub(crate) jump_limits: JumpLimits,
 }
 
-/// What a host's task tells the coordinator.
-pub(crate) struct Report {
-    pub(crate) host: HostId,
-    pub(crate) what: What,
-}
-
-/// The kinds of report.
-pub(crate) enum What {
-    /// For the fleet.
-    Event(Event),
+/// What tasks tell the coordinator.
+pub(crate) enum Report {
+    /// What happened to a host, for the fleet.
+    Host(HostId, Event),
+    /// What happened to a jump host, for the fleet.
+    Jump(JumpId, JumpEvent),
     /// What the server with this host key is, which the cache did not know.
     Learned(String, KnownServer),
     /// For the user to read.
@@ -75,36 +84,47 @@ pub(crate) enum Control {
     Interrupt,
 }
 
-impl Worker {
-    pub(crate) fn new(
-        plan: Arc<RunPlan>,
-        reports: mpsc::UnboundedSender<Report>,
-        output_budget: Arc<Semaphore>,
-        servers: Arc<ServerCache>,
-    ) -> Self {
-        Worker {
-            plan,
+impl Shared {
+    pub(crate) fn new(plan: Arc<RunPlan>, reports: mpsc::UnboundedSender<Report>) -> Self {
+        Shared {
             reports,
-            output_budget,
+            output_budget: Arc::new(Semaphore::new(OUTPUT_BUDGET)),
+            servers: Arc::new(ServerCache::read(plan.server_cache.as_deref())),
+            jump_limits: JumpLimits::new(&plan.limits),
+            plan,
+        }
+    }
+}
+
+impl Worker {
+    pub(crate) fn new(shared: Shared) -> Self {
+        Worker {
+            plan: shared.plan,
+            reports: shared.reports,
+            output_budget: shared.output_budget,
             buffer: RefCell::new(vec![0; READ_SIZE]),
-            servers,
+            servers: shared.servers,
             adapted: AdaptedSettings::default(),
+            jumps: Jumps::default(),
+            jump_limits: shared.jump_limits,
         }
     }
 
-    /// The same for another thread: its own buffer, the same coordinator.
-    pub(crate) fn sibling(&self) -> Self {
-        Worker::new(
-            self.plan.clone(),
-            self.reports.clone(),
-            self.output_budget.clone(),
-            self.servers.clone(),
-        )
+    /// Begins a task.
+    pub(crate) fn take(self: &Rc<Self>, order: Order) {
+        match order {
+            Order::Attempt(host, orders) => {
+                tokio::task::spawn_local(host::attempt(self.clone(), host, orders));
+            }
+            Order::Connect(jump) => {
+                tokio::task::spawn_local(jump::connect(self.clone(), jump));
+            }
+        }
     }
 
     /// Tells the fleet that a host is in this phase now.
     pub(crate) fn enter(&self, host: HostId, phase: Phase) {
-        self.report(host, What::Event(Event::Entered(phase)));
+        self.report(Report::Host(host, Event::Entered(phase)));
     }
 
     /// Hands output to the observer, within the budget all hosts share: a slow reader slows the senders.
@@ -120,39 +140,47 @@ impl Worker {
             octets,
             _permit: permit,
         };
-        self.report(host, What::Output(output));
+        self.report(Report::Output(output));
     }
 
     /// Tells the coordinator. Without a coordinator there is nobody left to tell.
-    pub(crate) fn report(&self, host: HostId, what: What) {
-        let _ = self.reports.send(Report { host, what });
+    pub(crate) fn report(&self, report: Report) {
+        let _ = self.reports.send(report);
     }
+}
+
+/// What a thread is to begin.
+pub(crate) enum Order {
+    /// An attempt at a host.
+    Attempt(HostId, Orders),
+    /// A login to a jump host.
+    Connect(JumpId),
 }
 
 /// A thread that performs hosts. Ends when it is dropped and its hosts have ended.
 pub(crate) struct WorkerThread {
-    attempts: mpsc::UnboundedSender<(HostId, Orders)>,
+    orders: mpsc::UnboundedSender<Order>,
 }
 
 impl WorkerThread {
-    pub(crate) fn start(worker: Worker) -> io::Result<Self> {
-        let (attempts, mut receiver) = mpsc::unbounded_channel();
+    pub(crate) fn start(shared: Shared) -> io::Result<Self> {
+        let (orders, mut receiver) = mpsc::unbounded_channel();
         let runtime = Builder::new_current_thread().enable_all().build()?;
         std::thread::Builder::new()
             .name("hosts".to_owned())
             .spawn(move || {
                 LocalSet::new().block_on(&runtime, async move {
-                    let worker = Rc::new(worker);
-                    while let Some((host, orders)) = receiver.recv().await {
-                        tokio::task::spawn_local(host::attempt(worker.clone(), host, orders));
+                    let worker = Rc::new(Worker::new(shared));
+                    while let Some(order) = receiver.recv().await {
+                        worker.take(order);
                     }
                 });
             })?;
-        Ok(WorkerThread { attempts })
+        Ok(WorkerThread { orders })
     }
 
-    pub(crate) fn attempt(&self, host: HostId, orders: Orders) {
+    pub(crate) fn take(&self, order: Order) {
         // The thread receives for as long as this sender is there.
-        let _ = self.attempts.send((host, orders));
+        let _ = self.orders.send(order);
     }
 }

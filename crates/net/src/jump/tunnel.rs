@@ -13,6 +13,7 @@
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
+use std::fmt;
 use std::io;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
@@ -92,6 +93,12 @@ enum Stage {
     Lost(Failure),
 }
 
+impl fmt::Display for Target {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{} port {}", self.name, self.port)
+    }
+}
+
 /// CHANNEL_OPEN_FAILURE (RFC 4254 section 5.1).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Refusal {
@@ -123,8 +130,8 @@ impl Desk {
         board.tunnels < board.capacity
     }
 
-    /// The server has no resources for more channels than it has now; `false` if it has none at all.
-    pub(super) fn is_full(&self) -> bool {
+    /// The server has no resources for more channels than it has now. Returns whether it has any.
+    pub(super) fn note_full(&self) -> bool {
         let mut board = self.board.borrow_mut();
         board.capacity = board.tunnels;
         board.capacity > 0
@@ -147,6 +154,11 @@ impl Desk {
     /// Waits until there is something to do.
     pub(super) async fn work(&self) {
         self.work.notified().await;
+    }
+
+    /// Whether no tunnel waits for its turn.
+    pub(super) fn is_idle(&self) -> bool {
+        self.board.borrow().due.is_empty()
     }
 
     /// The next tunnel to [`serve`](Ends::serve).
@@ -308,11 +320,6 @@ impl Tunnel {
         .await
     }
 
-    /// The desk it was asked for at.
-    pub(super) fn desk(&self) -> &Desk {
-        &self.desk
-    }
-
     /// As [`Link::poll_read`](crate::link::Link::poll_read).
     pub(crate) fn poll_read(
         &mut self,
@@ -393,7 +400,3 @@ impl Drop for Tunnel {
         self.desk.add(&self.ends);
     }
 }
-
-#[cfg(test)]
-#[path = "tunnel_tests.rs"]
-mod tests;

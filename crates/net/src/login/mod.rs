@@ -39,7 +39,7 @@ pub use plan::LoginPlan;
 pub(crate) use key::{KeyFile, LockedKey, SecretHalf, UserKey};
 pub(crate) use plan::Method;
 
-use crate::plan::{HostPlan, RunPlan};
+use crate::plan::{Endpoint, RunPlan};
 use denial::Denial;
 use order::{Candidate, candidates};
 use prompts::Asked;
@@ -119,7 +119,7 @@ enum Step {
 }
 
 impl<'a> Login<'a> {
-    pub(crate) fn new(host: &'a HostPlan, run: &'a RunPlan) -> Self {
+    pub(crate) fn new(host: &'a Endpoint, run: &'a RunPlan) -> Self {
         let found = candidates(&host.login, None);
         Login {
             plan: &host.login,

@@ -21,6 +21,7 @@ pub(super) fn load(ssh: &SshOptions) -> Result<Config, PrepareError> {
             .ok_or_else(|| PrepareError::PathNotUtf8(path.clone()))
     };
     let mut options = Vec::new();
+    options.extend(ssh.jump.iter().map(|jump| format!("ProxyJump={jump}")));
     options.extend(ssh.user.iter().map(|user| format!("User={user}")));
     for identity in &ssh.identities {
         options.push(format!("IdentityFile=\"{}\"", text(identity)?));

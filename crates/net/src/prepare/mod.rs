@@ -3,6 +3,7 @@
 
 mod algorithms;
 mod config_files;
+mod jumps;
 mod key_files;
 mod login_plans;
 mod trust_files;
@@ -11,6 +12,7 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use sshoal_fleet::JumpId;
 use sshoal_known_hosts::LineProblem;
 use sshoal_proto::{SessionRequest, Settings};
 use sshoal_ssh_config::{
@@ -19,8 +21,9 @@ use sshoal_ssh_config::{
 use sshoal_targets::Target;
 
 use crate::login::LoginPlan;
-use crate::plan::{HostPlan, HostTrust, Strictness};
+use crate::plan::{Endpoint, HostPlan, HostTrust, Strictness};
 use algorithms::{AlgorithmError, HostAlgorithms};
+use jumps::Jumps;
 use key_files::IdentityError;
 use login_plans::{LoginPlanError, LoginPlans};
 use trust_files::{TrustError, TrustFiles};
@@ -36,6 +39,8 @@ pub struct SshOptions {
     pub user: Option<String>,
     /// `-i`.
     pub identities: Vec<PathBuf>,
+    /// `-J`: jump hosts, as ProxyJump has them.
+    pub jump: Option<String>,
 }
 
 /// Why a run cannot be prepared: nothing was started.
@@ -76,6 +81,15 @@ pub enum PrepareError {
         /// Where it is set.
         origin: String,
     },
+    /// Jump hosts that are reached through each other, or far too many of them.
+    #[error(
+        "jump host {host}: it is reached through more jump hosts than can be meant, \
+         perhaps by way of itself; set ProxyJump to none for the first of them"
+    )]
+    JumpLoop {
+        /// The jump host.
+        host: String,
+    },
     /// `-i` or `-F` with a path that is not valid UTF-8, which ssh_config cannot hold.
     #[error("{0:?} is not valid UTF-8; rename it or refer to it by a link")]
     PathNotUtf8(PathBuf),
@@ -87,6 +101,7 @@ pub struct Preparation {
     trust: TrustFiles,
     login_plans: LoginPlans,
     settings: HashMap<String, HostAlgorithms>,
+    jumps: Jumps,
 }
 
 impl Preparation {
@@ -102,6 +117,7 @@ impl Preparation {
             trust: TrustFiles::default(),
             login_plans: LoginPlans::new(),
             settings: HashMap::new(),
+            jumps: Jumps::new(ssh),
         })
     }
 
@@ -117,24 +133,41 @@ impl Preparation {
     ) -> Result<HostPlan, PrepareError> {
         let label = target.to_string();
         let resolved = self.resolve(target)?;
-        refuse_unsupported(&label, &resolved)?;
-        let algorithms = self.algorithms(&label, &resolved)?;
+        let via = match &resolved.connection.proxy.value {
+            Proxy::Jump(hops) => self.way(hops, 0)?,
+            Proxy::None | Proxy::Command(_) => None,
+        };
+        Ok(HostPlan {
+            request: request(&Place::of(target, &resolved)),
+            endpoint: self.endpoint(label, via, &resolved)?,
+        })
+    }
+
+    /// What a host or jump host resolves to, behind the jump host `via`.
+    fn endpoint(
+        &mut self,
+        label: String,
+        via: Option<JumpId>,
+        resolved: &Resolved,
+    ) -> Result<Endpoint, PrepareError> {
+        refuse_unsupported(&label, resolved)?;
+        let algorithms = self.algorithms(&label, resolved)?;
         let trust = HostTrust {
             known: self.trust.read(&resolved.host_keys)?,
-            name: known_as(&resolved),
+            name: known_as(resolved),
             port: if resolved.host_keys.host_key_alias.is_some() {
                 22
             } else {
                 resolved.connection.port.value
             },
             algorithms: algorithms.host_keys,
-            strictness: strictness(&resolved),
+            strictness: strictness(resolved),
         };
-        let login = self.login_plan(&label, &resolved)?;
+        let login = self.login_plan(&label, resolved)?;
         let connection = &resolved.connection;
-        Ok(HostPlan {
-            request: request(&Place::of(target, &resolved)),
+        Ok(Endpoint {
             label,
+            via,
             name: connection.host_name.value.clone(),
             port: connection.port.value,
             user: connection.user.value.clone(),
@@ -178,9 +211,18 @@ impl Preparation {
         self.trust.problems()
     }
 
-    /// Looks all hosts up in hashed known_hosts entries at once, on all cores.
+    /// Looks all hosts and jump hosts up in hashed known_hosts entries at once, on all cores.
     pub fn look_up_hashed(&mut self, hosts: &mut [HostPlan]) {
-        self.trust.look_up_hashed(hosts);
+        let hosts = hosts.iter_mut().map(|host| &mut host.endpoint);
+        let endpoints = hosts.chain(&mut self.jumps.plans);
+        let mut trusts: Vec<&mut HostTrust> =
+            endpoints.map(|endpoint| &mut endpoint.trust).collect();
+        self.trust.look_up_hashed(&mut trusts);
+    }
+
+    /// The jump hosts on the way to the hosts resolved so far.
+    pub fn into_jumps(self) -> Vec<Endpoint> {
+        self.jumps.plans
     }
 
     fn login_plan(
@@ -265,8 +307,7 @@ fn refuse_unsupported(host: &str, resolved: &Resolved) -> Result<(), PrepareErro
         origin: origin.to_string(),
     };
     match &resolved.connection.proxy.value {
-        Proxy::None => Ok(()),
-        Proxy::Jump(_) => Err(unsupported("ProxyJump", &resolved.connection.proxy.origin)),
+        Proxy::None | Proxy::Jump(_) => Ok(()),
         Proxy::Command(_) => Err(unsupported(
             "ProxyCommand",
             &resolved.connection.proxy.origin,

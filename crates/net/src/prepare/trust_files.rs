@@ -9,7 +9,7 @@ use std::thread;
 use sshoal_known_hosts::{HostName, KnownHosts, LineProblem};
 use sshoal_ssh_config::HostKeys;
 
-use crate::plan::HostPlan;
+use crate::plan::HostTrust;
 
 /// A known_hosts file that is there and cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -68,20 +68,20 @@ impl TrustFiles {
     }
 
     /// Finds the hashed entries of all hosts before the first connection, on all cores.
-    pub(super) fn look_up_hashed(&mut self, hosts: &mut [HostPlan]) {
+    pub(super) fn look_up_hashed(&mut self, trusts: &mut [&mut HostTrust]) {
         let threads = thread::available_parallelism().map_or(1, usize::from);
         let nothing = Arc::new(KnownHosts::parse(Vec::new()));
         for known in self.sets.values_mut() {
             let mut names = Vec::new();
             let mut theirs = Vec::new();
-            for host in hosts
+            for trust in trusts
                 .iter_mut()
-                .filter(|host| Arc::ptr_eq(&host.trust.known, known))
+                .filter(|trust| Arc::ptr_eq(&trust.known, known))
             {
-                names.push((host.trust.name.clone(), host.trust.port));
+                names.push((trust.name.clone(), trust.port));
                 // The plans hold the only other references; without them the set can be added to.
-                host.trust.known = nothing.clone();
-                theirs.push(host);
+                trust.known = nothing.clone();
+                theirs.push(trust);
             }
             let names: Vec<HostName<'_>> = names
                 .iter()
@@ -90,8 +90,8 @@ impl TrustFiles {
             if let Some(own) = Arc::get_mut(known) {
                 own.learn(&names, threads);
             }
-            for host in theirs {
-                host.trust.known = known.clone();
+            for trust in theirs {
+                trust.known = known.clone();
             }
         }
     }

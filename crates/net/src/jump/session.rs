@@ -1,0 +1,329 @@
+//! One connection to a jump host: its login, then the tunnels of the hosts behind it.
+
+use std::collections::HashMap;
+use std::future::poll_fn;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use sshoal_fleet::{Failure, FailureKind, JumpId};
+use sshoal_proto::{
+    Connection, ConnectionError, Event, ExecFate, LocalChannel, Pipelining, Settings,
+};
+use tokio::sync::OwnedSemaphorePermit;
+
+use super::tunnel::{Desk, Ends, Refusal, Served};
+use crate::drive::{Answer, Broken, Drive, sleep_until};
+use crate::failures;
+use crate::guess;
+use crate::link::{Link, LinkError};
+use crate::login::{Login, Wish};
+use crate::plan::{Endpoint, RunPlan};
+use crate::worker::{Report, Worker};
+
+/// Octets of unread output that the tunnels through one jump host may hold together.
+const TUNNELS_BUDGET: usize = 64 * 1024 * 1024;
+/// The least window of a tunnel, octets: two packets, so that one is under way while the other is read.
+const LEAST_WINDOW: usize = 64 * 1024;
+/// Octets gathered from several hosts before they are written.
+const BATCH: usize = 128 * 1024;
+
+/// A connection to a jump host.
+pub(super) struct JumpSession<'a> {
+    drive: Drive,
+    state: State<'a>,
+    /// The login's place among the signatures.
+    place: Place,
+}
+
+/// All but the octets on their way.
+struct State<'a> {
+    worker: &'a Rc<Worker>,
+    endpoint: &'a Endpoint,
+    login: Login<'a>,
+    /// Whether flights may be merged, as far as this side knows.
+    merges: bool,
+    logged_in: bool,
+    failure: Option<Failure>,
+    desk: Rc<Desk>,
+    tunnels: HashMap<LocalChannel, Rc<Ends>>,
+}
+
+/// A place among the signatures that an agent is asked for at a time.
+enum Place {
+    Unwanted,
+    Wanted,
+    Held { _permit: OwnedSemaphorePermit },
+}
+
+impl<'a> JumpSession<'a> {
+    pub(super) fn begin(
+        worker: &'a Rc<Worker>,
+        jump: JumpId,
+        link: Link,
+        round_trip: Duration,
+    ) -> Result<Self, Failure> {
+        let plan = &worker.plan;
+        let endpoint = plan.jump(jump);
+        let (settings, opening) =
+            guess::opening(endpoint, &worker.servers, &worker.adapted, round_trip);
+        let merges = settings.pipelining == Pipelining::Exec;
+        let settings = Settings {
+            window: window(plan, jump, settings.window),
+            ..Settings::clone(&settings)
+        };
+        let connection = Connection::new(Arc::new(settings), opening, Instant::now())
+            .map_err(|error| Failure::new(FailureKind::NoCommonAlgorithm, error.to_string()))?;
+        Ok(JumpSession {
+            drive: Drive::new(connection, link),
+            state: State {
+                worker,
+                endpoint,
+                login: Login::new(endpoint, plan),
+                merges,
+                logged_in: false,
+                failure: None,
+                desk: Rc::new(Desk::new()),
+                tunnels: HashMap::new(),
+            },
+            place: Place::Unwanted,
+        })
+    }
+
+    /// Where tunnels through this connection are asked for.
+    pub(super) fn desk(&self) -> Rc<Desk> {
+        self.state.desk.clone()
+    }
+
+    /// Until the user is logged in. A failure names the jump host.
+    pub(super) async fn log_in(&mut self) -> Result<(), Failure> {
+        while !self.state.logged_in {
+            let result = self.advance().await;
+            result.map_err(|broken| self.not_logged_in(broken))?;
+            if let Some(failure) = self.state.failure.take() {
+                self.drive.hang_up();
+                return Err(failures::of_jump(&self.state.endpoint.label, &failure));
+            }
+        }
+        Ok(())
+    }
+
+    /// Serves tunnels until the connection ends; returns why it has.
+    pub(super) async fn serve(&mut self) -> Failure {
+        loop {
+            match self.advance().await {
+                Ok(()) => {}
+                Err(broken) => return self.lost(broken),
+            }
+        }
+    }
+
+    /// Tells all tunnels that the connection has ended.
+    pub(super) fn lose(&mut self, failure: &Failure) {
+        let open = self.state.tunnels.drain().map(|(_, ends)| ends);
+        for ends in open.chain(self.state.desk.unserved()) {
+            ends.lose(failure);
+        }
+    }
+
+    /// Does what there is to do, then waits for more.
+    async fn advance(&mut self) -> Result<(), Broken> {
+        self.drive.answer_events(&mut self.state);
+        self.grant_wishes();
+        self.serve_desk()?;
+        let JumpSession {
+            drive,
+            state,
+            place,
+        } = self;
+        let timeout = drive.connection.poll_timeout();
+        let desk = state.desk.clone();
+        let signatures = state.worker.jump_limits.signatures.clone();
+        tokio::select! {
+            biased;
+            result = poll_fn(|context| poll_progress(drive, state, context)) => result,
+            () = desk.work() => Ok(()),
+            () = sleep_until(timeout), if timeout.is_some() => {
+                Ok(drive.connection.handle_timeout(Instant::now())?)
+            }
+            permit = signatures.acquire_owned(), if matches!(place, Place::Wanted) => {
+                // The semaphore is never closed.
+                *place = permit.map_or(Place::Unwanted, |_permit| Place::Held { _permit });
+                state.login.handle_admitted(&mut drive.connection);
+                Ok(())
+            }
+        }
+    }
+
+    /// Gives the tunnels their turns for as long as the link takes what they send.
+    fn serve_desk(&mut self) -> Result<(), ConnectionError> {
+        let JumpSession { drive, state, .. } = self;
+        loop {
+            while drive.queued() < BATCH
+                && let Some(ends) = state.desk.next_due()
+            {
+                match ends.serve(&mut drive.connection)? {
+                    Served::Asked(channel) => drop(state.tunnels.insert(channel, ends)),
+                    Served::More => state.desk.add(&ends),
+                    Served::Idle => {}
+                    Served::Dropped => state.desk.forget(),
+                }
+            }
+            drive.flush();
+            if drive.queued() > 0 || state.desk.is_idle() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Does what the login wants done.
+    fn grant_wishes(&mut self) {
+        while let Some(wish) = self.state.login.poll_wish() {
+            let worker = self.state.worker;
+            match wish {
+                Wish::ReachGate => self.place = Place::Wanted,
+                Wish::LeaveGate => self.place = Place::Unwanted,
+                Wish::Say(text) => worker.report(Report::Notice(text)),
+                Wish::Unlock(key) => worker.report(Report::Unlock(key)),
+            }
+        }
+    }
+
+    fn not_logged_in(&self, broken: Broken) -> Failure {
+        let failure = match broken {
+            Broken::Connection(error) => {
+                let failure = failures::connection(&error, ExecFate::NotSent);
+                match failure.kind {
+                    FailureKind::AuthDenied => self.state.login.cut_off(&failure.detail),
+                    _ => failure,
+                }
+            }
+            Broken::Link(LinkError::Io(error)) => {
+                let phase = self.drive.connection.phase();
+                failures::stream(&error, ExecFate::NotSent, phase)
+            }
+            // It names the jump host before.
+            Broken::Link(LinkError::Jump(failure)) => return failure,
+        };
+        failures::of_jump(&self.state.endpoint.label, &failure)
+    }
+
+    fn lost(&self, broken: Broken) -> Failure {
+        let why = match broken {
+            Broken::Connection(error) => error.to_string(),
+            Broken::Link(LinkError::Io(error)) => error.to_string(),
+            // It names the jump host before.
+            Broken::Link(LinkError::Jump(failure)) => return failure,
+        };
+        failures::jump_lost(&self.state.endpoint.label, &why)
+    }
+}
+
+/// Ready when the login has come further, or the link.
+fn poll_progress(
+    drive: &mut Drive,
+    state: &mut State<'_>,
+    context: &mut Context<'_>,
+) -> Poll<Result<(), Broken>> {
+    match state.login.poll_work(context, &mut drive.connection) {
+        Poll::Ready(result) => {
+            state.fail(result);
+            Poll::Ready(Ok(()))
+        }
+        Poll::Pending => drive.poll(context, &state.worker.buffer, state),
+    }
+}
+
+/// The window of each tunnel: the budget's share, so that hosts whose output nobody reads stay within it.
+fn window(plan: &RunPlan, jump: JumpId, most: u32) -> u32 {
+    let behind = plan
+        .endpoints()
+        .filter(|endpoint| endpoint.via == Some(jump))
+        .count()
+        .min(plan.limits.sessions as usize)
+        .max(1);
+    let share = (TUNNELS_BUDGET / behind).max(LEAST_WINDOW);
+    u32::try_from(share).unwrap_or(most).min(most)
+}
+
+impl Answer for State<'_> {
+    fn answer(&mut self, connection: &mut Connection, event: Event, input: &[u8]) {
+        if event == Event::Authenticated {
+            self.logged_in = true;
+            self.learn(connection);
+        }
+        match self.login.answer(&self.endpoint.trust, connection, event) {
+            Ok(None) => {}
+            Ok(Some(event)) => self.take(connection, event, input),
+            Err(failure) => self.fail(Err(failure)),
+        }
+    }
+
+    fn is_settled(&self) -> bool {
+        self.failure.is_some()
+    }
+}
+
+impl State<'_> {
+    /// What happens to a channel.
+    fn take(&mut self, connection: &mut Connection, event: Event, input: &[u8]) {
+        match event {
+            Event::ChannelOpened(channel) => self.with(channel, |desk, ends| {
+                ends.handle_opened();
+                // It may have been abandoned meanwhile.
+                desk.add(ends);
+            }),
+            Event::ChannelRefused {
+                channel,
+                reason_code,
+                description,
+            } => {
+                self.with(channel, |_, ends| {
+                    ends.handle_refused(Refusal {
+                        reason_code,
+                        description,
+                    });
+                });
+                self.forget(connection, channel);
+            }
+            Event::Data { channel, range, .. } => {
+                self.with(channel, |_, ends| ends.handle_data(&input[range]));
+            }
+            Event::Eof(channel) => self.with(channel, |_, ends| ends.handle_eof()),
+            Event::Writable(channel) => self.with(channel, |desk, ends| desk.add(ends)),
+            Event::Closed(channel) => {
+                self.with(channel, |_, ends| ends.handle_closed());
+                self.forget(connection, channel);
+            }
+            // Logging in is over, and there are no sessions.
+            _ => {}
+        }
+    }
+
+    fn with(&self, channel: LocalChannel, act: impl FnOnce(&Desk, &Rc<Ends>)) {
+        if let Some(ends) = self.tunnels.get(&channel) {
+            act(&self.desk, ends);
+        }
+    }
+
+    fn forget(&mut self, connection: &mut Connection, channel: LocalChannel) {
+        connection.forget(channel);
+        if self.tunnels.remove(&channel).is_some() {
+            self.desk.forget();
+        }
+    }
+
+    /// Makes a failure the jump host's, unless it has one.
+    fn fail(&mut self, result: Result<(), Failure>) {
+        self.failure = self.failure.take().or(result.err());
+    }
+
+    /// Remembers what the server is, if that is news.
+    fn learn(&self, connection: &Connection) {
+        let worker = self.worker;
+        if let Some((fingerprint, server)) = worker.servers.news(connection, self.merges) {
+            worker.report(Report::Learned(fingerprint, server));
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! The jump hosts of a run: each way is planned once, however many hosts go by it.
+//!
+//! As with ssh, what the command line says is about the hosts themselves, all but `-F`: jump hosts are set up in
+//! configuration files (ssh(1), `-J`). The first jump host may be behind others of its own by the configuration;
+//! the later ones are reached through those before them.
+
+use std::collections::HashMap;
+
+use sshoal_fleet::JumpId;
+use sshoal_ssh_config::{Config, Hop, Proxy, Query};
+
+use super::config_files;
+use super::{Preparation, PrepareError, SshOptions};
+use crate::plan::Endpoint;
+
+/// The longest way, jump hosts: nobody has so many, and a loop in the configuration never ends.
+const MAX_HOPS: usize = 16;
+
+/// Jump hosts planned so far.
+pub(super) struct Jumps {
+    ssh: SshOptions,
+    /// Read when the first jump host is named.
+    config: Option<Config>,
+    known: HashMap<Step, JumpId>,
+    pub(super) plans: Vec<Endpoint>,
+}
+
+/// A jump host as it was written, and the one before it.
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct Step {
+    before: Option<JumpId>,
+    host: String,
+    user: Option<String>,
+    port: Option<u16>,
+}
+
+impl Jumps {
+    pub(super) fn new(ssh: &SshOptions) -> Self {
+        Jumps {
+            ssh: SshOptions {
+                config_file: ssh.config_file.clone(),
+                ..SshOptions::default()
+            },
+            config: None,
+            known: HashMap::new(),
+            plans: Vec::new(),
+        }
+    }
+
+    fn config(&mut self) -> Result<&Config, PrepareError> {
+        let config = match self.config.take() {
+            Some(config) => config,
+            None => config_files::load(&self.ssh)?,
+        };
+        Ok(self.config.insert(config))
+    }
+}
+
+impl Preparation {
+    /// The last of these jump hosts, all of them planned.
+    pub(super) fn way(
+        &mut self,
+        hops: &[Hop],
+        depth: usize,
+    ) -> Result<Option<JumpId>, PrepareError> {
+        let mut last = None;
+        for hop in hops {
+            last = Some(self.jump(hop, last, depth + 1)?);
+        }
+        Ok(last)
+    }
+
+    fn jump(
+        &mut self,
+        hop: &Hop,
+        before: Option<JumpId>,
+        depth: usize,
+    ) -> Result<JumpId, PrepareError> {
+        let label = label(hop);
+        if depth > MAX_HOPS {
+            return Err(PrepareError::JumpLoop { host: label });
+        }
+        let step = Step {
+            before,
+            host: hop.host.clone(),
+            user: hop.user.clone(),
+            port: hop.port,
+        };
+        if let Some(known) = self.jumps.known.get(&step) {
+            return Ok(*known);
+        }
+        let query = Query {
+            host: &hop.host,
+            user: hop.user.as_deref(),
+            port: hop.port,
+        };
+        let resolved = self.jumps.config()?.resolve(&query);
+        let resolved = resolved.map_err(|error| PrepareError::Resolve {
+            host: label.clone(),
+            error,
+        })?;
+        let via = match (before, &resolved.connection.proxy.value) {
+            (Some(before), _) => Some(before),
+            (None, Proxy::Jump(hops)) => self.way(hops, depth)?,
+            (None, _) => None,
+        };
+        let endpoint = self.endpoint(label, via, &resolved)?;
+        let jump = JumpId(self.jumps.plans.len() as u32);
+        self.jumps.plans.push(endpoint);
+        self.jumps.known.insert(step, jump);
+        Ok(jump)
+    }
+}
+
+/// As it was written.
+fn label(hop: &Hop) -> String {
+    let user = hop.user.as_ref().map(|user| format!("{user}@"));
+    let port = hop.port.map(|port| match hop.host.contains(':') {
+        true => format!("[{}]:{port}", hop.host),
+        false => format!("{}:{port}", hop.host),
+    });
+    user.unwrap_or_default() + &port.unwrap_or_else(|| hop.host.clone())
+}
