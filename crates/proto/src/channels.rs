@@ -144,7 +144,8 @@ impl ReceiveWindow {
         }
     }
 
-    /// Takes `len` octets of data off the window (RFC 4254 section 5.2).
+    /// Takes `len` octets of data off the window. RFC 4254 section 5.2: "The maximum amount of data allowed is determined by
+    /// the maximum packet size for the channel, and the current window size, whichever is smaller."
     pub(crate) fn take(&mut self, channel: LocalChannel, len: usize) -> Result<(), Misbehaviour> {
         if len > MAX_DATA as usize {
             return Err(Misbehaviour::OversizedData {
@@ -189,6 +190,8 @@ pub(crate) const MAX_CHANNELS: usize = 1024;
 #[derive(Debug, Default)]
 pub(crate) struct ChannelTable {
     slots: Vec<Option<Box<Channel>>>,
+    /// Whose turn it is to be first.
+    turn: usize,
 }
 
 impl ChannelTable {
@@ -228,5 +231,22 @@ impl ChannelTable {
             .iter_mut()
             .enumerate()
             .filter_map(|(number, slot)| Some((LocalChannel(number as u32), slot.as_deref_mut()?)))
+    }
+
+    /// All channels, in a circle that begins with the one whose turn it is.
+    pub(crate) fn each_in_turn(&mut self, mut visit: impl FnMut(LocalChannel, &mut Channel)) {
+        let turn = self.turn.min(self.slots.len());
+        let (later, first) = self.slots.split_at_mut(turn);
+        let first = (turn..).zip(first);
+        for (number, slot) in first.chain((0..).zip(later)) {
+            if let Some(channel) = slot {
+                visit(LocalChannel(number as u32), channel);
+            }
+        }
+    }
+
+    /// The turn is that of the channel after this one.
+    pub(crate) fn pass_turn(&mut self, last: LocalChannel) {
+        self.turn = last.0 as usize + 1;
     }
 }

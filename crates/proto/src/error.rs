@@ -130,7 +130,7 @@ pub enum Misbehaviour {
         /// The message number.
         number: u8,
     },
-    /// PROTOCOL section 1.10 (strict key exchange): KEXINIT must be the first packet.
+    /// PROTOCOL, "strict key exchange": KEXINIT must be the first packet.
     #[error("strict key exchange was offered, but KEXINIT was not the first packet")]
     StrictKexInitNotFirst,
     /// The host key blob's type is not the negotiated algorithm's (RFC 4253 section 8).

@@ -35,14 +35,22 @@ impl Identification {
     }
 
     fn parse(line: &[u8]) -> Result<Self, ConnectionError> {
+        let not_ssh = || ConnectionError::NotSsh {
+            said: printable(line),
+        };
+        // "Both the 'protoversion' and 'softwareversion' strings MUST consist of printable US-ASCII
+        // characters"; the comments after them "MUST NOT contain null characters".
         let text = std::str::from_utf8(line)
             .ok()
             .filter(|text| text.bytes().all(|b| (b' '..=b'~').contains(&b)))
-            .ok_or_else(|| ConnectionError::NotSsh {
-                said: printable(line),
-            })?;
-        let version = text.split('-').nth(1).unwrap_or_default();
+            .ok_or_else(not_ssh)?;
+        // "SSH-protoversion-softwareversion SP comments CR LF"
+        let mut parts = text.splitn(3, '-').skip(1);
+        let (Some(version), Some(_)) = (parts.next(), parts.next()) else {
+            return Err(not_ssh());
+        };
         match version {
+            // Section 5.1: a "1.99" server speaks 2.0 as well.
             "2.0" | "1.99" => Ok(Identification(text.to_owned())),
             other => Err(Misbehaviour::ProtocolVersion(other.to_owned()).into()),
         }
@@ -70,6 +78,7 @@ impl IdentificationReader {
             let taken = newline.map_or(rest.len(), |at| at + 1);
             self.line.extend_from_slice(&rest[..taken]);
             used += taken;
+            // "The maximum length of the string is 255 characters, including the Carriage Return and Line Feed."
             if self.is_identification() && self.line.len() > MAX_IDENTIFICATION {
                 return Err(Misbehaviour::LongIdentification.into());
             }
@@ -93,6 +102,8 @@ impl IdentificationReader {
         (!said.is_empty()).then(|| printable(&said))
     }
 
+    /// "The server MAY send other lines of data before sending the version string. [...] Such lines MUST NOT begin
+    /// with "SSH-"".
     fn is_identification(&self) -> bool {
         self.line.starts_with(b"SSH-")
     }
@@ -101,6 +112,7 @@ impl IdentificationReader {
     fn end_line(&mut self) -> Result<bool, ConnectionError> {
         if self.is_identification() {
             self.line.pop();
+            // Section 5.1: an old server may leave the CR away.
             if self.line.last() == Some(&b'\r') {
                 self.line.pop();
             }
@@ -169,10 +181,9 @@ mod tests {
             read(&[b"SSH-1.5-old\n"]),
             Err(Misbehaviour::ProtocolVersion("1.5".into()).into())
         );
-        assert!(matches!(
-            read(&[b"SSH-2.0-\x1b[2J\n"]),
-            Err(ConnectionError::NotSsh { .. })
-        ));
+        for line in [b"SSH-2.0-\x1b[2J\n".as_slice(), b"SSH-2.0\n", b"SSH-\n"] {
+            assert!(matches!(read(&[line]), Err(ConnectionError::NotSsh { .. })));
+        }
     }
 
     #[test]

@@ -8,7 +8,7 @@ use crate::settings::Settings;
 
 /// RFC 8308 section 2.1: this client understands EXT_INFO.
 const EXT_INFO_CLIENT: &str = "ext-info-c";
-/// Strict key exchange (OpenSSH's PROTOCOL, section 1.10), offered by this client.
+/// "strict key exchange" of OpenSSH's PROTOCOL, offered by this client.
 const STRICT_CLIENT: &str = "kex-strict-c-v00@openssh.com";
 /// The same, offered by a server.
 const STRICT_SERVER: &str = "kex-strict-s-v00@openssh.com";
@@ -81,7 +81,8 @@ pub(crate) fn propose(
     payload
 }
 
-/// Chooses by RFC 4253 section 7.1: of each list, the first of ours that the server has too.
+/// Chooses by RFC 4253 section 7.1: "The chosen algorithm MUST be the first algorithm on the client's name-list that is
+/// also on the server's name-list. If there is no such algorithm, both sides MUST disconnect."
 pub(crate) fn choose(
     settings: &Settings,
     host_keys: &[&'static str],
@@ -117,6 +118,8 @@ pub(crate) fn choose(
     ] {
         pick("compression", &["none"], |name| name, theirs)?;
     }
+    // "The guess is considered wrong if: the kex algorithm and/or the host key algorithm is guessed wrong (server and
+    // client have different preferred algorithm), or if any of the other algorithms cannot be agreed upon".
     let firsts_agree = theirs.kex_algorithms.first() == settings.kex.first().map(|a| a.name)
         && theirs.server_host_key_algorithms.first() == host_keys.first().copied();
     Ok(Chosen {

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use sshoal_crypto::{Cipher, KexAlgorithm, Mac, PrivateKey};
 
+use crate::channels::MAX_DATA;
 use crate::identification::Identification;
 use crate::pipelining::Pipelining;
 use crate::secret::Secret;
@@ -41,6 +42,14 @@ pub enum SettingsError {
     /// A list is empty: nothing could be negotiated.
     #[error("the list of {0} is empty")]
     Empty(&'static str),
+    /// A receive window that does not take one whole message.
+    #[error("a window of {window} octets; at least {least} are needed")]
+    Window {
+        /// As set.
+        window: u32,
+        /// The largest message of data.
+        least: u32,
+    },
 }
 
 impl Settings {
@@ -60,7 +69,7 @@ impl Settings {
         }
     }
 
-    /// Checks that something can be negotiated at all.
+    /// Checks that something can be negotiated at all, and received.
     pub fn validate(&self) -> Result<(), SettingsError> {
         if self.kex.is_empty() {
             return Err(SettingsError::Empty("key exchange algorithms"));
@@ -70,6 +79,12 @@ impl Settings {
         }
         if self.macs.is_empty() && !self.ciphers.iter().all(|cipher| cipher.is_aead()) {
             return Err(SettingsError::Empty("MACs"));
+        }
+        if self.window < MAX_DATA {
+            return Err(SettingsError::Window {
+                window: self.window,
+                least: MAX_DATA,
+            });
         }
         Ok(())
     }

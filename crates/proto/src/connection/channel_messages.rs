@@ -104,6 +104,7 @@ impl Connection {
         bytes_to_add: u32,
     ) -> Result<(), ConnectionError> {
         let (_, channel) = self.open_channel(number, "CHANNEL_WINDOW_ADJUST")?;
+        // RFC 4254 section 5.2: "The window MUST NOT be increased above 2^32 - 1 bytes."
         if let Some(far) = &mut channel.far {
             far.window = far
                 .window
@@ -128,6 +129,7 @@ impl Connection {
             "CHANNEL_DATA"
         };
         let (local, channel) = self.open_channel(number, message)?;
+        // RFC 4254 section 5.3: EOF is sent "when a party will no longer send more data to a channel".
         if channel.receiving != Flow::Open {
             return Err(Misbehaviour::AfterEnd {
                 message,

@@ -123,7 +123,8 @@ impl Connection {
         let mut chosen = choose(&self.settings, &self.opening.host_key_algorithms, theirs)?;
         match &self.established {
             Some(established) => chosen.strict = established.strict,
-            // PROTOCOL section 1.10: "the first packet"; anything before it could be a Terrapin prefix.
+            // PROTOCOL, strict key exchange: KEXINIT must be the first packet. Anything before it could be a
+            // Terrapin prefix (CVE-2023-48795).
             None if chosen.strict && sequence != 0 => {
                 return Err(Misbehaviour::StrictKexInitNotFirst.into());
             }
@@ -195,6 +196,7 @@ impl Connection {
         else {
             return Err(self.out_of_turn(message));
         };
+        // RFC 4253 section 8: the client "verifies the signature on H" before anything is made of the host key.
         let Ours { ephemeral, group } = *ours;
         let client_public = ephemeral.public().to_vec();
         let secret = ephemeral.agree(public)?;
@@ -207,6 +209,7 @@ impl Connection {
         let hash = self.exchange_hash(&agreed, &halves, &secret);
         self.verify_host_key(agreed.chosen.host_key, host_key, signature, &hash)?;
         match &self.established {
+            // The caller judged one host key: another one in its place would go unjudged.
             Some(established) if established.host_key != host_key => {
                 Err(Misbehaviour::HostKeyChangedOnRekey.into())
             }
@@ -270,6 +273,8 @@ impl Connection {
             }
             None => false,
         };
+        // RFC 4253 section 7.3: NEWKEYS "is sent with the old keys and algorithms. All messages sent after this message
+        // MUST use the new keys and algorithms."
         self.outgoing.seal(|out| NewKeys.encode(out))?;
         self.outgoing.rekey(keys.sealer, strict);
         self.exchange = Exchange::ExpectNewKeys(Box::new(keys.opener));
@@ -298,7 +303,8 @@ impl Connection {
         Ok(())
     }
 
-    /// EXT_INFO (RFC 8308): unknown extensions are ignored.
+    /// EXT_INFO (RFC 8308 section 2.5): "Applications MUST ignore unrecognized extension names." A later value of an
+    /// extension replaces an earlier one (section 2.4).
     pub(super) fn handle_ext_info(&mut self, info: &ExtInfo<'_>) {
         let Some(established) = &mut self.established else {
             return;

@@ -110,9 +110,7 @@ impl Connection {
         if let Message::Unknown { number } = message {
             return self.handle_unknown(number, sequence);
         }
-        let number = octets[0];
-        let phase = self.wire_phase();
-        if !wire::allowed(number, phase) {
+        if !wire::allowed(message.number(), self.wire_phase()) {
             return Err(self.unexpected(&message));
         }
         self.dispatch(now, message, octets, payload, sequence)
@@ -205,7 +203,8 @@ impl Connection {
         }
     }
 
-    /// RFC 4253 section 11.4: unknown messages are answered, except where strictness forbids them.
+    /// RFC 4253 section 11.4: "An implementation MUST respond to all unrecognized messages with an SSH_MSG_UNIMPLEMENTED
+    /// message in the order in which the messages were received", but section 7.1 allows none of them in a key exchange.
     fn handle_unknown(&mut self, number: u8, sequence_number: u32) -> Result<(), ConnectionError> {
         let phase = self.wire_phase();
         match phase {

@@ -96,12 +96,14 @@ impl Connection {
     }
 
     /// Tells waiting callers that they may send again: once half of what may be queued has left, so that
-    /// the transport below never runs dry.
+    /// the transport below never runs dry. Another channel is told first each time, because the first may
+    /// fill the queue.
     pub(super) fn offer_room(&mut self) {
         if self.exchange.holds_messages() || self.outgoing.pending().len() > MAX_QUEUED / 2 {
             return;
         }
-        for (number, channel) in self.channels.iter_mut() {
+        let told = self.events.len();
+        self.channels.each_in_turn(|number, channel| {
             let room = channel
                 .far
                 .is_some_and(|far| far.window > 0 && far.max_data > 0);
@@ -109,6 +111,9 @@ impl Connection {
                 channel.waits_for_room = false;
                 self.events.push_back(Event::Writable(number));
             }
+        });
+        if let Some(Event::Writable(first)) = self.events.get(told) {
+            self.channels.pass_turn(*first);
         }
     }
 

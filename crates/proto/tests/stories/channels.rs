@@ -153,6 +153,37 @@ fn a_full_queue_tells_when_there_is_room_again() {
 }
 
 #[test]
+fn channels_that_send_take_turns() {
+    let mut pair = logged_in(settings(), Policy::openssh());
+    let channels: Vec<LocalChannel> = (0..4).map(|_| pair.open(with_stdin("sink"))).collect();
+    pair.run();
+    // Each fills the queue whenever it may: the first one would, every time.
+    let block = pattern(MIB);
+    for channel in &channels {
+        pair.client.send_data(*channel, &block).unwrap();
+    }
+    for _ in 0..100 {
+        pair.events.clear();
+        pair.flight();
+        pair.answer();
+        for event in std::mem::take(&mut pair.events) {
+            if let Event::Writable(channel) = event {
+                pair.client.send_data(channel, &block).unwrap();
+            }
+        }
+    }
+    let received: Vec<usize> = pair
+        .server
+        .channels
+        .values()
+        .map(|channel| channel.stdin.len() / MIB)
+        .collect();
+    let (least, most) = (received.iter().min(), received.iter().max());
+    assert!(least.unwrap() + 1 >= *most.unwrap(), "{received:?} MiB");
+    assert!(received.iter().sum::<usize>() > 10, "{received:?} MiB");
+}
+
+#[test]
 fn data_sent_before_there_is_a_window_is_asked_for_later() {
     let mut pair = Pair::new(settings(), opening(), Policy::openssh());
     let channel = pair.open(with_stdin("cat"));

@@ -216,6 +216,9 @@ fn settings_that_can_agree_on_nothing_are_refused() {
     assert_eq!(none(|s| s.kex.clear()), empty("key exchange algorithms"));
     assert_eq!(none(|s| s.ciphers.clear()), empty("ciphers"));
     assert_eq!(none(|s| s.macs.clear()), empty("MACs"));
+    let (window, least) = (32 * 1024 - 1, 32 * 1024);
+    let small = SettingsError::Window { window, least };
+    assert_eq!(none(|s| s.window = 32 * 1024 - 1), Some(small));
     let mut opening = opening();
     opening.host_key_algorithms.clear();
     assert_eq!(refused(settings(), opening), empty("host key algorithms"));

@@ -153,7 +153,7 @@ impl Connection {
         }
     }
 
-    /// Gives `use_method` the public key method: host-bound where the server knows it (PROTOCOL section 3.1).
+    /// Gives `use_method` the public key method: host-bound where the server knows it (PROTOCOL).
     fn with_key_method(
         &self,
         key: &PublicKeyCredential,

@@ -75,7 +75,7 @@ pub(in crate::connection) struct Established {
     pub(super) limits: [u64; 2],
     /// server-sig-algs (RFC 8308 section 3.1), comma separated.
     pub(in crate::connection) signature_algorithms: Option<String>,
-    /// publickey-hostbound@openssh.com (PROTOCOL section 3.1).
+    /// PROTOCOL, "publickey-hostbound@openssh.com".
     pub(in crate::connection) hostbound: bool,
 }
 
@@ -98,7 +98,8 @@ impl Exchange {
         !matches!(self, Exchange::Idle | Exchange::ExpectKexInit(_))
     }
 
-    /// Whether this message is the server's wrong guess, to be ignored once (RFC 4253 section 7.1).
+    /// Whether this message is the server's wrong guess, to be ignored once: RFC 4253 section 7.1, "the next packet MUST be
+    /// silently ignored".
     pub(in crate::connection) fn skips_wrong_guess(&mut self, number: Option<u8>) -> bool {
         match self {
             Exchange::ExpectGroup(agreed) | Exchange::ExpectReply(agreed, _) => {
