@@ -73,6 +73,11 @@ impl Drive {
         self.connection.poll_transmit().map_or(0, <[u8]>::len)
     }
 
+    /// What was read is acknowledged now and not with our next octets.
+    pub(crate) fn acknowledge_at_once(&self) {
+        self.link.acknowledge_at_once();
+    }
+
     /// Answers events that did not come with input.
     pub(crate) fn answer_events(&mut self, who: &mut impl Answer) {
         while let Some(event) = self.connection.poll_event() {

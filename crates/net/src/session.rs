@@ -107,8 +107,22 @@ impl<'a> HostSession<'a> {
                 return self.state.outcome.take().ok_or_else(|| self.no_status());
             }
             self.drive.flush();
+            self.hasten();
             self.feed()?;
             self.wait(orders).await?;
+        }
+    }
+
+    /// Where login and command go message by message, sshd's next one waits for our acknowledgement of the last
+    /// (ADR 0003).
+    fn hasten(&self) {
+        let phase = self.drive.connection.phase();
+        let step_by_step = matches!(
+            phase,
+            sshoal_proto::Phase::Authentication | sshoal_proto::Phase::Connection
+        );
+        if step_by_step && !self.state.started && self.fate() == ExecFate::NotSent {
+            self.drive.acknowledge_at_once();
         }
     }
 
