@@ -19,6 +19,7 @@ readonly test_needs=(
     dropbear:dropbear-bin
     dshbak:pdsh
     ip:iproute2
+    sudo:sudo
     unshare:util-linux
     /etc/ssl/certs/ca-certificates.crt:ca-certificates
     python3:python3

@@ -56,9 +56,12 @@ pub(crate) struct RunArgs {
     /// Run a local script; what follows are its arguments. No file is left on the hosts.
     #[arg(long, value_name = "FILE")]
     pub(crate) script: Option<PathBuf>,
-    /// Leave %h, %u, %p and %n in the command alone.
-    #[arg(long)]
+    /// Leave %h, %u, %p and %n in the command and in the script's arguments alone.
+    #[arg(long, conflicts_with = "fill_script")]
     pub(crate) literal: bool,
+    /// Fill in %h, %u, %p and %n in the script, too, and not only in its arguments.
+    #[arg(long, requires = "script")]
+    pub(crate) fill_script: bool,
     /// Run as root by sudo; its password is asked for once.
     #[arg(long)]
     pub(crate) sudo: bool,

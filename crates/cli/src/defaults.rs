@@ -46,7 +46,8 @@ pub(crate) enum DefaultsError {
 /// The arguments with the file's defaults put between the command's name and the user's own flags, which
 /// thereby win. A default that does not go together with one of them stands back.
 pub(crate) fn with_defaults(arguments: Vec<OsString>) -> Result<Vec<OsString>, DefaultsError> {
-    let Some(path) = path() else {
+    let cli = Cli::command();
+    let (Some(path), Some(_)) = (path(), concerned(&cli, &arguments)) else {
         return Ok(arguments);
     };
     let text = match fs::read_to_string(&path) {
@@ -74,12 +75,9 @@ fn insert(
     text: &str,
 ) -> Result<Vec<OsString>, DefaultsError> {
     let cli = Cli::command();
-    let Some(command) = arguments.get(1).and_then(|name| cli.find_subcommand(name)) else {
+    let Some(command) = concerned(&cli, &arguments) else {
         return Ok(arguments);
     };
-    if flags(command).next().is_none() {
-        return Ok(arguments);
-    }
     let table: Table = text.parse().map_err(|error| DefaultsError::Syntax {
         path: path.to_owned(),
         error: Box::new(error),
@@ -104,6 +102,12 @@ fn insert(
         arguments.splice(2..2, defaults.into_iter().map(OsString::from));
     }
     Ok(arguments)
+}
+
+/// The command that the arguments begin with, if it has flags to have defaults for.
+fn concerned<'a>(cli: &'a Command, arguments: &[OsString]) -> Option<&'a Command> {
+    let command = cli.find_subcommand(arguments.get(1)?)?;
+    flags(command).next().map(|_| command)
 }
 
 /// A command's long flags.

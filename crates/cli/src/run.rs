@@ -12,6 +12,7 @@ use sshoal_net::{
     connections_allowed, server_cache_path,
 };
 use sshoal_proto::SessionRequest;
+use sshoal_report::Host;
 use sshoal_targets::Target;
 
 use crate::args::{LoginArgs, RunArgs};
@@ -55,7 +56,8 @@ pub(crate) fn run(args: &RunArgs) -> Result<u8, Box<dyn std::error::Error>> {
         (host.user, host.port) = (Some(endpoint.user.clone()), Some(endpoint.port));
     }
     if args.dry_run {
-        dry_run::print(line.descriptions(&targets, &plans))?;
+        let lines = hosts.iter().zip(&plans);
+        dry_run::print(lines.map(|(host, plan)| line.description(host, plan)))?;
         return Ok(0);
     }
     let password = password(&args.login, plans.len())?;
@@ -111,7 +113,7 @@ fn ssh_options(args: &RunArgs) -> SshOptions {
 /// What the hosts' shells get, but for what differs from host to host.
 struct CommandLine {
     /// The interpreter and the script itself.
-    script: Vec<u8>,
+    script: Template,
     /// The command, or the script's arguments.
     words: Template,
     /// What `--dry-run` says before the words.
@@ -141,12 +143,14 @@ impl CommandLine {
         if longest.len() > script::MAX_LINE {
             return Err(ScriptError::TooLong);
         }
+        // `stat -c %n`, `date +%u` and `find -printf %p` are common in scripts: filling in is for those that ask.
+        let template = |text: &[u8], fills_in| match fills_in {
+            true => Template::parse(text),
+            false => Template::literal(text),
+        };
         Ok(CommandLine {
-            script,
-            words: match args.literal {
-                true => Template::literal(&words),
-                false => Template::parse(&words),
-            },
+            script: template(&script, args.fill_script),
+            words: template(&words, !args.literal),
             title,
             sudo: args.sudo,
         })
@@ -160,7 +164,7 @@ impl CommandLine {
     ) -> Result<Vec<HostPlan>, PrepareError> {
         let pty = args.tty.then(terminal::pty);
         let request = |place: &Place<'_>| {
-            let line = [self.script.as_slice(), &self.words.fill(place)].concat();
+            let line = [self.script.fill(place), self.words.fill(place)].concat();
             SessionRequest {
                 standard_input: args.stdin.is_some() || args.sudo || args.tty,
                 pty: pty.clone(),
@@ -176,30 +180,23 @@ impl CommandLine {
             .collect()
     }
 
-    /// A line for each host.
-    fn descriptions<'a>(
-        &'a self,
-        targets: &'a [Target],
-        plans: &'a [HostPlan],
-    ) -> impl Iterator<Item = Vec<u8>> {
-        targets.iter().zip(plans).map(move |(target, plan)| {
-            let Endpoint {
-                label,
-                user,
-                name,
-                port,
-                ..
-            } = &plan.endpoint;
-            let sudo = if self.sudo { "sudo " } else { "" };
-            let title = format!("{label}: {user}@{name} port {port}: {sudo}{}", self.title);
-            let words = self.words.fill(&Place {
-                host: name,
-                port: *port,
-                user,
-                name: &target.name,
-            });
-            [title.as_bytes(), &words].concat()
-        })
+    /// What would be done on a host.
+    fn description(&self, host: &Host, plan: &HostPlan) -> Vec<u8> {
+        let Endpoint {
+            user, name, port, ..
+        } = &plan.endpoint;
+        let words = self.words.fill(&Place {
+            host: name,
+            port: *port,
+            user,
+            name: &host.target.name,
+        });
+        let sudo = if self.sudo { "sudo " } else { "" };
+        let title = format!(
+            "{}: {user}@{name} port {port}: {sudo}{}",
+            host.label, self.title
+        );
+        [title.as_bytes(), &words].concat()
     }
 }
 

@@ -16,8 +16,8 @@ pub(crate) enum ScriptError {
     #[error("cannot read the script {path}: {error}")]
     Unreadable { path: PathBuf, error: io::Error },
     #[error(
-        "script and arguments, quoted, are longer than the {MAX_LINE} octets that a shell takes; copy the script to \
-         the hosts and run it there"
+        "the command line, quoted, is longer than the {MAX_LINE} octets that a shell takes; copy what is long to the \
+         hosts as a file"
     )]
     TooLong,
     #[error(

@@ -78,7 +78,10 @@ impl AskPass {
             .iter()
             .position(|octet| matches!(octet, b'\n' | b'\r'))
             .unwrap_or(answer.len());
-        Ok(Secret::new(answer[..end].to_vec()))
+        match &answer[..end] {
+            [] => Err(PromptError::Declined),
+            answer => Ok(Secret::new(answer.to_vec())),
+        }
     }
 }
 

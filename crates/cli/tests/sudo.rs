@@ -1,0 +1,246 @@
+//! `--sudo`: as root on hosts with stock sshd and stock sudo, by rules that last as long as a test.
+
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use std::fs::{self, File, OpenOptions};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::path::PathBuf;
+use std::process::Command;
+
+use sshoal_testbed::sshd::account::password_account;
+use sshoal_testbed::sshd::{RealSshd, SshdSpec};
+use support::program::{Ended, Running};
+use support::{Shoal, shared_folder};
+use tempfile::TempDir;
+
+/// sudo's rules for the account `sshoal-pass`, one set at a time on this machine.
+struct Rules {
+    file: PathBuf,
+    _lock: File,
+}
+
+impl Rules {
+    /// `rules` as behind "ALL=(root)" in sudoers(5).
+    fn allow(account: &str, rules: &str) -> Rules {
+        let lock = File::create("/run/sshoal-testbed-sudo.lock").unwrap();
+        lock.lock().unwrap();
+        let file = PathBuf::from("/etc/sudoers.d/sshoal-testbed");
+        let text =
+            format!("Defaults:{account} !lecture, passwd_tries=1\n{account} ALL=(root) {rules}\n");
+        fs::write(&file, text).unwrap();
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o440)).unwrap();
+        Rules { file, _lock: lock }
+    }
+}
+
+impl Drop for Rules {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.file);
+    }
+}
+
+/// Hosts, an account there with a password, and a user who knows it.
+struct Scene {
+    shoal: Shoal<RealSshd>,
+    account: String,
+    password: String,
+    desk: TempDir,
+    _rules: Rules,
+}
+
+impl Scene {
+    fn new(hosts: u32, rules: &str) -> Scene {
+        let account = password_account().unwrap();
+        Scene {
+            shoal: Shoal::real(&SshdSpec::new(hosts)),
+            _rules: Rules::allow(&account.name, rules),
+            account: account.name,
+            password: account.password,
+            desk: tempfile::tempdir().unwrap(),
+        }
+    }
+
+    /// `sshoal run --sudo` as the account; the user answers questions with this.
+    fn command(&self, answer: &str, arguments: &[&str]) -> Command {
+        let write = |name: &str, text: &str, mode| {
+            let path = self.desk.path().join(name);
+            let mut options = OpenOptions::new();
+            let file = options
+                .write(true)
+                .create(true)
+                .truncate(true)
+                .mode(mode)
+                .open(&path);
+            std::io::Write::write_all(&mut file.unwrap(), text.as_bytes()).unwrap();
+            path
+        };
+        let answer = write("answer", answer, 0o600);
+        let asked = self.desk.path().join("asked");
+        let asker = format!(
+            "#!/bin/sh\necho \"$1\" >> {}\ncat {}\n",
+            asked.display(),
+            answer.display()
+        );
+        let mut command = self.shoal.command(&["-l", &self.account, "--sudo"]);
+        command
+            .args(arguments)
+            .env("SSH_ASKPASS", write("asker", &asker, 0o700))
+            .env("SSH_ASKPASS_REQUIRE", "force");
+        command
+    }
+
+    fn run(&self, arguments: &[&str]) -> Ended {
+        Running::start(&mut self.command(&self.password, arguments)).wait()
+    }
+
+    /// What a command prints that ends well on the only host.
+    fn prints(&self, arguments: &[&str]) -> String {
+        let ended = self.run(&[&["--json"], arguments].concat()).expect(0);
+        ended.records().hosts[0].stdout.clone().unwrap()
+    }
+
+    /// What the user was asked.
+    fn asked(&self) -> String {
+        fs::read_to_string(self.desk.path().join("asked")).unwrap_or_default()
+    }
+
+    fn file(&self, name: &str, text: &str) -> String {
+        let path = self.shoal.file(name);
+        fs::write(&path, text).unwrap();
+        path
+    }
+}
+
+/// Rules by which sudo wants the password, and by which it does not, for the shell that sshoal has it start.
+const RULES: [&str; 4] = [
+    "PASSWD: ALL",
+    "NOPASSWD: ALL",
+    "PASSWD: ALL, NOPASSWD: /bin/true, /usr/bin/true",
+    "PASSWD: ALL, NOPASSWD: /bin/sh, /usr/bin/sh, /bin/dash, /usr/bin/dash",
+];
+
+#[test]
+fn commands_run_as_root_and_read_their_input_and_nothing_else() {
+    for rules in RULES {
+        let scene = Scene::new(1, rules);
+        assert_eq!(scene.prints(&["id -u; wc -c"]), "0\n0\n", "{rules}");
+        let input = scene.file("input", "one\ntwo\n");
+        assert_eq!(
+            scene.prints(&["--stdin", &input, "cat"]),
+            "one\ntwo\n",
+            "{rules}"
+        );
+        assert!(
+            !scene
+                .run(&["true"])
+                .expect(0)
+                .stderr()
+                .contains(&scene.password)
+        );
+    }
+}
+
+#[test]
+fn a_large_input_arrives_whole_behind_the_password() {
+    let scene = Scene::new(2, "PASSWD: ALL");
+    let input = scene.shoal.file("input");
+    File::create(&input).unwrap().set_len(20_000_000).unwrap();
+    let ended = scene.run(&["--stdin", &input, "wc -c"]).expect(0);
+    assert_eq!(ended.stdout().matches(": 20000000\n").count(), 2);
+}
+
+#[test]
+fn the_password_is_in_no_argument_and_no_variable_of_any_process() {
+    for rules in &RULES[..2] {
+        let scene = Scene::new(1, rules);
+        // As root, all of the machine's processes are to be seen: our own, sshd, sudo, and the command itself.
+        let line =
+            "cat /proc/[0-9]*/cmdline /proc/[0-9]*/environ 2>/dev/null | tr '\\0' '\\n'; true";
+        let seen = scene.run(&["--json", line]).expect(0);
+        let stdout = seen.stdout();
+        assert!(stdout.contains("sshoal"), "processes are to be seen");
+        assert!(!stdout.contains(&scene.password), "{rules}");
+    }
+}
+
+#[test]
+fn the_password_is_asked_for_once_for_all_hosts() {
+    let scene = Scene::new(3, "PASSWD: ALL");
+    scene.run(&["true"]).expect(0);
+    assert_eq!(scene.asked(), "[sudo] password: \n");
+    scene.run(&["--dry-run", "true"]).expect(0);
+    assert_eq!(scene.asked().lines().count(), 1, "a dry run does not ask");
+}
+
+#[test]
+fn a_wrong_password_runs_nothing_and_says_so_for_each_host() {
+    let scene = Scene::new(2, "PASSWD: ALL");
+    let marks = shared_folder();
+    let line = format!("touch {}/%h", marks.path().display());
+    let input = scene.file("input", "one\n");
+    let mut command = scene.command("open sesame", &["--stdin", &input, &line]);
+    let ended = Running::start(&mut command).wait().expect(1);
+    assert_eq!(
+        ended
+            .stderr()
+            .matches(": sudo: 1 incorrect password attempt")
+            .count(),
+        2,
+        "{}",
+        ended.stderr()
+    );
+    assert!(!ended.stderr().contains("open sesame"));
+    assert_eq!(fs::read_dir(marks.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn who_may_not_is_told_so() {
+    let scene = Scene::new(1, "PASSWD: /bin/ls");
+    let ended = scene.run(&["-S", "true"]).expect(1);
+    ended.says(&["is not allowed to execute"]);
+}
+
+#[test]
+fn statuses_and_quotes_pass_through() {
+    for rules in &RULES[..2] {
+        let scene = Scene::new(1, rules);
+        scene.run(&["-S", "exit 7"]).expect(7);
+        let line = r#"printf '%%s|' "a  b" 'it'"'"'s' $HOME \$x "%h""#.replace("%%", "%");
+        let home = "/root";
+        assert!(
+            scene
+                .prints(&[&line])
+                .starts_with(&format!("a  b|it's|{home}|$x|{}", scene.shoal.name(0)))
+        );
+    }
+}
+
+#[test]
+fn scripts_run_as_root_too_with_their_arguments_and_input() {
+    for rules in &RULES[..2] {
+        let scene = Scene::new(1, rules);
+        let script = scene.file(
+            "script",
+            "#!/usr/bin/env bash\necho \"$(id -u) <$1> $(cat)\"\n",
+        );
+        let input = scene.file("input", "input\n");
+        let printed = scene.prints(&["--stdin", &input, "--script", &script, "it's  %n"]);
+        assert_eq!(
+            printed,
+            format!("0 <it's  {}> input\n", scene.shoal.name(0))
+        );
+    }
+}
+
+#[test]
+fn without_an_answer_nothing_is_begun() {
+    let scene = Scene::new(1, "PASSWD: ALL");
+    let mut command = scene.command("", &["true"]);
+    Running::start(&mut command)
+        .wait()
+        .expect(2)
+        .says(&["nothing was entered"]);
+    assert_eq!(scene.shoal.hosts.logins(), 0);
+}
