@@ -5,6 +5,7 @@
 pub(crate) mod cutter;
 pub(crate) mod program;
 pub(crate) mod records;
+pub(crate) mod terminal;
 
 use std::ffi::OsStr;
 use std::fs;

@@ -1,0 +1,134 @@
+//! A program on a terminal of its own, all three streams of it, and a user who types.
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::os::fd::OwnedFd;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{self, Receiver};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::fs::{Mode, OFlags, open};
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::{Termios, Winsize, tcgetattr, tcsetwinsize};
+
+use super::DEADLINE;
+
+/// How often a program is looked at that shows nothing.
+const GLANCE: Duration = Duration::from_millis(100);
+
+/// A running program whose terminal is ours.
+pub(crate) struct Screen {
+    child: Child,
+    user: File,
+    /// The program's side, to look at its settings.
+    terminal: OwnedFd,
+    shown: Receiver<Vec<u8>>,
+    text: String,
+}
+
+impl Screen {
+    /// Starts a command of [`super::User`]'s, which begins with `setsid`.
+    pub(crate) fn start(plain: &Command, rows: u16, columns: u16) -> Screen {
+        let user = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+        grantpt(&user).unwrap();
+        unlockpt(&user).unwrap();
+        let name = ptsname(&user, Vec::new()).unwrap();
+        let terminal = open(name, OFlags::RDWR | OFlags::NOCTTY, Mode::empty()).unwrap();
+        tcsetwinsize(&terminal, size(rows, columns)).unwrap();
+        // setsid(1) makes its standard input the controlling terminal.
+        let mut command = Command::new("setsid");
+        let variables = plain
+            .get_envs()
+            .filter_map(|(name, value)| Some((name, value?)));
+        let stream = || Stdio::from(terminal.try_clone().unwrap());
+        command
+            .arg("--ctty")
+            .args(plain.get_args())
+            .env_clear()
+            .envs(variables);
+        command
+            .env("TERM", "vt100")
+            .stdin(stream())
+            .stdout(stream())
+            .stderr(stream());
+        let child = command.spawn().unwrap();
+        let user = File::from(user);
+        Screen {
+            child,
+            shown: watch(user.try_clone().unwrap()),
+            user,
+            terminal,
+            text: String::new(),
+        }
+    }
+
+    /// Waits until the screen shows this, behind what it showed when it was last waited for.
+    pub(crate) fn expect(&mut self, words: &str) {
+        let begun = Instant::now();
+        loop {
+            if let Some(at) = self.text.find(words) {
+                self.text.drain(..at + words.len());
+                return;
+            }
+            let over = begun.elapsed() > DEADLINE || self.child.try_wait().unwrap().is_some();
+            let octets = match self.shown.recv_timeout(GLANCE) {
+                Ok(octets) => octets,
+                Err(_) if !over => continue,
+                Err(_) => panic!("the screen does not show {words:?} but {:?}", self.text),
+            };
+            self.text.push_str(&String::from_utf8_lossy(&octets));
+        }
+    }
+
+    pub(crate) fn type_in(&mut self, keys: &str) {
+        self.user.write_all(keys.as_bytes()).unwrap();
+    }
+
+    /// Makes the window larger or smaller.
+    pub(crate) fn resize(&self, rows: u16, columns: u16) {
+        tcsetwinsize(&self.user, size(rows, columns)).unwrap();
+    }
+
+    pub(crate) fn settings(&self) -> Termios {
+        tcgetattr(&self.terminal).unwrap()
+    }
+
+    pub(crate) fn pid(&self) -> rustix::process::Pid {
+        rustix::process::Pid::from_child(&self.child)
+    }
+
+    /// Waits for the end of the program: its status, and what the screen showed since it was last waited for.
+    pub(crate) fn finish(mut self) -> (Option<i32>, String) {
+        let status = self.child.wait().unwrap();
+        // The reader sees the end when nobody has the terminal open any more.
+        drop(self.terminal);
+        for octets in self.shown {
+            self.text.push_str(&String::from_utf8_lossy(&octets));
+        }
+        (status.code(), self.text)
+    }
+}
+
+fn size(rows: u16, columns: u16) -> Winsize {
+    Winsize {
+        ws_row: rows,
+        ws_col: columns,
+        ws_xpixel: 0,
+        ws_ypixel: 0,
+    }
+}
+
+fn watch(mut screen: File) -> Receiver<Vec<u8>> {
+    let (shown, receiver) = mpsc::channel();
+    thread::spawn(move || {
+        let mut buffer = [0; 1024];
+        // The end comes as an error.
+        while let Ok(octets @ 1..) = screen.read(&mut buffer) {
+            if shown.send(buffer[..octets].to_vec()).is_err() {
+                return;
+            }
+        }
+    });
+    receiver
+}
