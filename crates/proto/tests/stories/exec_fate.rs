@@ -249,6 +249,32 @@ fn a_rekeying_in_the_midst_of_a_rejected_merged_flight_cut_at_every_octet() {
 }
 
 #[test]
+fn a_command_is_not_sent_until_its_last_octet_has_left() {
+    let mut pair = crate::support::logged_in(settings(), Policy::openssh());
+    pair.server.policy.answers_channels = false;
+    let mut request = sshoal_proto::SessionRequest::exec("true");
+    // No EOF comes behind the command: its end is the queue's.
+    request.standard_input = true;
+    let channel = pair.open(request);
+    pair.run();
+    pair.server.say(sshoal_wire::ChannelOpenConfirmation {
+        recipient_channel: 0,
+        sender_channel: 0,
+        initial_window_size: 0,
+        maximum_packet_size: 0,
+        data: b"",
+    });
+    pair.answer();
+    let queued = pair.client.poll_transmit().unwrap().len();
+    for _ in 1..queued {
+        pair.client.transmitted(1);
+        assert_eq!(pair.client.exec_fate(channel), ExecFate::NotSent);
+    }
+    pair.client.transmitted(1);
+    assert_eq!(pair.client.exec_fate(channel), ExecFate::MayHaveRun);
+}
+
+#[test]
 fn an_error_of_ours_keeps_a_queued_command_from_leaving() {
     let login = Login {
         policy: Policy::openssh(),

@@ -1,6 +1,6 @@
 //! Servers that break the rules of channels (RFC 4254 section 5).
 
-use sshoal_proto::{ConnectionError, Event, Misbehaviour, SessionRequest};
+use sshoal_proto::{ConnectionError, Event, ExecFate, Misbehaviour, SessionRequest};
 use sshoal_wire::{
     ChannelData, ChannelEof, ChannelExtendedData, ChannelFailure, ChannelOpen,
     ChannelOpenConfirmation, ChannelOpenFailure, ChannelRequest, ChannelSuccess,
@@ -232,26 +232,41 @@ fn answers_that_nobody_asked_for() {
 }
 
 #[test]
-fn an_answer_to_a_command_that_has_not_left() {
-    let mut pair = logged_in(settings(), Policy::unknown());
-    pair.server.policy.answers_channels = false;
-    pair.open(SessionRequest::exec("true"));
-    pair.run();
-    pair.server.say(ChannelOpenConfirmation {
-        recipient_channel: 0,
-        sender_channel: 0,
-        initial_window_size: 0,
-        maximum_packet_size: 0,
-        data: b"",
-    });
-    pair.answer();
-    assert!(pair.client.poll_transmit().is_some());
-    let message = "CHANNEL_FAILURE";
-    let refusal = ChannelFailure {
-        recipient_channel: 0,
+fn answers_to_a_command_that_has_not_left() {
+    let queued = || {
+        let mut pair = logged_in(settings(), Policy::unknown());
+        pair.server.policy.answers_channels = false;
+        let channel = pair.open(SessionRequest::exec("true"));
+        pair.run();
+        pair.server.say(ChannelOpenConfirmation {
+            recipient_channel: 0,
+            sender_channel: 0,
+            initial_window_size: 0,
+            maximum_packet_size: 0,
+            data: b"",
+        });
+        pair.answer();
+        assert!(pair.client.poll_transmit().is_some());
+        (pair, channel)
     };
-    let unasked = Misbehaviour::UnaskedReply { message };
-    assert_eq!(misbehaves(pair, refusal), unasked);
+    let recipient_channel = 0;
+    let unasked = |message| Misbehaviour::UnaskedReply { message };
+    assert_eq!(
+        misbehaves(queued().0, ChannelFailure { recipient_channel }),
+        unasked("CHANNEL_FAILURE")
+    );
+    assert_eq!(
+        misbehaves(queued().0, ChannelSuccess { recipient_channel }),
+        unasked("CHANNEL_SUCCESS")
+    );
+    // Output proves nothing yet.
+    let (mut pair, channel) = queued();
+    pair.server.say(data(b"early"));
+    pair.answer();
+    assert_eq!(pair.client.exec_fate(channel), ExecFate::NotSent);
+    assert!(!pair.events.contains(&Event::Started(channel)));
+    pair.flight();
+    assert_eq!(pair.client.exec_fate(channel), ExecFate::MayHaveRun);
 }
 
 #[test]

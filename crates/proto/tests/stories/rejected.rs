@@ -119,9 +119,11 @@ fn unimplemented_proves_it_only_by_the_commands_own_number() {
 #[test]
 fn unimplemented_without_a_failure_proves_nothing() {
     let (mut pair, channel) = unanswered_flight();
+    let flights = pair.flights.len();
     pair.server.say(Unimplemented { sequence_number: 3 });
     pair.run();
     assert_eq!(pair.client.exec_fate(channel), ExecFate::MayHaveRun);
+    assert_eq!(pair.flights.len(), flights, "nothing is sent again");
 }
 
 #[test]

@@ -81,6 +81,33 @@ fn the_client_rekeys_by_bytes_under_load_in_both_directions() {
 }
 
 #[test]
+fn each_direction_counts_by_itself() {
+    let by_bytes = || {
+        limited(RekeyLimits {
+            bytes: Some(MIB as u64),
+            ..RekeyLimits::default()
+        })
+    };
+    // Nearly all is received here, and nearly all is sent there.
+    let mut pair = logged_in(by_bytes(), Policy::openssh());
+    let channel = pair.open(SessionRequest::exec(format!("print {}", 5 * MIB)));
+    pair.run();
+    assert!(pair.stdout(channel) == pattern(5 * MIB));
+    assert!(pair.server.kex.finished > 2, "{}", pair.server.kex.finished);
+
+    let mut pair = logged_in(by_bytes(), Policy::openssh());
+    let mut sink = SessionRequest::exec("sink");
+    sink.standard_input = true;
+    let channel = pair.open(sink);
+    pair.run();
+    for _ in 0..20 {
+        pair.client.send_data(channel, &[0; MIB]).unwrap();
+        pair.run();
+    }
+    assert!(pair.server.kex.finished > 2, "{}", pair.server.kex.finished);
+}
+
+#[test]
 fn both_sides_rekey_at_once() {
     let mut pair = logged_in(
         limited(RekeyLimits {

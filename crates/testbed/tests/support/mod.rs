@@ -91,32 +91,52 @@ pub(crate) enum Ending {
 }
 
 /// A TCP client that knows no SSH.
-pub(crate) struct RawClient(TcpStream);
+pub(crate) struct RawClient {
+    stream: TcpStream,
+    /// The host's reset was met while sending; the kernel tells of it only once.
+    reset: bool,
+}
 
 impl RawClient {
     pub(crate) fn connect(address: SocketAddrV4) -> RawClient {
-        RawClient(TcpStream::connect(address).unwrap())
+        RawClient {
+            stream: TcpStream::connect(address).unwrap(),
+            reset: false,
+        }
     }
 
+    /// Sends, unless the host is quicker with its reset.
     pub(crate) fn send(mut self, bytes: &[u8]) -> RawClient {
-        self.0.write_all(bytes).unwrap();
+        match self.stream.write_all(bytes) {
+            Ok(()) => {}
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    ErrorKind::ConnectionReset | ErrorKind::BrokenPipe
+                ) =>
+            {
+                self.reset = true;
+            }
+            Err(error) => panic!("sending {} bytes: {error}", bytes.len()),
+        }
         self
     }
 
     /// Tells the host that nothing more comes.
     pub(crate) fn finish(self) -> RawClient {
         // Refused when the host has reset the connection already.
-        let _ = self.0.shutdown(Shutdown::Write);
+        let _ = self.stream.shutdown(Shutdown::Write);
         self
     }
 
     /// All that the host sends until it ends the connection.
     pub(crate) fn read_all(mut self) -> (Vec<u8>, Ending) {
-        self.0.set_read_timeout(Some(DEADLINE)).unwrap();
+        self.stream.set_read_timeout(Some(DEADLINE)).unwrap();
         let mut all = Vec::new();
         let mut piece = [0; 4096];
         loop {
-            match self.0.read(&mut piece) {
+            match self.stream.read(&mut piece) {
+                Ok(0) if self.reset => return (all, Ending::Reset),
                 Ok(0) => return (all, Ending::Closed),
                 Ok(length) => all.extend_from_slice(&piece[..length]),
                 Err(error) if error.kind() == ErrorKind::ConnectionReset => {
@@ -129,9 +149,9 @@ impl RawClient {
 
     /// Exactly so many bytes.
     pub(crate) fn read(&mut self, length: usize) -> Vec<u8> {
-        self.0.set_read_timeout(Some(DEADLINE)).unwrap();
+        self.stream.set_read_timeout(Some(DEADLINE)).unwrap();
         let mut bytes = vec![0; length];
-        self.0.read_exact(&mut bytes).unwrap();
+        self.stream.read_exact(&mut bytes).unwrap();
         bytes
     }
 }
