@@ -16,8 +16,10 @@ use crate::server_cache::{KnownServer, ServerCache};
 const LEAST_ROUND_TRIP: Duration = Duration::from_millis(2);
 /// What an RSA host key costs beside an Ed25519 one, mostly the server's signature.
 const RSA_SIGNATURE: Duration = Duration::from_millis(3);
-/// What sntrup761 costs beside a curve, both sides (bench/results: 11 ms of client CPU).
-const SNTRUP: Duration = Duration::from_millis(25);
+/// What sntrup761 costs a server beside a curve.
+const SNTRUP_SERVER: Duration = Duration::from_millis(14);
+/// What it costs this side (ADR 0002): every login that shares the thread waits for it.
+const SNTRUP_CLIENT: Duration = Duration::from_millis(11);
 
 /// Settings that differ from a host's own only by what is known of its server; made once, then shared.
 #[derive(Default)]
@@ -31,12 +33,13 @@ struct Adaptation {
     pipelining: bool,
 }
 
-/// How to open the connection to a host `round_trip` away.
+/// How to open the connection to a host `round_trip` away, as one of `crowd` that log in on this thread at a time.
 pub(crate) fn opening(
     plan: &Endpoint,
     cache: &ServerCache,
     adapted: &AdaptedSettings,
     round_trip: Duration,
+    crowd: u32,
 ) -> (Arc<Settings>, Opening) {
     let mut opening = Opening {
         user: plan.user.clone(),
@@ -46,7 +49,8 @@ pub(crate) fn opening(
     let Some(server) = plan.trust.known_server(cache) else {
         return (plan.settings.clone(), opening);
     };
-    let guess = guess(plan, server, &opening.host_key_algorithms, round_trip);
+    let guess = guess(plan, server, &opening.host_key_algorithms)
+        .filter(|(kex, host_key)| round_trip >= least_round_trip(kex.method, host_key, crowd));
     if let Some((_, host_key)) = guess {
         opening.guess_key_exchange = true;
         opening.host_key_algorithms.retain(|name| *name != host_key);
@@ -56,12 +60,11 @@ pub(crate) fn opening(
     (settings, opening)
 }
 
-/// The server's own first choices, if we have them too, can verify the key, and save time by guessing.
+/// The server's own first choices, if we have them too, can verify the key, and ever save time by guessing.
 fn guess(
     plan: &Endpoint,
     server: &KnownServer,
     host_keys: &[&'static str],
-    round_trip: Duration,
 ) -> Option<(&'static KexAlgorithm, &'static str)> {
     let kex = plan
         .settings
@@ -69,6 +72,10 @@ fn guess(
         .iter()
         .copied()
         .find(|kex| kex.name == server.profile.first_kex)?;
+    let slow = matches!(
+        kex.method,
+        KexMethod::DhGroup16 | KexMethod::DhGroup18 | KexMethod::DhGroupExchange
+    );
     let host_key = host_keys
         .iter()
         .copied()
@@ -79,17 +86,19 @@ fn guess(
         true => known.authority,
         false => known.types.contains(&key_type),
     };
-    let cost = match kex.method {
-        KexMethod::Sntrup761X25519 => SNTRUP,
-        KexMethod::DhGroup16 | KexMethod::DhGroup18 | KexMethod::DhGroupExchange => return None,
-        _ => Duration::ZERO,
-    };
-    let cost = if key_type == KeyType::Rsa {
-        cost + RSA_SIGNATURE
-    } else {
-        cost
-    };
-    (can_verify && round_trip >= LEAST_ROUND_TRIP.max(cost)).then_some((kex, host_key))
+    (can_verify && !slow).then_some((kex, host_key))
+}
+
+/// The round trip that a guess must save to be worth what these algorithms cost beside our own first choices.
+fn least_round_trip(kex: KexMethod, host_key: &str, crowd: u32) -> Duration {
+    let mut cost = Duration::ZERO;
+    if kex == KexMethod::Sntrup761X25519 {
+        cost += SNTRUP_SERVER + SNTRUP_CLIENT * crowd;
+    }
+    if KeyType::of_algorithm(host_key).is_some_and(|(key_type, _)| key_type == KeyType::Rsa) {
+        cost += RSA_SIGNATURE;
+    }
+    cost.max(LEAST_ROUND_TRIP)
 }
 
 impl HostTrust {
@@ -133,5 +142,23 @@ impl AdaptedSettings {
             Arc::new(settings)
         };
         self.0.borrow_mut().entry(key).or_insert_with(make).clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slow_key_exchange_is_guessed_for_few_far_hosts_only() {
+        let sntrup = |crowd| least_round_trip(KexMethod::Sntrup761X25519, "ssh-ed25519", crowd);
+        let far = Duration::from_millis(100);
+        assert!(sntrup(1) <= far);
+        assert!(sntrup(50) > far);
+        assert_eq!(
+            least_round_trip(KexMethod::X25519, "ssh-ed25519", 50),
+            LEAST_ROUND_TRIP
+        );
+        assert!(least_round_trip(KexMethod::X25519, "rsa-sha2-512", 1) > LEAST_ROUND_TRIP);
     }
 }

@@ -60,6 +60,14 @@ impl RunPlan {
         first
     }
 
+    /// How many logins share a thread at a time, at most.
+    pub(crate) fn logins_a_worker(&self) -> u32 {
+        let hosts = u32::try_from(self.work.hosts()).unwrap_or(u32::MAX);
+        let limits = &self.limits;
+        let logins = limits.logins.min(limits.sessions).min(hosts);
+        logins.div_ceil(self.workers as u32)
+    }
+
     /// All hosts and jump hosts.
     pub(crate) fn endpoints(&self) -> impl Iterator<Item = &Endpoint> {
         let hosts: &[HostPlan] = match &self.work {

@@ -57,8 +57,13 @@ impl<'a> HostSession<'a> {
         link: Link,
         round_trip: Duration,
     ) -> Result<Self, Ended> {
-        let (settings, opening) =
-            guess::opening(&plan.endpoint, &worker.servers, &worker.adapted, round_trip);
+        let (settings, opening) = guess::opening(
+            &plan.endpoint,
+            &worker.servers,
+            &worker.adapted,
+            round_trip,
+            worker.crowd,
+        );
         let merges = settings.pipelining == Pipelining::Exec;
         let unusable =
             |why: String| Ended::before_command(Failure::new(FailureKind::NoCommonAlgorithm, why));

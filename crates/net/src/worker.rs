@@ -43,6 +43,8 @@ pub(crate) struct Worker {
     /// What servers are, as the last runs saw them.
     pub(crate) servers: Arc<ServerCache>,
     pub(crate) adapted: AdaptedSettings,
+    /// How many logins share this thread at a time, at most.
+    pub(crate) crowd: u32,
     pub(crate) jumps: Jumps,
     pub(crate) jump_limits: JumpLimits,
 }
@@ -99,6 +101,7 @@ impl Shared {
 impl Worker {
     pub(crate) fn new(shared: Shared) -> Self {
         Worker {
+            crowd: shared.plan.logins_a_worker(),
             plan: shared.plan,
             reports: shared.reports,
             output_budget: shared.output_budget,

@@ -66,8 +66,13 @@ impl<'a> JumpSession<'a> {
     ) -> Result<Self, Failure> {
         let plan = &worker.plan;
         let endpoint = plan.jump(jump);
-        let (settings, opening) =
-            guess::opening(endpoint, &worker.servers, &worker.adapted, round_trip);
+        let (settings, opening) = guess::opening(
+            endpoint,
+            &worker.servers,
+            &worker.adapted,
+            round_trip,
+            worker.crowd,
+        );
         let merges = settings.pipelining == Pipelining::Exec;
         let settings = Settings {
             window: window(plan, jump, settings.window),
