@@ -123,6 +123,9 @@ pub enum Event {
         /// What is known of the command.
         fate: Fate,
     },
+    /// Whoever performed the attempt is gone and cannot say what it had done: a defect on this side. The command's
+    /// fate is what the events before allow to conclude; there is no other attempt.
+    Crashed(Failure),
     /// The host has ended, and nothing of it is left open.
     Finished(Outcome),
 }

@@ -48,6 +48,8 @@ pub enum FailureKind {
     Signal,
     /// `exit`: the command ran and its exit status is not 0.
     Exit,
+    /// `internal`: this program failed, not the host.
+    Internal,
 }
 
 /// How a kind of failure is treated when nothing of the command has reached the host.
@@ -226,10 +228,18 @@ const TABLE: &[Row] = &[
         retry: Retry::Never,
         may_have_run: true,
     },
+    Row {
+        kind: FailureKind::Internal,
+        name: "internal",
+        meaning: "this program failed, not the host",
+        remedy: "report this defect with the message; the command did not run there and can be run again",
+        retry: Retry::Never,
+        may_have_run: false,
+    },
 ];
 
 impl FailureKind {
-    /// All kinds, in the order in which a login can meet them.
+    /// All kinds, in the order in which a login can meet them; last what can come at any time.
     pub fn all() -> impl Iterator<Item = FailureKind> {
         TABLE.iter().map(|row| row.kind)
     }

@@ -191,7 +191,11 @@ impl<O: Observer> Coordinator<O> {
     fn give(&self, turn: u32, order: Order) {
         match (turn as usize % (self.others.len() + 1)).checked_sub(1) {
             None => self.worker.take(order),
-            Some(other) => self.others[other].take(order),
+            Some(other) => {
+                if let Err(order) = self.others[other].take(order) {
+                    self.worker.decline(order);
+                }
+            }
         }
     }
 

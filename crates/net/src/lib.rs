@@ -6,6 +6,7 @@
 
 mod agent;
 mod coordinator;
+mod crash;
 mod descriptors;
 mod dial;
 mod drive;

@@ -114,13 +114,13 @@ impl<O: Observer> ObserverThread<O> {
     }
 
     pub(crate) fn tell(&self, notices: Vec<Notice>, progress: Progress) {
-        // The thread ends only after this sender is gone.
+        // The thread ends only after this sender is gone, or by a panic, which `finish` passes on.
         let _ = self.batches.send(Batch { notices, progress });
     }
 
     /// Whether the observer hears no more.
     pub(crate) fn has_failed(&self) -> bool {
-        self.failed.load(Ordering::Relaxed)
+        self.failed.load(Ordering::Relaxed) || self.thread.is_finished()
     }
 
     /// Waits until everything was heard; gives the observer back.

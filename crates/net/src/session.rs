@@ -11,6 +11,7 @@ use sshoal_proto::{
     Command, Connection, ConnectionError, Event, ExecFate, LocalChannel, Pipelining, Stream,
 };
 
+use crate::crash::caught;
 use crate::drive::{Answer, Broken, Drive, sleep_until};
 use crate::failures::{self, Ended};
 use crate::guess;
@@ -94,9 +95,14 @@ impl<'a> HostSession<'a> {
 
     /// Until the command's channel is closed or the connection is over.
     pub(crate) async fn run(&mut self, orders: &mut Orders) -> Result<Outcome, Ended> {
-        let end = self.advance(orders).await;
-        self.drive.hang_up();
-        end
+        match caught(self.advance(orders)).await {
+            Ok(end) => {
+                self.drive.hang_up();
+                end
+            }
+            // Nothing more is sent: what waits to leave is as doubtful as the state that it was made in.
+            Err(failure) => Err(Ended::new(failure, self.fate())),
+        }
     }
 
     async fn advance(&mut self, orders: &mut Orders) -> Result<Outcome, Ended> {

@@ -11,6 +11,7 @@ use tokio::runtime::Builder;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::task::LocalSet;
 
+use crate::crash;
 use crate::guess::AdaptedSettings;
 use crate::host::{self, Orders};
 use crate::jump::{self, JumpLimits, Jumps};
@@ -125,6 +126,15 @@ impl Worker {
         }
     }
 
+    /// Reports what a thread that is gone would have been told to begin.
+    pub(crate) fn decline(&self, order: Order) {
+        let failure = crash::failure("its thread is gone");
+        self.report(match order {
+            Order::Attempt(host, _) => Report::Host(host, Event::Crashed(failure)),
+            Order::Connect(jump) => Report::Jump(jump, JumpEvent::Down(failure)),
+        });
+    }
+
     /// Tells the fleet that a host is in this phase now.
     pub(crate) fn enter(&self, host: HostId, phase: Phase) {
         self.report(Report::Host(host, Event::Entered(phase)));
@@ -182,8 +192,8 @@ impl WorkerThread {
         Ok(WorkerThread { orders })
     }
 
-    pub(crate) fn take(&self, order: Order) {
-        // The thread receives for as long as this sender is there.
-        let _ = self.orders.send(order);
+    /// Gives the order back if the thread is gone: it ends by itself only with this sender, so it has panicked.
+    pub(crate) fn take(&self, order: Order) -> Result<(), Order> {
+        self.orders.send(order).map_err(|refused| refused.0)
     }
 }
