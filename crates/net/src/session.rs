@@ -82,7 +82,7 @@ impl<'a> HostSession<'a> {
                 host,
                 plan,
                 channel,
-                login: Login::new(&plan.endpoint, &worker.plan),
+                login: Login::new(&plan.endpoint, &worker.plan).feeding(worker.plan.input.as_ref()),
                 merges,
                 started: false,
                 output: Vec::new(),
@@ -109,7 +109,7 @@ impl<'a> HostSession<'a> {
         loop {
             self.drive.answer_events(&mut self.state);
             self.state.grant_wishes();
-            self.deliver_output().await?;
+            self.deliver_output(orders).await?;
             if let Some(failure) = self.state.failure.take() {
                 let fate = self.fate();
                 return Err(Ended::new(failure, fate));
@@ -205,12 +205,19 @@ impl<'a> HostSession<'a> {
         }
     }
 
-    /// Hands output to the observer, and the server the room for more.
-    async fn deliver_output(&mut self) -> Result<(), Ended> {
-        for (stream, octets) in std::mem::take(&mut self.state.output) {
+    /// Hands output to the observer, and the server the room for more. Orders are obeyed while it does not read.
+    async fn deliver_output(&mut self, orders: &mut Orders) -> Result<(), Ended> {
+        for (stream, mut octets) in std::mem::take(&mut self.state.output) {
             let len = octets.len();
-            let State { worker, host, .. } = &self.state;
-            worker.deliver(*host, stream, octets).await;
+            let State { worker, host, .. } = self.state;
+            loop {
+                tokio::select! {
+                    biased;
+                    () = worker.deliver(host, stream, &mut octets) => break,
+                    order = orders.recv() => self.obey(order)?,
+                }
+                self.drive.flush();
+            }
             if !self.state.closed {
                 self.drive
                     .connection

@@ -141,7 +141,8 @@ impl Worker {
     }
 
     /// Hands output to the observer, within the budget all hosts share: a slow reader slows the senders.
-    pub(crate) async fn deliver(&self, host: HostId, stream: Stream, octets: Vec<u8>) {
+    /// Cancelling leaves `octets` where they are.
+    pub(crate) async fn deliver(&self, host: HostId, stream: Stream, octets: &mut Vec<u8>) {
         let budget = self.output_budget.clone();
         // The budget is never closed.
         let Ok(permit) = budget.acquire_many_owned(octets.len() as u32).await else {
@@ -150,7 +151,7 @@ impl Worker {
         let output = Output {
             host,
             stream,
-            octets,
+            octets: std::mem::take(octets),
             _permit: permit,
         };
         self.report(Report::Output(output));
