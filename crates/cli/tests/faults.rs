@@ -48,8 +48,9 @@ const WAYS: &[Way] = &[
     way("silent-after-connect", "login-timeout", "not-sent"),
     // The third message is NEWKEYS.
     way("silent-after-message:3", "login-timeout", "not-sent"),
-    // In the middle of the server's KEXINIT.
-    way("reset-at:200", "protocol", "not-sent"),
+    // Right after the identification: in the middle of the server's KEXINIT.
+    way("reset-at:200", "throttled", "not-sent"),
+    way("close-at:message+1", "closed", "not-sent"),
     // In the middle of the output.
     way("reset-at:auth+1500", "lost", "ran"),
     way("garbage-banner", "protocol", "not-sent"),
@@ -208,7 +209,7 @@ fn ended_so(record: &HostRecord, way: &Way) -> bool {
         "connect-timeout" => waited(times.connect, CONNECT_TIMEOUT),
         "login-timeout" => waited(times.login, LOGIN_TIMEOUT),
         "command-timeout" => waited(times.command, COMMAND_TIMEOUT),
-        "throttled" => record.attempts > 1,
+        "throttled" | "closed" => record.attempts > 1,
         _ => true,
     };
     record.failure() == way.failure && record.fate == way.fate && in_time

@@ -38,6 +38,8 @@ pub enum FailureKind {
     Agent,
     /// `login-timeout`: connected, but not ready to run the command before the deadline.
     LoginTimeout,
+    /// `closed`: the connection ended before the command was sent, for no reason that was given.
+    Closed,
     /// `channel-refused`: logged in, but the server opened no session (MaxSessions).
     ChannelRefused,
     /// `lost`: the connection ended while the command may have run.
@@ -57,7 +59,7 @@ pub enum FailureKind {
 enum Retry {
     /// Trying again gives the same answer.
     Never,
-    /// Once more after a short wait: a service that restarts, or a firewall that limits by rejecting.
+    /// Once more after a short wait: a service that restarts, or a firewall that limits by rejecting or resetting.
     /// A host that is simply down must not hold up the end of the run with a whole back-off.
     Once,
     /// As often as [`RetryPolicy`](crate::RetryPolicy) says: the server itself asked for patience.
@@ -186,6 +188,14 @@ const TABLE: &[Row] = &[
         meaning: "the server did not finish the login in time",
         remedy: "ask `sshoal why HOST` what the login waits for, or allow a longer login",
         retry: Retry::Never,
+        may_have_run: false,
+    },
+    Row {
+        kind: FailureKind::Closed,
+        name: "closed",
+        meaning: "the connection ended before the command was sent",
+        remedy: "run it again; if it stays so, sshd's log on the host says why it hung up, unless a firewall did",
+        retry: Retry::Once,
         may_have_run: false,
     },
     Row {

@@ -46,5 +46,6 @@ fn throttling_is_retried_as_the_policy_says_and_refusal_once() {
     assert_eq!(FailureKind::Throttled.attempts(6), 6);
     assert_eq!(FailureKind::Refused.attempts(6), 2);
     assert_eq!(FailureKind::Refused.attempts(1), 1);
+    assert_eq!(FailureKind::Closed.attempts(6), 2);
     assert_eq!(FailureKind::AuthDenied.attempts(6), 1);
 }

@@ -264,11 +264,13 @@ impl HostSession<'_> {
         {
             self.state.learn(connection, false);
         }
-        let mut failure = failures::connection(error, fate);
-        if failure.kind == FailureKind::AuthDenied {
-            failure = self.state.login.cut_off(&failure.detail);
-        }
-        Ended::new(failure, fate)
+        let failure = failures::connection(error, fate, connection);
+        Ended::new(self.explained(failure), fate)
+    }
+
+    fn explained(&self, failure: Failure) -> Failure {
+        let during = self.drive.connection.phase();
+        self.state.login.explained(failure, during)
     }
 
     fn broken(&self, broken: Broken) -> Ended {
@@ -276,8 +278,8 @@ impl HostSession<'_> {
         match broken {
             Broken::Connection(error) => self.ended(&error),
             Broken::Link(LinkError::Io(error)) => {
-                let phase = self.drive.connection.phase();
-                Ended::new(failures::stream(&error, fate, phase), fate)
+                let failure = failures::stream(&error, fate, &self.drive.connection);
+                Ended::new(self.explained(failure), fate)
             }
             Broken::Link(LinkError::Jump(failure)) => Ended::stranded(failure, fate),
         }

@@ -196,21 +196,18 @@ impl<'a> JumpSession<'a> {
     }
 
     fn not_logged_in(&self, broken: Broken) -> Failure {
+        let connection = &self.drive.connection;
         let failure = match broken {
             Broken::Connection(error) => {
-                let failure = failures::connection(&error, ExecFate::NotSent);
-                match failure.kind {
-                    FailureKind::AuthDenied => self.state.login.cut_off(&failure.detail),
-                    _ => failure,
-                }
+                failures::connection(&error, ExecFate::NotSent, connection)
             }
             Broken::Link(LinkError::Io(error)) => {
-                let phase = self.drive.connection.phase();
-                failures::stream(&error, ExecFate::NotSent, phase)
+                failures::stream(&error, ExecFate::NotSent, connection)
             }
             // It names the jump host before.
             Broken::Link(LinkError::Jump(failure)) => return failure,
         };
+        let failure = self.state.login.explained(failure, connection.phase());
         failures::of_jump(&self.state.endpoint.label, &failure)
     }
 

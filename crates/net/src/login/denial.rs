@@ -84,6 +84,24 @@ impl Denial {
         Failure::with_remedy(FailureKind::AuthDenied, detail, remedy)
     }
 
+    /// The server hung up without a word. After something that it did not like that is its answer: another connection
+    /// with the same would get it again, and a password counts against the account each time.
+    pub(super) fn hung_up(
+        &self,
+        user: &str,
+        how: &str,
+        password: PasswordState,
+    ) -> Option<Failure> {
+        let after = match (password, self.refused.as_slice()) {
+            (PasswordState::Sent, _) => "it was sent the password".to_owned(),
+            (PasswordState::Refused, _) => "it had refused the password".to_owned(),
+            (PasswordState::Unsent, []) => return None,
+            (PasswordState::Unsent, keys) => format!("it had refused the keys {}", keys.join(", ")),
+        };
+        let detail = format!("logging in as {user}: {how}, after {after}");
+        Some(Failure::new(FailureKind::AuthDenied, detail))
+    }
+
     fn account(&self, end: &End<'_>, was_offered: bool) -> Vec<String> {
         let mut account = Vec::new();
         match self.refused.as_slice() {

@@ -31,7 +31,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use sshoal_fleet::{Failure, FailureKind};
-use sshoal_proto::{AuthenticationFailure, Connection, Prompt, Secret, SignatureRequest};
+use sshoal_proto::{AuthenticationFailure, Connection, Phase, Prompt, Secret, SignatureRequest};
 
 pub use foresight::logins_wait_for_touch;
 pub use plan::LoginPlan;
@@ -318,13 +318,21 @@ impl<'a> Login<'a> {
         Failure::new(FailureKind::PasswordExpired, detail)
     }
 
-    /// The failure of a login that the server cut off, with the words it `said` about too many attempts.
-    pub(crate) fn cut_off(&self, said: &str) -> Failure {
+    /// The failure of a connection that ended `during` this phase, with what the login knows of the reason.
+    pub(crate) fn explained(&self, failure: Failure, during: Phase) -> Failure {
         let last = match &self.offer {
             Offer::Key(candidate) => Some(candidate.key.as_ref()),
             _ => None,
         };
-        self.denial.too_many(self.user, said, last)
+        let password = self.password_state;
+        match failure.kind {
+            FailureKind::AuthDenied => self.denial.too_many(self.user, &failure.detail, last),
+            FailureKind::Closed if during == Phase::Authentication => {
+                let denied = self.denial.hung_up(self.user, &failure.detail, password);
+                denied.unwrap_or(failure)
+            }
+            _ => failure,
+        }
     }
 
     fn leave_gate(&mut self) {
