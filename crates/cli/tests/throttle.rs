@@ -179,3 +179,33 @@ fn when_all_keys_are_rejected_the_command_is_known_not_to_have_run() {
     );
     assert!(!marks.path().join("mark").exists());
 }
+
+#[test]
+fn a_server_that_allows_one_try_denies_a_rejected_key_and_the_command_is_known_not_to_have_run() {
+    let shoal = Shoal::real(&SshdSpec::new(1).line("MaxAuthTries 1"));
+    let marks = shared_folder();
+    let line = format!("echo ran >> {}/mark", marks.path().display());
+    let key = stranger(&shoal, "key");
+    // The second key would be right.
+    let ended = shoal.run(&["-i", &key, "--json", &line]);
+    let record = ended.expect(3).records().hosts.remove(0);
+
+    assert_eq!(record.failure(), "auth-denied", "{record:?}");
+    assert_eq!(
+        (record.fate.as_str(), record.attempts),
+        ("proven-discarded", 1)
+    );
+    let detail = record.detail.as_deref().unwrap();
+    assert!(
+        detail.contains("Too many authentication failures") && detail.contains(&key),
+        "{detail}"
+    );
+    assert!(!marks.path().join("mark").exists());
+    assert_eq!(shoal.hosts.logins(), 0);
+    // The key alone is at fault: a right one logs in, in one flight as before.
+    shoal.run(&[&line]).expect(0);
+    assert_eq!(
+        fs::read_to_string(marks.path().join("mark")).unwrap(),
+        "ran\n"
+    );
+}

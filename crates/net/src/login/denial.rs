@@ -75,8 +75,11 @@ impl Denial {
         let mut tried: Vec<&str> = self.refused.iter().map(String::as_str).collect();
         tried.extend(last.map(|key| key.label.as_str()));
         let detail = format!(
-            "logging in as {user}: {said}; {} keys were tried: {}",
-            tried.len(),
+            "logging in as {user}: {said}; {} tried: {}",
+            match tried.len() {
+                1 => "1 key was".to_owned(),
+                keys => format!("{keys} keys were"),
+            },
             tried.join(", ")
         );
         let remedy = "name the right key with -i (for a key in the agent its .pub file will do), \
