@@ -97,8 +97,8 @@ async fn not_started(
         let failure = Failure::with_remedy(FailureKind::Throttled, said, remedy);
         return Err(Ended::before_command(failure));
     }
-    let mut said = format!("sshoal: {said}\n").into_bytes();
-    worker.deliver(host, Stream::Stderr, &mut said).await;
+    let said = format!("sshoal: {said}\n").into_bytes();
+    worker.deliver(host, Stream::Stderr, said).await;
     Ok(Outcome::Exit(match error.kind() {
         io::ErrorKind::NotFound => NOT_FOUND,
         _ => NOT_EXECUTABLE,
@@ -156,7 +156,7 @@ async fn carry(
             // A pipe knows no error but those of this program: nothing more comes of it.
             Ok(octets) if octets.is_empty() => return,
             Err(_) => return,
-            Ok(mut octets) => worker.deliver(host, stream, &mut octets).await,
+            Ok(octets) => worker.deliver(host, stream, octets).await,
         }
     }
 }

@@ -11,6 +11,7 @@ use sshoal_proto::{Opening, Pipelining, Settings};
 
 use crate::plan::{Endpoint, HostTrust};
 use crate::server_cache::{KnownServer, ServerCache};
+use crate::worker::Worker;
 
 /// Round trips shorter than this are not worth a guess: a wrong one costs the server a key exchange.
 const LEAST_ROUND_TRIP: Duration = Duration::from_millis(2);
@@ -29,35 +30,43 @@ pub(crate) struct AdaptedSettings(RefCell<HashMap<Adaptation, Arc<Settings>>>);
 struct Adaptation {
     /// The address of the host's own settings, which the plan keeps alive.
     original: usize,
-    first_kex: Option<&'static str>,
+    /// The key exchange to put first.
+    first_kex: Option<&'static KexAlgorithm>,
     pipelining: bool,
+    window: u32,
 }
 
-/// How to open the connection to a host `round_trip` away, as one of `crowd` that log in on this thread at a time.
+/// How to open a connection of this worker to a host `round_trip` away; its channels' windows are at most `window`.
 pub(crate) fn opening(
     plan: &Endpoint,
-    cache: &ServerCache,
-    adapted: &AdaptedSettings,
+    worker: &Worker,
     round_trip: Duration,
-    crowd: u32,
+    window: u32,
 ) -> (Arc<Settings>, Opening) {
     let mut opening = Opening {
         user: plan.user.clone(),
         host_key_algorithms: plan.trust.ordered_algorithms(),
         guess_key_exchange: false,
     };
-    let Some(server) = plan.trust.known_server(cache) else {
-        return (plan.settings.clone(), opening);
+    let mut adaptation = Adaptation {
+        original: Arc::as_ptr(&plan.settings) as usize,
+        first_kex: None,
+        pipelining: true,
+        window: window.min(plan.settings.window),
     };
-    let guess = guess(plan, server, &opening.host_key_algorithms)
-        .filter(|(kex, host_key)| round_trip >= least_round_trip(kex.method, host_key, crowd));
-    if let Some((_, host_key)) = guess {
-        opening.guess_key_exchange = true;
-        opening.host_key_algorithms.retain(|name| *name != host_key);
-        opening.host_key_algorithms.insert(0, host_key);
+    if let Some(server) = plan.trust.known_server(&worker.servers) {
+        adaptation.pipelining = server.pipelining;
+        let guess = guess(plan, server, &opening.host_key_algorithms).filter(|(kex, host_key)| {
+            round_trip >= least_round_trip(kex.method, host_key, worker.crowd)
+        });
+        if let Some((kex, host_key)) = guess {
+            adaptation.first_kex = Some(kex);
+            opening.guess_key_exchange = true;
+            opening.host_key_algorithms.retain(|name| *name != host_key);
+            opening.host_key_algorithms.insert(0, host_key);
+        }
     }
-    let settings = adapted.settings(&plan.settings, guess.map(|(kex, _)| kex), server.pipelining);
-    (settings, opening)
+    (worker.adapted.settings(&plan.settings, adaptation), opening)
 }
 
 /// The server's own first choices, if we have them too, can verify the key, and ever save time by guessing.
@@ -116,22 +125,19 @@ impl HostTrust {
 }
 
 impl AdaptedSettings {
-    fn settings(
-        &self,
-        original: &Arc<Settings>,
-        first_kex: Option<&'static KexAlgorithm>,
-        pipelining: bool,
-    ) -> Arc<Settings> {
-        if first_kex.is_none() && pipelining {
+    fn settings(&self, original: &Arc<Settings>, adaptation: Adaptation) -> Arc<Settings> {
+        let Adaptation {
+            first_kex,
+            pipelining,
+            window,
+            ..
+        } = adaptation;
+        if first_kex.is_none() && pipelining && window == original.window {
             return original.clone();
         }
-        let key = Adaptation {
-            original: Arc::as_ptr(original) as usize,
-            first_kex: first_kex.map(|kex| kex.name),
-            pipelining,
-        };
         let make = || {
             let mut settings = Settings::clone(original);
+            settings.window = window;
             if let Some(first) = first_kex {
                 settings.kex.retain(|kex| kex.name != first.name);
                 settings.kex.insert(0, first);
@@ -141,7 +147,8 @@ impl AdaptedSettings {
             }
             Arc::new(settings)
         };
-        self.0.borrow_mut().entry(key).or_insert_with(make).clone()
+        let mut made = self.0.borrow_mut();
+        made.entry(adaptation).or_insert_with(make).clone()
     }
 }
 

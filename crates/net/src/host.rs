@@ -141,6 +141,15 @@ pub(crate) async fn pass(
     }
 }
 
+/// The answer to an interruption before the command is known to run.
+pub(crate) fn interrupted(fate: ExecFate) -> Ended {
+    let detail = match fate {
+        ExecFate::NotSent => "interrupted before the command was sent",
+        _ => "interrupted while the command was being sent; whether it ran is not known",
+    };
+    Ended::new(Failure::new(FailureKind::Lost, detail), fate)
+}
+
 /// The answer to an abort: the fleet has its own reason, and only wants the command's fate.
 pub(crate) fn aborted(fate: ExecFate) -> Ended {
     let failure = Failure::new(FailureKind::Lost, "stopped by this side");

@@ -19,6 +19,7 @@ mod jump;
 mod link;
 mod login;
 mod observer;
+mod outbox;
 mod passphrases;
 mod plan;
 mod prepare;

@@ -8,17 +8,18 @@ use std::time::{Duration, Instant};
 
 use sshoal_fleet::{Event as FleetEvent, Failure, FailureKind, Gate, HostId, Outcome, Phase};
 use sshoal_proto::{
-    Command, Connection, ConnectionError, Event, ExecFate, LocalChannel, Pipelining, Stream,
+    Command, Connection, ConnectionError, Event, ExecFate, LocalChannel, Pipelining,
 };
 
 use crate::crash::caught;
 use crate::drive::{Answer, Broken, Drive, sleep_until};
 use crate::failures::{self, Ended};
 use crate::guess;
-use crate::host::{Orders, aborted};
+use crate::host::{Orders, aborted, interrupted};
 use crate::input::Feeder;
 use crate::link::{Link, LinkError};
 use crate::login::{Login, Wish};
+use crate::outbox::Outbox;
 use crate::plan::HostPlan;
 use crate::window::WindowChanges;
 use crate::worker::{Control, Report, Worker};
@@ -43,7 +44,9 @@ struct State<'a> {
     merges: bool,
     /// Whether the server confirmed that the command started: before, nothing of a pipe may be taken.
     started: bool,
-    output: Vec<(Stream, Vec<u8>)>,
+    outbox: Outbox,
+    /// Octets handed on that the server has not been told of.
+    delivered: usize,
     /// Why the host failed, decided here rather than by the connection.
     failure: Option<Failure>,
     outcome: Option<Outcome>,
@@ -58,13 +61,7 @@ impl<'a> HostSession<'a> {
         link: Link,
         round_trip: Duration,
     ) -> Result<Self, Ended> {
-        let (settings, opening) = guess::opening(
-            &plan.endpoint,
-            &worker.servers,
-            &worker.adapted,
-            round_trip,
-            worker.crowd,
-        );
+        let (settings, opening) = guess::opening(&plan.endpoint, worker, round_trip, worker.window);
         let merges = settings.pipelining == Pipelining::Exec;
         let unusable =
             |why: String| Ended::before_command(Failure::new(FailureKind::NoCommonAlgorithm, why));
@@ -85,7 +82,8 @@ impl<'a> HostSession<'a> {
                 login: Login::new(&plan.endpoint, &worker.plan).feeding(worker.plan.input.as_ref()),
                 merges,
                 started: false,
-                output: Vec::new(),
+                outbox: Outbox::default(),
+                delivered: 0,
                 failure: None,
                 outcome: None,
                 closed: false,
@@ -98,6 +96,7 @@ impl<'a> HostSession<'a> {
         match caught(self.advance(orders)).await {
             Ok(end) => {
                 self.drive.hang_up();
+                self.state.deliver_rest(orders).await;
                 end
             }
             // Nothing more is sent: what waits to leave is as doubtful as the state that it was made in.
@@ -109,7 +108,7 @@ impl<'a> HostSession<'a> {
         loop {
             self.drive.answer_events(&mut self.state);
             self.state.grant_wishes();
-            self.deliver_output(orders).await?;
+            self.deliver()?;
             if let Some(failure) = self.state.failure.take() {
                 let fate = self.fate();
                 return Err(Ended::new(failure, fate));
@@ -201,47 +200,41 @@ impl<'a> HostSession<'a> {
             Some(Control::Interrupt) if fate == ExecFate::Ran => connection
                 .signal(self.state.channel, "INT")
                 .map_err(|error| self.ended(&error)),
-            Some(Control::Interrupt | Control::Abort) | None => Err(aborted(fate)),
+            Some(Control::Interrupt) => Err(interrupted(fate)),
+            Some(Control::Abort) | None => Err(aborted(fate)),
         }
     }
 
-    /// Hands output to the observer, and the server the room for more. Orders are obeyed while it does not read.
-    async fn deliver_output(&mut self, orders: &mut Orders) -> Result<(), Ended> {
-        for (stream, mut octets) in std::mem::take(&mut self.state.output) {
-            let len = octets.len();
-            let State { worker, host, .. } = self.state;
-            loop {
-                tokio::select! {
-                    biased;
-                    () = worker.deliver(host, stream, &mut octets) => break,
-                    order = orders.recv() => self.obey(order)?,
-                }
-                self.drive.flush();
-            }
-            if !self.state.closed {
-                self.drive
-                    .connection
-                    .consumed(self.state.channel, len)
-                    .map_err(|error| self.ended(&error))?;
-            }
+    /// Hands output to the observer, and the server the room for more.
+    fn deliver(&mut self) -> Result<(), Ended> {
+        let state = &mut self.state;
+        state.delivered += state.outbox.deliver(state.worker, state.host);
+        let delivered = std::mem::take(&mut state.delivered);
+        if delivered == 0 || state.closed {
+            return Ok(());
         }
-        Ok(())
+        let channel = state.channel;
+        let told = self.drive.connection.consumed(channel, delivered);
+        told.map_err(|error| self.ended(&error))
     }
 }
 
-/// Ready when the login has come further, or the link.
+/// Ready when the login has come further, or the output, or the link.
 fn poll_progress(
     drive: &mut Drive,
     state: &mut State<'_>,
     context: &mut Context<'_>,
 ) -> Poll<Result<(), Broken>> {
-    match state.login.poll_work(context, &mut drive.connection) {
-        Poll::Ready(result) => {
-            state.fail(result);
-            Poll::Ready(Ok(()))
-        }
-        Poll::Pending => drive.poll(context, &state.worker.buffer, state),
+    if let Poll::Ready(result) = state.login.poll_work(context, &mut drive.connection) {
+        state.fail(result);
+        return Poll::Ready(Ok(()));
     }
+    let State { worker, host, .. } = *state;
+    if let Poll::Ready(delivered) = state.outbox.poll_deliver(worker, host, context) {
+        state.delivered += delivered;
+        return Poll::Ready(Ok(()));
+    }
+    drive.poll(context, &worker.buffer, state)
 }
 
 async fn next_chunk(feeder: Option<&mut Feeder>) -> io::Result<()> {
@@ -349,7 +342,7 @@ impl State<'_> {
                 let detail = "the server refused to run the command";
                 self.fail(Err(Failure::new(FailureKind::ChannelRefused, detail)));
             }
-            Event::Data { stream, range, .. } => self.output.push((stream, input[range].to_vec())),
+            Event::Data { stream, range, .. } => self.outbox.push(stream, input[range].to_vec()),
             Event::ExitStatus { status, .. } => self.outcome = Some(Outcome::Exit(status)),
             Event::ExitSignal {
                 name,
@@ -372,6 +365,20 @@ impl State<'_> {
     /// Makes a failure the host's, unless it has one.
     fn fail(&mut self, result: Result<(), Failure>) {
         self.failure = self.failure.take().or(result.err());
+    }
+
+    /// Hands over what came before the end, as there is room; at once if the host is torn down meanwhile.
+    async fn deliver_rest(&mut self, orders: &mut Orders) {
+        let State { worker, host, .. } = *self;
+        while !self.outbox.is_empty() {
+            tokio::select! {
+                biased;
+                order = orders.recv() => if matches!(order, Some(Control::Abort) | None) {
+                    self.outbox.deliver_regardless(worker, host);
+                },
+                _ = poll_fn(|context| self.outbox.poll_deliver(worker, host, context)) => {}
+            }
+        }
     }
 
     /// Passes on what the login wants done.

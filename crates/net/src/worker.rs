@@ -46,6 +46,8 @@ pub(crate) struct Worker {
     pub(crate) adapted: AdaptedSettings,
     /// How many logins share this thread at a time, at most.
     pub(crate) crowd: u32,
+    /// The window of each session, octets.
+    pub(crate) window: u32,
     pub(crate) jumps: Jumps,
     pub(crate) jump_limits: JumpLimits,
 }
@@ -73,7 +75,7 @@ pub(crate) struct Output {
     pub(crate) host: HostId,
     pub(crate) stream: Stream,
     pub(crate) octets: Vec<u8>,
-    pub(crate) _permit: OwnedSemaphorePermit,
+    pub(crate) _permit: Option<OwnedSemaphorePermit>,
 }
 
 /// What the coordinator tells a host's task.
@@ -103,6 +105,7 @@ impl Worker {
     pub(crate) fn new(shared: Shared) -> Self {
         Worker {
             crowd: shared.plan.logins_a_worker(),
+            window: shared.plan.window_of(shared.plan.work.hosts()),
             plan: shared.plan,
             reports: shared.reports,
             output_budget: shared.output_budget,
@@ -141,20 +144,30 @@ impl Worker {
     }
 
     /// Hands output to the observer, within the budget all hosts share: a slow reader slows the senders.
-    /// Cancelling leaves `octets` where they are.
-    pub(crate) async fn deliver(&self, host: HostId, stream: Stream, octets: &mut Vec<u8>) {
-        let budget = self.output_budget.clone();
-        // The budget is never closed.
-        let Ok(permit) = budget.acquire_many_owned(octets.len() as u32).await else {
-            return;
-        };
+    pub(crate) async fn deliver(&self, host: HostId, stream: Stream, octets: Vec<u8>) {
+        let permit = self.room(octets.len()).await;
         let output = Output {
             host,
             stream,
-            octets: std::mem::take(octets),
+            octets,
             _permit: permit,
         };
         self.report(Report::Output(output));
+    }
+
+    /// Waits until so many octets have their place in the budget, which is never closed.
+    pub(crate) fn room(
+        &self,
+        octets: usize,
+    ) -> impl Future<Output = Option<OwnedSemaphorePermit>> + 'static {
+        let turn = self.output_budget.clone().acquire_many_owned(octets as u32);
+        async { turn.await.ok() }
+    }
+
+    /// The same without waiting; those that wait come first.
+    pub(crate) fn room_now(&self, octets: usize) -> Option<OwnedSemaphorePermit> {
+        let budget = self.output_budget.clone();
+        budget.try_acquire_many_owned(octets as u32).ok()
     }
 
     /// Tells the coordinator. Without a coordinator there is nobody left to tell.

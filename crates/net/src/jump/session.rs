@@ -3,14 +3,11 @@
 use std::collections::HashMap;
 use std::future::poll_fn;
 use std::rc::Rc;
-use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use sshoal_fleet::{Failure, FailureKind, JumpId};
-use sshoal_proto::{
-    Connection, ConnectionError, Event, ExecFate, LocalChannel, Pipelining, Settings,
-};
+use sshoal_proto::{Connection, ConnectionError, Event, ExecFate, LocalChannel, Pipelining};
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::tunnel::{Desk, Ends, Refusal, Served};
@@ -22,10 +19,6 @@ use crate::login::{Login, Wish};
 use crate::plan::{Endpoint, RunPlan};
 use crate::worker::{Report, Worker};
 
-/// Octets of unread output that the tunnels through one jump host may hold together.
-const TUNNELS_BUDGET: usize = 64 * 1024 * 1024;
-/// The least window of a tunnel, octets: two packets, so that one is under way while the other is read.
-const LEAST_WINDOW: usize = 64 * 1024;
 /// Octets gathered from several hosts before they are written.
 const BATCH: usize = 128 * 1024;
 
@@ -66,19 +59,9 @@ impl<'a> JumpSession<'a> {
     ) -> Result<Self, Failure> {
         let plan = &worker.plan;
         let endpoint = plan.jump(jump);
-        let (settings, opening) = guess::opening(
-            endpoint,
-            &worker.servers,
-            &worker.adapted,
-            round_trip,
-            worker.crowd,
-        );
+        let (settings, opening) = guess::opening(endpoint, worker, round_trip, window(plan, jump));
         let merges = settings.pipelining == Pipelining::Exec;
-        let settings = Settings {
-            window: window(plan, jump, settings.window),
-            ..Settings::clone(&settings)
-        };
-        let connection = Connection::new(Arc::new(settings), opening, Instant::now())
+        let connection = Connection::new(settings, opening, Instant::now())
             .map_err(|error| Failure::new(FailureKind::NoCommonAlgorithm, error.to_string()))?;
         Ok(JumpSession {
             drive: Drive::new(connection, link),
@@ -238,15 +221,12 @@ fn poll_progress(
 }
 
 /// The window of each tunnel: the budget's share, so that hosts whose output nobody reads stay within it.
-fn window(plan: &RunPlan, jump: JumpId, most: u32) -> u32 {
+fn window(plan: &RunPlan, jump: JumpId) -> u32 {
     let behind = plan
         .endpoints()
         .filter(|endpoint| endpoint.via == Some(jump))
-        .count()
-        .min(plan.limits.sessions as usize)
-        .max(1);
-    let share = (TUNNELS_BUDGET / behind).max(LEAST_WINDOW);
-    u32::try_from(share).unwrap_or(most).min(most)
+        .count();
+    plan.window_of(behind)
 }
 
 impl Answer for State<'_> {
