@@ -1,5 +1,7 @@
 //! One host's connection and its one session: login, command, output, status.
 
+mod ends;
+
 use std::future::poll_fn;
 use std::io;
 use std::rc::Rc;
@@ -7,17 +9,15 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use sshoal_fleet::{Event as FleetEvent, Failure, FailureKind, Gate, HostId, Outcome, Phase};
-use sshoal_proto::{
-    Command, Connection, ConnectionError, Event, ExecFate, LocalChannel, Pipelining,
-};
+use sshoal_proto::{Connection, Event, ExecFate, LocalChannel, Pipelining};
 
 use crate::crash::caught;
 use crate::drive::{Answer, Broken, Drive, sleep_until};
-use crate::failures::{self, Ended};
+use crate::failures::Ended;
 use crate::guess;
-use crate::host::{Orders, aborted, interrupted};
+use crate::host::{Orders, interrupted};
 use crate::input::Feeder;
-use crate::link::{Link, LinkError};
+use crate::link::Link;
 use crate::login::{Login, Wish};
 use crate::outbox::Outbox;
 use crate::plan::HostPlan;
@@ -49,8 +49,13 @@ struct State<'a> {
     delivered: usize,
     /// Why the host failed, decided here rather than by the connection.
     failure: Option<Failure>,
+    /// How the command ended, as soon as the server has said so.
     outcome: Option<Outcome>,
+    /// Whether there is no more output.
+    ended: bool,
     closed: bool,
+    /// The fleet waits for the session's end: nothing may hold it up.
+    torn_down: bool,
 }
 
 impl<'a> HostSession<'a> {
@@ -86,7 +91,9 @@ impl<'a> HostSession<'a> {
                 delivered: 0,
                 failure: None,
                 outcome: None,
+                ended: false,
                 closed: false,
+                torn_down: false,
             },
         })
     }
@@ -113,7 +120,7 @@ impl<'a> HostSession<'a> {
                 let fate = self.fate();
                 return Err(Ended::new(failure, fate));
             }
-            if self.state.closed {
+            if self.state.is_over() {
                 return self.state.outcome.take().ok_or_else(|| self.no_status());
             }
             self.drive.flush();
@@ -201,7 +208,10 @@ impl<'a> HostSession<'a> {
                 .signal(self.state.channel, "INT")
                 .map_err(|error| self.ended(&error)),
             Some(Control::Interrupt) => Err(interrupted(fate)),
-            Some(Control::Abort) | None => Err(aborted(fate)),
+            Some(Control::Abort) | None => {
+                self.state.torn_down = true;
+                self.give_up()
+            }
         }
     }
 
@@ -210,7 +220,7 @@ impl<'a> HostSession<'a> {
         let state = &mut self.state;
         state.delivered += state.outbox.deliver(state.worker, state.host);
         let delivered = std::mem::take(&mut state.delivered);
-        if delivered == 0 || state.closed {
+        if delivered == 0 || state.is_over() {
             return Ok(());
         }
         let channel = state.channel;
@@ -244,55 +254,6 @@ async fn next_chunk(feeder: Option<&mut Feeder>) -> io::Result<()> {
     }
 }
 
-// Ends, and what is known of the command then.
-impl HostSession<'_> {
-    fn fate(&self) -> ExecFate {
-        self.drive.connection.exec_fate(self.state.channel)
-    }
-
-    fn ended(&self, error: &ConnectionError) -> Ended {
-        let fate = self.fate();
-        let connection = &self.drive.connection;
-        if fate == ExecFate::MayHaveRun && connection.phase() == sshoal_proto::Phase::Authentication
-        {
-            self.state.learn(connection, false);
-        }
-        let failure = failures::connection(error, fate, connection);
-        Ended::new(self.explained(failure), fate)
-    }
-
-    fn explained(&self, failure: Failure) -> Failure {
-        let during = self.drive.connection.phase();
-        self.state.login.explained(failure, during)
-    }
-
-    fn broken(&self, broken: Broken) -> Ended {
-        let fate = self.fate();
-        match broken {
-            Broken::Connection(error) => self.ended(&error),
-            Broken::Link(LinkError::Io(error)) => {
-                let failure = failures::stream(&error, fate, &self.drive.connection);
-                Ended::new(self.explained(failure), fate)
-            }
-            Broken::Link(LinkError::Jump(failure)) => Ended::stranded(failure, fate),
-        }
-    }
-
-    fn no_input(&self, error: &io::Error) -> Ended {
-        let detail = format!("reading standard input: {error}");
-        Ended::new(Failure::new(FailureKind::Lost, detail), self.fate())
-    }
-
-    fn no_status(&self) -> Ended {
-        let what = match self.state.plan.request.command {
-            Command::Exec(_) => "the command",
-            Command::Shell | Command::Subsystem(_) => "the session",
-        };
-        let detail = format!("{what} ended without an exit status");
-        Ended::new(Failure::new(FailureKind::Lost, detail), self.fate())
-    }
-}
-
 impl Answer for State<'_> {
     fn answer(&mut self, connection: &mut Connection, event: Event, input: &[u8]) {
         match &event {
@@ -314,11 +275,18 @@ impl Answer for State<'_> {
     }
 
     fn is_settled(&self) -> bool {
-        self.closed || self.failure.is_some()
+        self.is_over() || self.failure.is_some()
     }
 }
 
 impl State<'_> {
+    /// Whether nothing more of the session is to come. CHANNEL_CLOSE need not be waited for: some servers never send
+    /// it. Without EOF there may be more output although the command has ended, of what it has started; ssh waits for
+    /// it, too.
+    fn is_over(&self) -> bool {
+        self.closed || (self.ended && self.outcome.is_some())
+    }
+
     /// What happens to the session.
     fn take(&mut self, event: Event, input: &[u8]) {
         match event {
@@ -356,6 +324,7 @@ impl State<'_> {
                     message,
                 });
             }
+            Event::Eof(_) => self.ended = true,
             Event::Closed(_) => self.closed = true,
             // Logging in is over, and the rest needs no answer.
             _ => {}
@@ -371,11 +340,14 @@ impl State<'_> {
     async fn deliver_rest(&mut self, orders: &mut Orders) {
         let State { worker, host, .. } = *self;
         while !self.outbox.is_empty() {
+            if self.torn_down {
+                return self.outbox.deliver_regardless(worker, host);
+            }
             tokio::select! {
                 biased;
-                order = orders.recv() => if matches!(order, Some(Control::Abort) | None) {
-                    self.outbox.deliver_regardless(worker, host);
-                },
+                order = orders.recv() => {
+                    self.torn_down = matches!(order, Some(Control::Abort) | None);
+                }
                 _ = poll_fn(|context| self.outbox.poll_deliver(worker, host, context)) => {}
             }
         }
