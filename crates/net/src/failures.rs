@@ -11,7 +11,7 @@ use sshoal_wire::reason;
 pub(crate) struct Ended {
     pub(crate) failure: Failure,
     pub(crate) fate: ExecFate,
-    /// Whether it was the jump host's connection that ended, which says nothing about the host.
+    /// Whether it says nothing about the host: the jump host's connection ended, or a shortcut was one too many.
     pub(crate) stranded: bool,
 }
 
@@ -36,6 +36,17 @@ impl Ended {
             true => failure,
             false => Failure::new(FailureKind::Lost, failure.detail),
         };
+        Ended {
+            failure,
+            fate,
+            stranded: true,
+        }
+    }
+}
+
+impl Ended {
+    /// A shortcut may be to blame, and nothing of the command was carried out.
+    pub(crate) fn misled(failure: Failure, fate: ExecFate) -> Self {
         Ended {
             failure,
             fate,

@@ -11,6 +11,7 @@ use sshoal_proto::{Opening, Pipelining, Settings};
 
 use crate::plan::{Endpoint, HostTrust};
 use crate::server_cache::{KnownServer, ServerCache};
+use crate::shortcuts::{Doubt, Shortcuts};
 use crate::worker::Worker;
 
 /// Round trips shorter than this are not worth a guess: a wrong one costs the server a key exchange.
@@ -36,46 +37,67 @@ struct Adaptation {
     window: u32,
 }
 
+/// How one connection is opened.
+pub(crate) struct Opened {
+    pub(crate) settings: Arc<Settings>,
+    pub(crate) opening: Opening,
+    pub(crate) shortcuts: Shortcuts,
+}
+
 /// How to open a connection of this worker to a host `round_trip` away; its channels' windows are at most `window`.
 pub(crate) fn opening(
-    plan: &Endpoint,
+    endpoint: &Endpoint,
     worker: &Worker,
     round_trip: Duration,
     window: u32,
-) -> (Arc<Settings>, Opening) {
+) -> Opened {
     let mut opening = Opening {
-        user: plan.user.clone(),
-        host_key_algorithms: plan.trust.ordered_algorithms(),
+        user: endpoint.user.clone(),
+        host_key_algorithms: endpoint.trust.ordered_algorithms(),
         guess_key_exchange: false,
     };
-    let mut adaptation = Adaptation {
-        original: Arc::as_ptr(&plan.settings) as usize,
-        first_kex: None,
-        pipelining: true,
-        window: window.min(plan.settings.window),
-    };
-    if let Some(server) = plan.trust.known_server(&worker.servers) {
-        adaptation.pipelining = server.pipelining;
-        let guess = guess(plan, server, &opening.host_key_algorithms).filter(|(kex, host_key)| {
+    let known = endpoint.trust.known_server(&worker.servers);
+    let doubt = worker.doubts.about(endpoint);
+    let guess = known
+        .as_ref()
+        .filter(|(_, server)| server.pipelining && doubt.is_none())
+        .and_then(|(_, server)| guess(endpoint, server, &opening.host_key_algorithms))
+        .filter(|(kex, host_key)| {
             round_trip >= least_round_trip(kex.method, host_key, worker.crowd)
         });
-        if let Some((kex, host_key)) = guess {
-            adaptation.first_kex = Some(kex);
-            opening.guess_key_exchange = true;
-            opening.host_key_algorithms.retain(|name| *name != host_key);
-            opening.host_key_algorithms.insert(0, host_key);
-        }
+    if let Some((_, host_key)) = guess {
+        opening.guess_key_exchange = true;
+        opening.host_key_algorithms.retain(|name| *name != host_key);
+        opening.host_key_algorithms.insert(0, host_key);
     }
-    (worker.adapted.settings(&plan.settings, adaptation), opening)
+    let adaptation = Adaptation {
+        original: Arc::as_ptr(&endpoint.settings) as usize,
+        first_kex: guess.map(|(kex, _)| kex),
+        pipelining: known.as_ref().is_none_or(|(_, server)| server.pipelining)
+            && doubt != Some(Doubt::Merging),
+        window: window.min(endpoint.settings.window),
+    };
+    let settings = worker.adapted.settings(&endpoint.settings, adaptation);
+    let shortcuts = Shortcuts {
+        guesses: guess.is_some(),
+        merges: settings.pipelining == Pipelining::Exec,
+        doubt,
+        known: known.map(|(fingerprint, server)| (fingerprint, server.clone())),
+    };
+    Opened {
+        settings,
+        opening,
+        shortcuts,
+    }
 }
 
 /// The server's own first choices, if we have them too, can verify the key, and ever save time by guessing.
 fn guess(
-    plan: &Endpoint,
+    endpoint: &Endpoint,
     server: &KnownServer,
     host_keys: &[&'static str],
 ) -> Option<(&'static KexAlgorithm, &'static str)> {
-    let kex = plan
+    let kex = endpoint
         .settings
         .kex
         .iter()
@@ -90,7 +112,7 @@ fn guess(
         .copied()
         .find(|name| *name == server.profile.first_host_key)?;
     let (key_type, certificate) = KeyType::of_algorithm(host_key)?;
-    let known = plan.trust.known.key_types(&plan.trust.host_name());
+    let known = endpoint.trust.known.key_types(&endpoint.trust.host_name());
     let can_verify = match certificate {
         true => known.authority,
         false => known.types.contains(&key_type),
@@ -111,8 +133,8 @@ fn least_round_trip(kex: KexMethod, host_key: &str, crowd: u32) -> Duration {
 }
 
 impl HostTrust {
-    /// What is remembered of the server behind this host's known keys.
-    fn known_server<'a>(&self, cache: &'a ServerCache) -> Option<&'a KnownServer> {
+    /// What is remembered of the server behind this host's known keys, and by which key.
+    fn known_server<'a>(&self, cache: &'a ServerCache) -> Option<(String, &'a KnownServer)> {
         if cache.is_empty() {
             return None;
         }
@@ -120,7 +142,11 @@ impl HostTrust {
         entries
             .iter()
             .filter(|entry| entry.marker() == Marker::None)
-            .find_map(|entry| cache.server(&fingerprint_sha256(&entry.key_blob()?)))
+            .find_map(|entry| {
+                let fingerprint = fingerprint_sha256(&entry.key_blob()?);
+                let server = cache.server(&fingerprint)?;
+                Some((fingerprint, server))
+            })
     }
 }
 

@@ -25,6 +25,7 @@ mod plan;
 mod prepare;
 mod server_cache;
 mod session;
+mod shortcuts;
 mod signals;
 mod trust;
 mod window;

@@ -9,7 +9,7 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use sshoal_fleet::{Event as FleetEvent, Failure, FailureKind, Gate, HostId, Outcome, Phase};
-use sshoal_proto::{Connection, Event, ExecFate, LocalChannel, Pipelining};
+use sshoal_proto::{Connection, Event, ExecFate, LocalChannel};
 
 use crate::crash::caught;
 use crate::drive::{Answer, Broken, Drive, sleep_until};
@@ -21,6 +21,7 @@ use crate::link::Link;
 use crate::login::{Login, Wish};
 use crate::outbox::Outbox;
 use crate::plan::HostPlan;
+use crate::shortcuts::Shortcuts;
 use crate::window::WindowChanges;
 use crate::worker::{Control, Report, Worker};
 
@@ -40,8 +41,7 @@ struct State<'a> {
     plan: &'a HostPlan,
     channel: LocalChannel,
     login: Login<'a>,
-    /// Whether login and command may share a flight, as far as this side knows.
-    merges: bool,
+    shortcuts: Shortcuts,
     /// Whether the server confirmed that the command started: before, nothing of a pipe may be taken.
     started: bool,
     outbox: Outbox,
@@ -66,11 +66,10 @@ impl<'a> HostSession<'a> {
         link: Link,
         round_trip: Duration,
     ) -> Result<Self, Ended> {
-        let (settings, opening) = guess::opening(&plan.endpoint, worker, round_trip, worker.window);
-        let merges = settings.pipelining == Pipelining::Exec;
+        let opened = guess::opening(&plan.endpoint, worker, round_trip, worker.window);
         let unusable =
             |why: String| Ended::before_command(Failure::new(FailureKind::NoCommonAlgorithm, why));
-        let mut connection = Connection::new(settings, opening, Instant::now())
+        let mut connection = Connection::new(opened.settings, opened.opening, Instant::now())
             .map_err(|error| unusable(error.to_string()))?;
         let channel = connection
             .open_session(plan.request.clone())
@@ -85,7 +84,7 @@ impl<'a> HostSession<'a> {
                 plan,
                 channel,
                 login: Login::new(&plan.endpoint, &worker.plan).feeding(worker.plan.input.as_ref()),
-                merges,
+                shortcuts: opened.shortcuts,
                 started: false,
                 outbox: Outbox::default(),
                 delivered: 0,
@@ -369,14 +368,7 @@ impl State<'_> {
         self.worker.report(Report::Host(self.host, event));
     }
 
-    /// Remembers what the server is, if that is news.
     fn learn(&self, connection: &Connection, pipelining: bool) {
-        let news = self
-            .worker
-            .servers
-            .news(connection, pipelining && self.merges);
-        if let Some((fingerprint, server)) = news {
-            self.worker.report(Report::Learned(fingerprint, server));
-        }
+        self.shortcuts.learn(self.worker, connection, pipelining);
     }
 }

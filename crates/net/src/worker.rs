@@ -18,6 +18,7 @@ use crate::jump::{self, JumpLimits, Jumps};
 use crate::login::LockedKey;
 use crate::plan::RunPlan;
 use crate::server_cache::{KnownServer, ServerCache};
+use crate::shortcuts::Doubts;
 
 /// Octets read at a time. sshd writes up to 256 KiB; less only costs more system calls.
 const READ_SIZE: usize = 256 * 1024;
@@ -48,6 +49,8 @@ pub(crate) struct Worker {
     pub(crate) crowd: u32,
     /// The window of each session, octets.
     pub(crate) window: u32,
+    /// Which servers do not bear which shortcuts.
+    pub(crate) doubts: Doubts,
     pub(crate) jumps: Jumps,
     pub(crate) jump_limits: JumpLimits,
 }
@@ -112,6 +115,7 @@ impl Worker {
             buffer: RefCell::new(vec![0; READ_SIZE]),
             servers: shared.servers,
             adapted: AdaptedSettings::default(),
+            doubts: Doubts::default(),
             jumps: Jumps::default(),
             jump_limits: shared.jump_limits,
         }

@@ -25,7 +25,23 @@ impl HostSession<'_> {
             self.state.learn(connection, false);
         }
         let failure = failures::connection(error, fate, connection);
-        Ended::new(self.explained(failure), fate)
+        match failure.kind {
+            // It is the credentials that were refused, not the flight.
+            FailureKind::AuthDenied => Ended::new(self.explained(failure), fate),
+            _ => self.end(failure, Some(error)),
+        }
+    }
+
+    fn end(&self, failure: Failure, error: Option<&ConnectionError>) -> Ended {
+        let fate = self.fate();
+        let state = &self.state;
+        let connection = &self.drive.connection;
+        let (worker, endpoint) = (state.worker, &state.plan.endpoint);
+        let shortcuts = &state.shortcuts;
+        match shortcuts.are_to_blame(worker, endpoint, connection, error, fate) {
+            true => Ended::misled(failure, fate),
+            false => Ended::new(self.explained(failure), fate),
+        }
     }
 
     /// With what this session knows beyond its connection.
@@ -63,8 +79,7 @@ impl HostSession<'_> {
         match broken {
             Broken::Connection(error) => self.ended(&error),
             Broken::Link(LinkError::Io(error)) => {
-                let failure = failures::stream(&error, fate, &self.drive.connection);
-                Ended::new(self.explained(failure), fate)
+                self.end(failures::stream(&error, fate, &self.drive.connection), None)
             }
             Broken::Link(LinkError::Jump(failure)) => Ended::stranded(failure, fate),
         }
