@@ -202,6 +202,20 @@ fn check_kinds(shoal: &Shoal<sshoal_testbed::simulated::Simulation>, ended: &End
     );
 }
 
+#[test]
+fn a_server_that_only_looks_like_openssh_is_believed_once() {
+    // It numbers its channels from 2, OpenSSH from 0: what was sent to channel 0 along with the login goes astray.
+    let mut spec = SimulationSpec::new(1);
+    spec.version = "SSH-2.0-OpenSSH_9.2".to_owned();
+    let shoal = Shoal::simulate(&spec);
+    let first = shoal.run(&["--json", "count k"]).expect(3).records();
+    assert_eq!(first.hosts[0].failure(), "lost");
+    for _ in 0..2 {
+        shoal.run(&["--json", "count k"]).expect(0);
+    }
+    assert_eq!(shoal.hosts.totals().execs, 2);
+}
+
 /// Whether a host has ended as its trouble should make it, and not before its deadline if it had one.
 fn ended_so(record: &HostRecord, way: &Way) -> bool {
     let waited = |time: Option<u64>, deadline: Duration| {

@@ -73,7 +73,7 @@ pub fn run<O: Observer>(plan: RunPlan, observer: O) -> Result<RunEnd<O>, RunErro
     let others = (1..plan.workers)
         .map(|_| WorkerThread::start(shared.clone()))
         .collect::<io::Result<_>>()?;
-    local.block_on(&runtime, async move {
+    let end = local.block_on(&runtime, async move {
         let mut coordinator = Coordinator {
             fleet,
             worker: Rc::new(Worker::new(shared)),
@@ -97,7 +97,10 @@ pub fn run<O: Observer>(plan: RunPlan, observer: O) -> Result<RunEnd<O>, RunErro
             interrupts: signals.interrupted,
             stopped_by: signals.stopped_by,
         })
-    })
+    });
+    // A name lookup that does not end is left behind.
+    runtime.shutdown_background();
+    end
 }
 
 struct Coordinator<O> {

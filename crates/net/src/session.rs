@@ -44,6 +44,7 @@ struct State<'a> {
     shortcuts: Shortcuts,
     /// Whether the server confirmed that the command started: before, nothing of a pipe may be taken.
     started: bool,
+    pty_refused: bool,
     outbox: Outbox,
     /// Octets handed on that the server has not been told of.
     delivered: usize,
@@ -86,6 +87,7 @@ impl<'a> HostSession<'a> {
                 login: Login::new(&plan.endpoint, &worker.plan).feeding(worker.plan.input.as_ref()),
                 shortcuts: opened.shortcuts,
                 started: false,
+                pty_refused: false,
                 outbox: Outbox::default(),
                 delivered: 0,
                 failure: None,
@@ -257,10 +259,9 @@ impl Answer for State<'_> {
     fn answer(&mut self, connection: &mut Connection, event: Event, input: &[u8]) {
         match &event {
             Event::AuthenticationNeeded(_) => self.report(FleetEvent::KeysExchanged),
-            Event::Authenticated => {
-                self.learn(connection, !self.login.took_several());
-                self.report(FleetEvent::Entered(Phase::Session));
-            }
+            // Only now have merged flights worked.
+            Event::Started(_) => self.learn(connection, !self.login.took_several()),
+            Event::Authenticated => self.report(FleetEvent::Entered(Phase::Session)),
             _ => {}
         }
         match self
@@ -291,10 +292,17 @@ impl State<'_> {
         match event {
             Event::Started(_) => {
                 self.started = true;
-                if self.plan.request.pty.is_some() {
+                if self.plan.request.pty.is_some() && !self.pty_refused {
                     self.worker.report(Report::TerminalLent);
                 }
                 self.report(FleetEvent::Entered(Phase::Command));
+            }
+            Event::PtyRefused(_) => {
+                self.pty_refused = true;
+                let label = &self.plan.endpoint.label;
+                self.worker.report(Report::Notice(format!(
+                    "{label}: the server gave no terminal (PermitTTY in its sshd_config); the command runs without one"
+                )));
             }
             Event::ChannelRefused {
                 description,

@@ -20,8 +20,7 @@ impl HostSession<'_> {
     pub(super) fn ended(&self, error: &ConnectionError) -> Ended {
         let fate = self.fate();
         let connection = &self.drive.connection;
-        if fate == ExecFate::MayHaveRun && connection.phase() == sshoal_proto::Phase::Authentication
-        {
+        if fate == ExecFate::MayHaveRun && !self.state.started {
             self.state.learn(connection, false);
         }
         let failure = failures::connection(error, fate, connection);
