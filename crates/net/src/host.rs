@@ -95,11 +95,13 @@ impl<'w> Attempt<'w, '_> {
     async fn connect(&mut self) -> Result<(Link, Duration), Ended> {
         let endpoint = &self.plan.endpoint;
         let Some(jump) = endpoint.via else {
-            let lookup = dial::addresses(&endpoint.name, endpoint.port);
+            let lookup = dial::addresses(endpoint);
             let addresses = self.unless_aborted(lookup).await?;
             self.worker.enter(self.host, Phase::Connect);
             let connecting = Instant::now();
-            let link = self.unless_aborted(dial::connect(&addresses)).await?;
+            let link = self
+                .unless_aborted(dial::connect(&addresses, &endpoint.tcp))
+                .await?;
             return Ok((link, connecting.elapsed()));
         };
         // The jump host looks the name up.

@@ -84,7 +84,7 @@ impl<'a> HostSession<'a> {
                 host,
                 plan,
                 channel,
-                login: Login::new(&plan.endpoint, &worker.plan).feeding(worker.plan.input.as_ref()),
+                login: Login::of_session(&plan.endpoint, &worker.plan),
                 shortcuts: opened.shortcuts,
                 started: false,
                 pty_refused: false,

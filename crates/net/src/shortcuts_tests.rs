@@ -134,7 +134,9 @@ fn host(worker: &Worker) -> &HostPlan {
 
 /// One connection to the host, from TCP to its end.
 async fn attempt(worker: &Rc<Worker>, server: &Server) -> Result<Outcome, Ended> {
-    let link = Link::connect(server.address().into()).await.unwrap();
+    let link = Link::connect(server.address().into(), &host(worker).endpoint.tcp)
+        .await
+        .unwrap();
     let (_orders, mut obeyed) = mpsc::unbounded_channel();
     let mut session = HostSession::begin(worker, HostId(0), host(worker), link, FAR)?;
     session.run(&mut obeyed).await

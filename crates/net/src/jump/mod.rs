@@ -240,12 +240,16 @@ async fn connection(worker: &Rc<Worker>, endpoint: &Endpoint) -> Result<(Link, D
         )
     };
     let Some(before) = endpoint.via else {
-        let lookup = dial::addresses(&endpoint.name, endpoint.port);
+        let lookup = dial::addresses(endpoint);
         let late = || self::overdue(label, FailureKind::Resolve, "no address", deadlines.lookup);
         let lookup = async { lookup.await.map_err(named) };
         let addresses = within(deadlines.lookup, lookup, late).await?;
         let connecting = Instant::now();
-        let connect = async { dial::connect(&addresses).await.map_err(named) };
+        let connect = async {
+            dial::connect(&addresses, &endpoint.tcp)
+                .await
+                .map_err(named)
+        };
         let link = within(deadlines.connect, connect, overdue).await?;
         return Ok((link, connecting.elapsed()));
     };

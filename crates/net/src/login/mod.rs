@@ -123,14 +123,15 @@ enum Step {
 }
 
 impl<'a> Login<'a> {
-    pub(crate) fn new(host: &'a Endpoint, run: &'a RunPlan) -> Self {
+    /// A login without a password.
+    pub(crate) fn new(host: &'a Endpoint, run: &RunPlan) -> Self {
         let found = candidates(&host.login, None);
         Login {
             plan: &host.login,
             user: &host.user,
             label: &host.label,
             patience: patience(run.deadlines.login),
-            password: run.password.as_ref(),
+            password: None,
             password_state: PasswordState::Unsent,
             feeds_secret: false,
             keys: found.keys.into(),
@@ -147,10 +148,13 @@ impl<'a> Login<'a> {
         }
     }
 
-    /// The login of a session whose command reads `input`.
-    pub(crate) fn feeding(mut self, input: Option<&Input>) -> Self {
-        self.feeds_secret = input.is_some_and(Input::begins_with_secret);
-        self
+    /// The login of one of the run's sessions: it may use the run's password, and its command reads the run's input.
+    pub(crate) fn of_session(host: &'a Endpoint, run: &'a RunPlan) -> Self {
+        Login {
+            password: run.password.as_ref(),
+            feeds_secret: run.input.as_ref().is_some_and(Input::begins_with_secret),
+            ..Login::new(host, run)
+        }
     }
 
     /// If the host's key is not the one that is known, and the user wants to go on all the same, the server may be

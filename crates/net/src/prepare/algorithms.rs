@@ -101,7 +101,7 @@ impl HostAlgorithms {
 
 /// ServerAliveInterval and ServerAliveCountMax. Unlike ssh, which waits for its user's patience to end, a run has a
 /// default: a host that has lost its power in the midst of a command must not keep the others' summary for ever.
-fn keepalive(connection: &Connection) -> Option<(Duration, u32)> {
+pub(super) fn keepalive(connection: &Connection) -> Option<(Duration, u32)> {
     let interval = &connection.server_alive_interval;
     let interval = match interval.origin {
         Origin::Default => KEEPALIVE_INTERVAL,

@@ -3,12 +3,14 @@
 
 mod algorithms;
 mod config_files;
+mod environment;
 mod jumps;
 mod key_files;
 mod login_plans;
 mod trust_files;
 
 use std::collections::HashMap;
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -16,12 +18,12 @@ use sshoal_fleet::JumpId;
 use sshoal_known_hosts::LineProblem;
 use sshoal_proto::{SessionRequest, Settings};
 use sshoal_ssh_config::{
-    Config, LoadError, Proxy, Query, ResolveError, Resolved, StrictHostKeyChecking,
+    Config, Connection, LoadError, Proxy, Query, ResolveError, Resolved, StrictHostKeyChecking,
 };
 use sshoal_targets::Target;
 
 use crate::login::LoginPlan;
-use crate::plan::{Endpoint, HostPlan, HostTrust, Strictness};
+use crate::plan::{Endpoint, HostPlan, HostTrust, Strictness, TcpOptions};
 use algorithms::{AlgorithmError, HostAlgorithms};
 use jumps::Jumps;
 use key_files::IdentityError;
@@ -137,8 +139,10 @@ impl Preparation {
             Proxy::Jump(hops) => self.way(hops, 0)?,
             Proxy::None | Proxy::Command(_) => None,
         };
+        let mut request = request(&Place::of(target, &resolved));
+        request.environment = environment::of(&resolved.session);
         Ok(HostPlan {
-            request: request(&Place::of(target, &resolved)),
+            request,
             endpoint: self.endpoint(label, via, &resolved)?,
         })
     }
@@ -166,6 +170,7 @@ impl Preparation {
         let login = self.login_plan(&label, resolved)?;
         let connection = &resolved.connection;
         Ok(Endpoint {
+            tcp: tcp_options(&label, connection)?,
             label,
             via,
             name: connection.host_name.value.clone(),
@@ -298,6 +303,25 @@ fn strictness(resolved: &Resolved) -> Strictness {
         StrictHostKeyChecking::AcceptNew => Strictness::AcceptNew,
         StrictHostKeyChecking::No => Strictness::No,
     }
+}
+
+fn tcp_options(host: &str, connection: &Connection) -> Result<TcpOptions, PrepareError> {
+    let bind_address = connection.bind_address.as_ref().map(|bind| {
+        let address = bind.value.parse::<IpAddr>();
+        address.map_err(|_| PrepareError::Unsupported {
+            host: host.to_owned(),
+            what: "a BindAddress that is no IP address",
+            origin: bind.origin.to_string(),
+        })
+    });
+    let connect_timeout = connection.connect_timeout.as_ref();
+    Ok(TcpOptions {
+        address_family: connection.address_family.value,
+        bind_address: bind_address.transpose()?,
+        connect_timeout: connect_timeout.map(|timeout| timeout.value),
+        // Where the server is asked for signs of life, that is better.
+        keep_alive: connection.tcp_keep_alive.value && algorithms::keepalive(connection).is_none(),
+    })
 }
 
 fn refuse_unsupported(host: &str, resolved: &Resolved) -> Result<(), PrepareError> {
