@@ -173,6 +173,8 @@ pub struct HostTrust {
     pub port: u16,
     /// Host-key algorithms in order of preference, before what is known reorders them.
     pub algorithms: Arc<[&'static str]>,
+    /// What authorities may have signed host certificates with (CASignatureAlgorithms).
+    pub ca_signature_algorithms: Arc<[&'static str]>,
     /// StrictHostKeyChecking.
     pub strictness: Strictness,
 }

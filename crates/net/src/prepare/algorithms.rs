@@ -28,6 +28,18 @@ const HOST_KEY_ALGORITHMS: &[&str] = &[
 /// ServerAliveInterval where nobody sets it: with ServerAliveCountMax 3, a host that is gone is given up after 4 minutes.
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(60);
 
+/// What authorities may sign with (myproposal.h, SSH_ALLOWED_CA_SIGALGS), as far as it can be verified.
+const CA_SIGNATURE_ALGORITHMS: &[&str] = &[
+    "ssh-ed25519",
+    "ecdsa-sha2-nistp256",
+    "ecdsa-sha2-nistp384",
+    "ecdsa-sha2-nistp521",
+    "sk-ssh-ed25519@openssh.com",
+    "sk-ecdsa-sha2-nistp256@openssh.com",
+    "rsa-sha2-512",
+    "rsa-sha2-256",
+];
+
 /// A list that leaves nothing to offer.
 #[derive(Debug, thiserror::Error)]
 #[error("{keyword} ({origin}): {error}")]
@@ -42,17 +54,22 @@ pub struct AlgorithmError {
 pub(super) struct HostAlgorithms {
     pub(super) settings: SharedSettings,
     pub(super) host_keys: Arc<[&'static str]>,
+    pub(super) ca_signatures: Arc<[&'static str]>,
 }
 
 /// What the algorithms of a host depend on: hosts with the same key share them.
 pub(super) fn key(resolved: &Resolved) -> String {
     let algorithms = &resolved.algorithms;
     format!(
-        "{:?} {:?} {:?} {:?} {:?} {:?} {:?}",
+        "{:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?}",
         algorithms.kex.as_ref().map(|setting| &setting.value),
         algorithms.ciphers.as_ref().map(|setting| &setting.value),
         algorithms.macs.as_ref().map(|setting| &setting.value),
         algorithms.host_key.as_ref().map(|setting| &setting.value),
+        algorithms
+            .ca_signature
+            .as_ref()
+            .map(|setting| &setting.value),
         algorithms.rekey_limit.value,
         keepalive(&resolved.connection),
         resolved.host_keys.required_rsa_size.value,
@@ -75,18 +92,11 @@ impl HostAlgorithms {
         settings.ciphers = chosen("Ciphers", &lists.ciphers, &names, Cipher::by_name)?;
         let names: Vec<&'static str> = Mac::ALL.iter().map(|mac| mac.name()).collect();
         settings.macs = chosen("MACs", &lists.macs, &names, Mac::by_name)?;
-        let known = |name: &str| {
-            HOST_KEY_ALGORITHMS
-                .iter()
-                .copied()
-                .find(|have| *have == name)
-        };
-        let host_keys = chosen(
-            "HostKeyAlgorithms",
-            &lists.host_key,
-            HOST_KEY_ALGORITHMS,
-            known,
-        )?;
+        let names = HOST_KEY_ALGORITHMS;
+        let host_keys = chosen("HostKeyAlgorithms", &lists.host_key, names, one_of(names))?;
+        let names = CA_SIGNATURE_ALGORITHMS;
+        let setting = &lists.ca_signature;
+        let ca_signatures = chosen("CASignatureAlgorithms", setting, names, one_of(names))?;
         settings.required_rsa_size = resolved.host_keys.required_rsa_size.value as usize;
         let rekey = &lists.rekey_limit.value;
         settings.rekey.bytes = rekey.bytes;
@@ -95,6 +105,7 @@ impl HostAlgorithms {
         Ok(HostAlgorithms {
             settings: Arc::new(settings),
             host_keys: host_keys.into(),
+            ca_signatures: ca_signatures.into(),
         })
     }
 }
@@ -108,6 +119,10 @@ pub(super) fn keepalive(connection: &Connection) -> Option<(Duration, u32)> {
         _ => interval.value,
     };
     (interval > Duration::ZERO).then_some((interval, connection.server_alive_count_max.value))
+}
+
+fn one_of(names: &'static [&'static str]) -> impl Fn(&str) -> Option<&'static str> {
+    move |name| names.iter().copied().find(|have| *have == name)
 }
 
 pub(super) fn chosen<T>(

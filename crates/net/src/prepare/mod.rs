@@ -165,6 +165,7 @@ impl Preparation {
                 resolved.connection.port.value
             },
             algorithms: algorithms.host_keys,
+            ca_signature_algorithms: algorithms.ca_signatures,
             strictness: strictness(resolved),
         };
         let login = self.login_plan(&label, resolved)?;
