@@ -103,6 +103,7 @@ impl<'a> HostSession<'a> {
     pub(crate) async fn run(&mut self, orders: &mut Orders) -> Result<Outcome, Ended> {
         match caught(self.advance(orders)).await {
             Ok(end) => {
+                self.state.login.show_last_banners(self.state.worker);
                 self.drive.hang_up();
                 self.state.deliver_rest(orders).await;
                 end
@@ -366,7 +367,8 @@ impl State<'_> {
             match wish {
                 Wish::ReachGate => self.report(FleetEvent::Reached(Gate::Signature)),
                 Wish::LeaveGate => self.report(FleetEvent::Left(Gate::Signature)),
-                Wish::Say(text) => self.worker.report(Report::Notice(text)),
+                Wish::Demand(text) => self.worker.report(Report::Demand(text)),
+                Wish::Show(banner) => self.worker.report(Report::Banner(banner)),
                 Wish::Unlock(key) => self.worker.report(Report::Unlock(key)),
             }
         }

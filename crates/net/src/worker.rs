@@ -65,12 +65,23 @@ pub(crate) enum Report {
     Learned(String, KnownServer),
     /// For the user to read.
     Notice(String),
+    /// For the user to do.
+    Demand(String),
+    /// For the user to read, from a server.
+    Banner(Banner),
     /// The user is to be asked for this key's passphrase.
     Unlock(Arc<LockedKey>),
     /// For the observer; the permit is given back when the output is out of the way.
     Output(Output),
     /// A command has started that talks to the user's terminal.
     TerminalLent,
+}
+
+/// What a server says before a login (RFC 4252 section 5.4).
+pub(crate) struct Banner {
+    /// The host or jump host as the user named it.
+    pub(crate) from: String,
+    pub(crate) text: Vec<u8>,
 }
 
 /// A piece of a command's output.

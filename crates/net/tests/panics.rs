@@ -83,6 +83,14 @@ impl Observer for Results {
         Ok(())
     }
 
+    fn demand(&mut self, _: &str) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn banner(&mut self, _: &str, _: &[u8]) -> io::Result<()> {
+        Ok(())
+    }
+
     fn ask(&mut self, _: &str, _: &dyn Fn() -> bool) -> io::Result<Option<Secret>> {
         Ok(None)
     }

@@ -35,7 +35,7 @@ impl Login<'_> {
             Event::PromptsToAnswer { prompts, .. } => self.handle_prompts(connection, &prompts)?,
             Event::PasswordExpired { .. } => return Err(self.password_expired()),
             Event::Authenticated => self.handle_authenticated(),
-            Event::Banner(_) => {}
+            Event::Banner(text) => self.handle_banner(text),
             other => return Ok(Some(other)),
         }
         Ok(None)

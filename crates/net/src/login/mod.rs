@@ -42,6 +42,7 @@ pub(crate) use plan::Method;
 use crate::input::Input;
 use crate::plan::{Endpoint, RunPlan};
 use crate::trust::Accepted;
+use crate::worker::{Banner, Report, Worker};
 use denial::Denial;
 use order::{Candidate, candidates};
 use prompts::Asked;
@@ -50,14 +51,19 @@ use signing::{Work, WorkDone};
 /// The longest wait for an agent: a person may have to answer its question (`ssh-add -c`).
 const LONGEST_PATIENCE: Duration = Duration::from_secs(30);
 
+/// Most octets of banners that are shown of one login: two screens. A run has thousands of logins.
+const MAX_BANNERS: usize = 4 * 1024;
+
 /// What a login wants done by others.
 pub(crate) enum Wish {
     /// Wait at [`Gate::Signature`](sshoal_fleet::Gate::Signature), then call [`Login::handle_admitted`].
     ReachGate,
     /// Give the place at the gate back.
     LeaveGate,
-    /// Tell the user.
-    Say(String),
+    /// Tell the user what to do.
+    Demand(String),
+    /// Show the user what the server says.
+    Show(Banner),
     /// Ask the user for the key's passphrase, unless that has been done, and settle the key.
     Unlock(Arc<LockedKey>),
 }
@@ -91,6 +97,8 @@ pub(crate) struct Login<'a> {
     step: Step,
     holds_gate: bool,
     wishes: VecDeque<Wish>,
+    /// Octets of banners that may still be shown.
+    banners_left: usize,
     denial: Denial,
 }
 
@@ -144,6 +152,7 @@ impl<'a> Login<'a> {
             step: Step::Idle,
             holds_gate: false,
             wishes: VecDeque::new(),
+            banners_left: MAX_BANNERS,
             denial: Denial::default(),
         }
     }
@@ -262,6 +271,26 @@ impl<'a> Login<'a> {
         Ok(())
     }
 
+    /// [`Event::Banner`](sshoal_proto::Event::Banner).
+    pub(crate) fn handle_banner(&mut self, mut text: Vec<u8>) {
+        text.truncate(self.banners_left);
+        self.banners_left -= text.len();
+        if !text.is_empty() {
+            let from = self.label.to_owned();
+            self.wishes.push_back(Wish::Show(Banner { from, text }));
+        }
+    }
+
+    /// Shows what the server has said, when the login has come to its end: often it is the reason. Nothing else is
+    /// wanted any more.
+    pub(crate) fn show_last_banners(&mut self, worker: &Worker) {
+        while let Some(wish) = self.poll_wish() {
+            if let Wish::Show(banner) = wish {
+                worker.report(Report::Banner(banner));
+            }
+        }
+    }
+
     /// [`Event::Authenticated`](sshoal_proto::Event::Authenticated).
     pub(crate) fn handle_authenticated(&mut self) {
         self.settle_offer(true);
@@ -288,7 +317,7 @@ impl<'a> Login<'a> {
                 return self.choose(connection);
             }
             WorkDone::TurnToTouch(signing) => {
-                self.wishes.push_back(Wish::Say(format!(
+                self.wishes.push_back(Wish::Demand(format!(
                     "touch the security key to log in to {}: {}",
                     self.label,
                     signing.key.shown()
