@@ -29,15 +29,24 @@ mod fold;
 mod list;
 mod natural;
 mod number;
+mod options;
 mod pattern;
+mod scan;
+mod select;
+mod set;
+mod sources;
 mod target;
+mod words;
+mod yaml;
 
 pub use error::{Place, TargetError, TargetProblem};
 pub use file::parse_file;
 pub use fold::fold;
-pub use list::{Item, parse_list};
+pub use list::{GroupName, HostList, Item, Operand, Operator, Term, parse_list};
 pub use natural::natural_cmp;
 pub use number::MAX_DIGITS;
+pub use select::{Selector, pick, split};
+pub use sources::{Expansion, GroupTable, Names, Need, Sources, Supply};
 pub use target::{Target, distinct, exclude, labels};
 
 /// The most targets one list or one file may expand to. A typing error such as `web[1-1000000000]` must be

@@ -28,6 +28,8 @@ fn ranges_keep_order_padding_and_steps() {
     assert_eq!(specs("n[98-101]"), ["n98", "n99", "n100", "n101"]);
     assert_eq!(specs("n[1-9/2]"), ["n1", "n3", "n5", "n7", "n9"]);
     assert_eq!(specs("n[1-10/4]"), ["n1", "n5", "n9"]);
+    assert_eq!(specs("n[ 1 - 3 , 5 ]"), ["n1", "n2", "n3", "n5"]);
+    assert_eq!(specs("n[1-2][3-4]"), ["n13", "n14", "n23", "n24"]);
     assert_eq!(specs("n[00-02]"), ["n00", "n01", "n02"]);
     assert_eq!(specs("r[1-2]n[1-2]"), ["r1n1", "r1n2", "r2n1", "r2n2"]);
     assert_eq!(
@@ -45,7 +47,8 @@ fn users_ports_and_addresses() {
         [Target {
             name: "web1".into(),
             user: Some("root".into()),
-            port: Some(2222)
+            port: Some(2222),
+            ..Target::default()
         }]
     );
     assert_eq!(
@@ -57,7 +60,8 @@ fn users_ports_and_addresses() {
         [Target {
             name: "::1".into(),
             user: None,
-            port: Some(22)
+            port: Some(22),
+            ..Target::default()
         }]
     );
     assert_eq!(
@@ -74,13 +78,7 @@ fn lists_split_at_commas_and_spaces_and_return_files() {
     assert_eq!(specs(" a,, b\tc\n,d "), ["a", "b", "c", "d"]);
     assert_eq!(specs(""), [""; 0]);
     let items = parse_list("a,^dir/more hosts,b").unwrap();
-    let name = |name: &str| {
-        Item::Target(Target {
-            name: name.into(),
-            user: None,
-            port: None,
-        })
-    };
+    let name = |name: &str| Item::Target(Target::named(name));
     assert_eq!(
         items,
         [
@@ -116,18 +114,33 @@ fn mistakes_are_named() {
         ("web[1-]", range("1-")),
         ("web[5/2]", range("5/2")),
         ("web[1-5/0]", range("1-5/0")),
-        ("web[1 - 5]", range("1 - 5")),
+        ("web[1-5/]", range("1-5/")),
+        ("web[01-100]", Padding("01-100".into())),
         ("web[1-1000000000000000000]", NumberTooLong),
         ("web[1-1000001]", TooMany),
         ("a[1-999999999]b[1-999999999]c[1-999999999]", TooMany),
         ("web[1-600000],db[1-600000]", TooMany),
         ("-oProxyCommand=x", LeadingDash),
         ("-l@web1", LeadingDash),
-        ("@nodes", EmptyUser),
+        ("@nodes", NotPlain),
         ("root@", EmptyName),
         (":22", EmptyName),
         ("a/b", NameCharacter('/')),
-        ("web*", NameCharacter('*')),
+        ("root@@web", UserOfGroup),
+        ("@", EmptyGroup),
+        ("@racks:", EmptyGroup),
+        ("@a;b", GroupCharacter(';')),
+        ("@a$(b)", GroupCharacter('$')),
+        ("@-a", LeadingDash),
+        ("a!b", NotPlain),
+        ("a!", MissingOperand),
+        ("!a", MissingOperand),
+        ("a&,b", MissingOperand),
+        ("a ^b", SpacedCaret),
+        ("/web", UnclosedRegex),
+        ("u@web*", GlobCharacter('@')),
+        ("w[1-2000]*", TooManyGlobs(1000)),
+        ("web*", NotPlain),
         ("web1;id", NameCharacter(';')),
         ("w\u{1b}[1]", NameCharacter('\u{1b}')),
         ("web$1", NameCharacter('$')),

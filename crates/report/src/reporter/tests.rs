@@ -9,11 +9,7 @@ use crate::{ExitPolicy, parse_last_run, read_last_run, recorded::Recorded};
 
 fn hosts(names: &[&str]) -> Vec<Host> {
     let host = |name: &&str| {
-        Host::new(Target {
-            name: (*name).to_owned(),
-            user: None,
-            port: None,
-        })
+        Host::new(Target::named(*name))
     };
     names.iter().map(host).collect()
 }
