@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use aws_lc_rs::hmac;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use sshoal_known_hosts::{HostName, KnownHosts};
+use sshoal_known_hosts::{Found, HashedSearch, HostName, KnownHosts};
 
 const LINES: usize = 21_000;
 
@@ -50,7 +50,11 @@ fn main() {
         let mut known = parse(bytes);
         report(
             "learn 1000 hosts",
-            best(1, || (), |()| known.learn(&hosts, 2)),
+            best(
+                1,
+                || (),
+                |()| known.learn(&hosts, |search| on_threads(search, 2)),
+            ),
         );
         report(
             "look 1000 learned hosts up",
@@ -65,6 +69,15 @@ fn main() {
             ),
         );
     }
+}
+
+fn on_threads(search: &HashedSearch, threads: usize) -> Vec<Found> {
+    std::thread::scope(|scope| {
+        let spawn = |range| scope.spawn(move || search.scan(range));
+        let running: Vec<_> = search.ranges(threads).into_iter().map(spawn).collect();
+        let found = running.into_iter().map(|thread| thread.join());
+        found.filter_map(Result::ok).collect()
+    })
 }
 
 fn file(host: impl Fn(usize) -> String) -> Vec<u8> {

@@ -8,11 +8,14 @@ use crate::key::{self, KeyType};
 use crate::known_hosts::{File, Kind, KnownHosts, LineProblem, Record};
 use crate::line::{self, Line, Marker};
 use crate::revocation::{self, RevokedKey, Salvaged};
+use crate::search::HashedEntries;
 
 /// Collects entries file by file.
 #[derive(Default)]
 pub(crate) struct Parser {
     known: KnownHosts,
+    /// The hashed entries of the file that is being read.
+    hashed: Vec<u32>,
 }
 
 /// Where a line is: its file's number and label, its own number, and the file's bytes.
@@ -20,6 +23,8 @@ struct Place<'a> {
     file: u32,
     label: &'a Arc<str>,
     line: usize,
+    /// Where the line begins.
+    start: usize,
     bytes: &'a [u8],
 }
 
@@ -48,12 +53,17 @@ impl Parser {
                 file,
                 label: &label,
                 line: index + 1,
+                start,
                 bytes: &bytes,
             };
             self.add_line(&place, &bytes[start..end]);
             start = end + 1;
         }
-        self.known.files.push(File { label, bytes });
+        self.known.files.push(File {
+            label,
+            bytes,
+            hashed: HashedEntries::new(std::mem::take(&mut self.hashed)),
+        });
     }
 
     /// Makes the index usable.
@@ -111,13 +121,14 @@ impl Parser {
     ) {
         let id = self.known.records.len() as u32;
         match hosts {
-            Some(hosts) if hosts[0] == b'|' => self.known.hashed.push(id),
+            Some(hosts) if hosts[0] == b'|' => self.hashed.push(id),
             Some(hosts) if is_indexable(hosts) => self.known.names.add(hosts, id),
             Some(_) | None => self.known.patterns.push(id),
         }
         self.known.records.push(Record {
             file: place.file,
             line: place.line,
+            start: place.start,
             hosts: hosts.map_or(0..0, |hosts| place.range(hosts)),
             key: key.map_or(0..0, |(_, text)| place.range(text)),
             key_type: key.map(|(key_type, _)| key_type),

@@ -6,7 +6,7 @@ use std::io;
 use std::sync::Arc;
 use std::thread;
 
-use sshoal_known_hosts::{HostName, KnownHosts, LineProblem};
+use sshoal_known_hosts::{Found, HashedSearch, HostName, KnownHosts, LineProblem};
 use sshoal_ssh_config::HostKeys;
 
 use crate::plan::HostTrust;
@@ -88,11 +88,21 @@ impl TrustFiles {
                 .map(|(name, port)| HostName::with_port(name, *port))
                 .collect();
             if let Some(own) = Arc::get_mut(known) {
-                own.learn(&names, threads);
+                own.learn(&names, |search| scan_on_threads(search, threads));
             }
             for trust in theirs {
                 trust.known = known.clone();
             }
         }
     }
+}
+
+/// Where no more threads are to be had, what they would have scanned is left to the caller.
+fn scan_on_threads(search: &HashedSearch, threads: usize) -> Vec<Found> {
+    thread::scope(|scope| {
+        let spawn = |range| thread::Builder::new().spawn_scoped(scope, move || search.scan(range));
+        let running: Vec<_> = search.ranges(threads).into_iter().map(spawn).collect();
+        let running = running.into_iter().filter_map(Result::ok);
+        running.filter_map(|thread| thread.join().ok()).collect()
+    })
 }
