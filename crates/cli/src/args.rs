@@ -148,7 +148,7 @@ pub(crate) struct ConfigArgs {
     #[arg(short = 'F', long = "config", value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
     /// An ssh_config option, as in ssh -o.
-    #[arg(short = 'o', long = "option", value_name = "KEY=VALUE")]
+    #[arg(short = 'o', long = "option", value_name = "KEY=VALUE", value_parser = key_and_value)]
     pub(crate) option: Vec<String>,
     /// Such options from our own configuration file: they count where no flag sets them.
     #[arg(long, hide = true, value_name = "KEY=VALUE")]
@@ -177,13 +177,13 @@ pub(crate) struct LoginArgs {
     #[arg(long)]
     pub(crate) ask_pass: bool,
     /// Logins in progress at a time.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", value_parser = at_least_one)]
     pub(crate) logins: Option<u32>,
     /// Seconds for a host's TCP connection (ConnectTimeout).
-    #[arg(long, value_name = "SECONDS", value_parser = some_seconds)]
+    #[arg(long, value_name = "SECONDS", value_parser = some_seconds, allow_negative_numbers = true)]
     pub(crate) connect_timeout: Option<Duration>,
     /// Seconds for a host's login.
-    #[arg(long, value_name = "SECONDS", value_parser = some_seconds)]
+    #[arg(long, value_name = "SECONDS", value_parser = some_seconds, allow_negative_numbers = true)]
     pub(crate) login_timeout: Option<Duration>,
     /// Threads to work with.
     #[arg(long, value_name = "N", hide = true)]
@@ -195,13 +195,13 @@ pub(crate) struct LoginArgs {
 #[command(next_help_heading = "How many at a time, and how long")]
 pub(crate) struct PaceArgs {
     /// Hosts at a time; 2048 with run, 64 with each, if not given.
-    #[arg(short = 'p', long = "parallel", value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(short = 'p', long = "parallel", value_name = "N", value_parser = at_least_one)]
     pub(crate) parallel: Option<u32>,
     /// The least time between two starts, in milliseconds.
     #[arg(short = 'd', long, value_name = "MS", default_value_t = 0)]
     pub(crate) delay: u64,
     /// Seconds for the command of each host; without it, or with 0, as long as it takes.
-    #[arg(short = 'u', long = "timeout", value_name = "SECONDS", value_parser = seconds)]
+    #[arg(short = 'u', long = "timeout", value_name = "SECONDS", value_parser = seconds, allow_negative_numbers = true)]
     pub(crate) command_timeout: Option<Duration>,
 }
 
@@ -233,6 +233,26 @@ pub(crate) struct OutputArgs {
     /// Exit with the largest status of any host.
     #[arg(short = 'S', long)]
     pub(crate) largest_status: bool,
+}
+
+/// ssh takes a blank in place of the equals sign, and so do we.
+fn key_and_value(text: &str) -> Result<String, String> {
+    match text
+        .trim()
+        .contains(|c: char| c == '=' || c.is_whitespace())
+    {
+        true => Ok(text.to_owned()),
+        false => {
+            Err("it must be an option of ssh_config and its value, such as Port=2222".to_owned())
+        }
+    }
+}
+
+fn at_least_one(text: &str) -> Result<u32, String> {
+    text.parse()
+        .ok()
+        .filter(|number| *number > 0)
+        .ok_or_else(|| format!("it must be a whole number from 1 to {}", u32::MAX))
 }
 
 fn some_seconds(text: &str) -> Result<Duration, String> {

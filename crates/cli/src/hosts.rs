@@ -24,6 +24,13 @@ pub(crate) enum HostsError {
     LastRun(#[from] LastRunError),
     #[error("cannot read the host list {path}: {error}")]
     Unreadable { path: String, error: io::Error },
+    #[error(
+        "cannot read the host list {number}: there is no such file; -f names a file of hosts, and -p {number} is how \
+         many run at a time"
+    )]
+    NumberOfHosts { number: String },
+    #[error("hosts are read from standard input by -f -, not by -w -")]
+    Dash,
     #[error("the host list {path} is larger than {MAX_FILE} octets")]
     TooLarge { path: String },
     #[error("{item} cannot be used in a host list")]
@@ -35,6 +42,8 @@ pub(crate) enum HostsError {
     NoneNamed,
     #[error("the list of hosts is empty: nothing to do")]
     Empty,
+    #[error("the list of hosts is empty, since -x leaves all of them out: nothing to do")]
+    AllExcluded,
     #[error("no host of the last run ended so: nothing to do")]
     NoneToRetry,
 }
@@ -64,10 +73,15 @@ pub(crate) fn targets(args: &HostArgs) -> Result<Vec<Target>, HostsError> {
     for list in &args.exclude {
         excluded.extend(expand(list)?);
     }
+    if targets.is_empty() {
+        return Err(match args.retry_failed.is_empty() {
+            true => HostsError::Empty,
+            false => HostsError::NoneToRetry,
+        });
+    }
     let targets = distinct(exclude(targets, &excluded));
     match targets.is_empty() {
-        true if args.retry_failed.is_empty() => Err(HostsError::Empty),
-        true => Err(HostsError::NoneToRetry),
+        true => Err(HostsError::AllExcluded),
         false => Ok(targets),
     }
 }
@@ -82,6 +96,9 @@ pub(crate) fn results_path() -> Option<PathBuf> {
 }
 
 fn expand(list: &str) -> Result<Vec<Target>, HostsError> {
+    if list == "-" {
+        return Err(HostsError::Dash);
+    }
     let mut targets = Vec::new();
     for item in parse_list(list)? {
         match item {
@@ -99,9 +116,15 @@ fn expand(list: &str) -> Result<Vec<Target>, HostsError> {
 
 fn read(path: &Path) -> Result<Vec<Target>, HostsError> {
     let label = path.display().to_string();
-    let unreadable = |error| HostsError::Unreadable {
-        path: label.clone(),
-        error,
+    let unreadable = |error: io::Error| match label.parse::<u32>() {
+        // pdsh and clush have -f for what is -p here.
+        Ok(_) if error.kind() == io::ErrorKind::NotFound => HostsError::NumberOfHosts {
+            number: label.clone(),
+        },
+        _ => HostsError::Unreadable {
+            path: label.clone(),
+            error,
+        },
     };
     let mut contents = Vec::new();
     if path == Path::new("-") {

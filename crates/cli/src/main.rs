@@ -14,6 +14,7 @@ mod run;
 mod script;
 mod template;
 mod terminal;
+mod tips;
 
 use std::process::ExitCode;
 
@@ -32,7 +33,11 @@ fn main() -> ExitCode {
             return ExitCode::from(USAGE);
         }
     };
-    match execute(&Cli::parse_from(arguments)) {
+    let cli = match Cli::try_parse_from(&arguments) {
+        Ok(cli) => cli,
+        Err(error) => tips::explained(error, &arguments).exit(),
+    };
+    match execute(&cli) {
         Ok(status) => ExitCode::from(status),
         Err(error) => {
             eprintln!("sshoal: {error}");

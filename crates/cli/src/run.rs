@@ -39,6 +39,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<u8, Box<dyn std::error::Error>> {
         return Err(NoCommand::new(&args.hosts, EXAMPLE).into());
     }
     check_standard_input(args)?;
+    check_for_a_time(args)?;
     let targets = hosts::targets(&args.hosts)?;
     if args.tty && targets.len() > 1 {
         return Err(format!("-t is for one host; {} were named", targets.len()).into());
@@ -97,6 +98,18 @@ fn check_standard_input(args: &RunArgs) -> Result<(), String> {
             "{one} and {other} both read standard input; put one of them into a file"
         )),
         _ => Ok(()),
+    }
+}
+
+/// pdsh, clush, pssh and mpssh have -t for a time limit, and no program is called by a mere number.
+fn check_for_a_time(args: &RunArgs) -> Result<(), String> {
+    let first = args.command.first().and_then(|word| word.to_str());
+    match first.filter(|word| args.tty && word.parse::<f64>().is_ok()) {
+        Some(number) => Err(format!(
+            "-t lends the terminal to the command and takes no number; time limits are --connect-timeout {number} and, \
+             for the command, -u {number}"
+        )),
+        None => Ok(()),
     }
 }
 

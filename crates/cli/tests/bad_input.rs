@@ -69,8 +69,13 @@ fn host_lists_that_are_not_there_or_empty_are_refused() {
         (vec!["-f", "-", "true"], vec!["the list of hosts is empty"]),
         (
             vec!["-w", &name, "-x", &name, "true"],
-            vec!["the list of hosts is empty"],
+            vec!["the list of hosts is empty", "-x"],
         ),
+        (
+            vec!["-f", "64", "true"],
+            vec!["no such file", "-p 64 is how many"],
+        ),
+        (vec!["-w", "-", "true"], vec!["-f -"]),
         (
             vec!["true"],
             vec!["no hosts were named", "-w", "-f", "WCOLL"],
@@ -131,6 +136,20 @@ fn options_that_do_not_exist_or_do_not_go_together_are_refused() {
             vec!["--stdin", "/no/such/input", "cat"],
             vec!["standard input", "/no/such/input", "No such file"],
         ),
+        (
+            vec!["--stdin", "/", "cat"],
+            vec!["standard input from /", "directory"],
+        ),
+        (
+            vec!["-t", "10", "true"],
+            vec!["-t lends", "--connect-timeout 10", "-u 10"],
+        ),
+        (vec!["-u", "root", "true"], vec!["-u of mpssh", "-l USER"]),
+        (
+            vec!["-o", "results", "true"],
+            vec!["ssh_config", "--outdir DIR"],
+        ),
+        (vec!["-h", "hosts.txt", "true"], vec!["-f hosts.txt"]),
         (
             vec!["--script", "/no/such/script"],
             vec!["cannot read the script /no/such/script", "No such file"],

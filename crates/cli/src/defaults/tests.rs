@@ -91,7 +91,7 @@ fn what_is_wrong_is_refused_by_name() {
         ),
         (
             "[run]\nparallel = 0\n",
-            &["[run] parallel", "invalid value '0'", "1.."],
+            &["[run] parallel", "invalid value '0'", "from 1"],
         ),
         (
             "[run]\nhosts = \"a\"\n",
