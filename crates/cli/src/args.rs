@@ -176,13 +176,13 @@ pub(crate) struct LoginArgs {
     /// Ask once for the password of the account, and use it on every host that takes one.
     #[arg(long)]
     pub(crate) ask_pass: bool,
-    /// Logins in progress at a time.
+    /// Logins in progress at a time; 256 if not given.
     #[arg(long, value_name = "N", value_parser = at_least_one)]
     pub(crate) logins: Option<u32>,
-    /// Seconds for a host's TCP connection (ConnectTimeout).
+    /// Seconds for a host's TCP connection; 10 if not given.
     #[arg(long, value_name = "SECONDS", value_parser = some_seconds, allow_negative_numbers = true)]
     pub(crate) connect_timeout: Option<Duration>,
-    /// Seconds for a host's login.
+    /// Seconds for a host's login; 60 if not given.
     #[arg(long, value_name = "SECONDS", value_parser = some_seconds, allow_negative_numbers = true)]
     pub(crate) login_timeout: Option<Duration>,
     /// Threads to work with.
@@ -227,7 +227,7 @@ pub(crate) struct OutputArgs {
     /// Only the hosts' output: no progress, no summary. The exit status tells of failures.
     #[arg(short = 'q', long, conflicts_with = "verbose")]
     pub(crate) quiet: bool,
-    /// Show a line for each host that ends; twice for a protocol trace.
+    /// Show a line for each host that ends; -vv shows the SSH messages too, -vvv all states.
     #[arg(short = 'v', long, action = clap::ArgAction::Count)]
     pub(crate) verbose: u8,
     /// Exit with the largest status of any host.

@@ -29,7 +29,7 @@ const BEHIND: (&str, &str) = ("option", "default-option");
 pub(crate) enum DefaultsError {
     #[error("cannot read {path}: {error}")]
     Unreadable { path: PathBuf, error: io::Error },
-    #[error("{path}: {error}")]
+    #[error("{path}: {}", .error.to_string().trim_end())]
     Syntax {
         path: PathBuf,
         error: Box<toml::de::Error>,
@@ -135,10 +135,10 @@ impl<'a> Defaults<'a> {
     fn flags(&self, table: &Table) -> Result<Vec<String>, (String, String)> {
         let mut all = Vec::new();
         for (key, value) in table {
-            let flags = self
-                .default(key, value)
-                .map_err(|problem| (key.clone(), problem))?;
-            all.extend(flags);
+            let refused = |problem| (key.clone(), problem);
+            all.extend(self.default(key, value).map_err(refused)?);
+            // Two keys that do not go together are the file's mistake, not that of who types a command.
+            self.check(&all).map_err(refused)?;
         }
         Ok(all)
     }

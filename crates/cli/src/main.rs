@@ -16,6 +16,7 @@ mod template;
 mod terminal;
 mod tips;
 
+use std::io::IsTerminal as _;
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -70,6 +71,7 @@ fn trace(verbose: u8) {
     };
     tracing_subscriber::fmt()
         .with_max_level(level)
+        .with_ansi(std::io::stderr().is_terminal())
         .with_writer(std::io::stderr)
         .init();
 }

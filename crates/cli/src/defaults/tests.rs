@@ -80,6 +80,10 @@ fn what_is_wrong_is_refused_by_name() {
     for (text, words) in [
         ("[run\n", &["config.toml", "TOML"][..]),
         (
+            "[run]\ngather = true\njson = true\n",
+            &["config.toml: [run] json", "'--gather' cannot be used"],
+        ),
+        (
             "parallel = 1\n",
             &["parallel: there is no such table", "as in [run]"],
         ),
