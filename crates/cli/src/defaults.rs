@@ -20,7 +20,14 @@ use toml::{Table, Value};
 use crate::args::Cli;
 
 /// Flags that say what a run is about: a default for one of them would run something that nobody typed.
-const TYPED: [&str; 5] = ["hosts", "hosts-file", "retry-failed", "script", "stdin"];
+const TYPED: [&str; 6] = [
+    "hosts",
+    "hosts-file",
+    "retry-failed",
+    "script",
+    "fill-script",
+    "stdin",
+];
 /// Of several values for an ssh_config option the first counts, so defaults must come behind what the user typed.
 const BEHIND: (&str, &str) = ("option", "default-option");
 

@@ -1,0 +1,367 @@
+//! What is written about the program is true: flags, examples, links, manual pages, completions.
+
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::fs;
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use sshoal_testbed::sshd::key_files::{KeyType, generate};
+use support::User;
+use tempfile::TempDir;
+
+/// Where the flags are explained.
+const RUN: &str = "docs/run.md";
+/// Where the keys of the defaults file are.
+const CONFIG: &str = "docs/config.md";
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn read(path: &str) -> String {
+    fs::read_to_string(root().join(path)).unwrap()
+}
+
+/// `sshoal` with these arguments, which must succeed.
+fn sshoal(arguments: &[&str]) -> String {
+    let mut command = User::new().command(env!("CARGO_BIN_EXE_sshoal"));
+    let output = command.args(arguments).output().unwrap();
+    assert!(output.status.success(), "{arguments:?}: {output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// All commands, as `--help` lists them.
+fn commands() -> Vec<String> {
+    let help = sshoal(&["--help"]);
+    let list = help.split("Commands:\n").nth(1).unwrap();
+    let lines = list.lines().take_while(|line| !line.is_empty());
+    let names = lines.filter_map(|line| line.split_whitespace().next());
+    let names: Vec<String> = names.map(str::to_owned).collect();
+    assert!(names.len() >= 4, "{names:?}");
+    names
+}
+
+/// A command's flags, as its `--help` lists them: each a line that begins with one.
+fn flags(command: &str) -> BTreeSet<String> {
+    let help = sshoal(&[command, "--help"]);
+    let lines = help.lines().map(str::trim_start);
+    let words = lines.filter(|line| line.starts_with('-')).flat_map(|line| {
+        line.split_whitespace()
+            .take_while(|word| word.starts_with('-'))
+    });
+    let names = words.map(|word| word.trim_end_matches([',', '.']).to_owned());
+    names.collect()
+}
+
+fn all_flags() -> BTreeSet<String> {
+    commands()
+        .iter()
+        .flat_map(|command| flags(command))
+        .collect()
+}
+
+/// The text between backquotes, outside of fenced blocks.
+fn spans(text: &str) -> Vec<String> {
+    let outside = text.split("```").step_by(2);
+    let spans = outside.flat_map(|part| part.split('`').skip(1).step_by(2));
+    spans.map(|span| span.replace("\\|", "|")).collect()
+}
+
+#[test]
+fn every_flag_is_explained() {
+    let spans = spans(&read(RUN));
+    let explained: BTreeSet<&str> = spans
+        .iter()
+        .filter_map(|span| span.split(' ').next())
+        .collect();
+    for flag in all_flags() {
+        assert!(
+            explained.contains(flag.as_str()),
+            "{RUN} does not explain {flag}"
+        );
+    }
+}
+
+#[test]
+fn every_flag_that_is_explained_exists() {
+    let known = all_flags();
+    for span in spans(&read(RUN))
+        .iter()
+        .filter(|span| span.starts_with('-'))
+    {
+        let flag = span.split([' ', '=']).next().unwrap();
+        // -vv is -v, twice; what other programs call theirs stands behind their names.
+        let flag = if flag.starts_with("-vv") { "-v" } else { flag };
+        assert!(known.contains(flag), "{RUN} speaks of {span}");
+    }
+}
+
+#[test]
+fn every_key_of_the_defaults_file_is_listed() {
+    let spans = spans(&read(CONFIG));
+    for command in ["run", "each"] {
+        for flag in flags(command) {
+            let Some(key) = flag.strip_prefix("--") else {
+                continue;
+            };
+            if !["help", "version"].contains(&key) {
+                assert!(
+                    spans.iter().any(|span| span == key),
+                    "{CONFIG} does not list {key}"
+                );
+            }
+        }
+    }
+}
+
+/// A folder in which the examples can be tried: nobody is connected to, and no other program does anything.
+struct Desk {
+    user: User,
+    programs: TempDir,
+}
+
+/// Stands before sshoal: has runs shown only, and notes what was refused.
+const SHOWN_ONLY: &str = r#"#!/bin/sh
+command=$1; shift
+case $command in run|each) set -- --dry-run "$@";; esac
+"$SSHOAL" "$command" "$@" 2>"$HOME/said" || { cat "$HOME/said"; echo "$command $*"; } >>"$HOME/refused"
+"#;
+
+/// Programs in the examples that are not everywhere, or had better not be run.
+const OTHERS: &[&str] = &["tar", "zfs", "jq", "dshbak", "man"];
+
+impl Desk {
+    fn new() -> Desk {
+        let desk = Desk {
+            user: User::new(),
+            programs: tempfile::tempdir().unwrap(),
+        };
+        let home = desk.user.home();
+        for (name, text) in [
+            ("hosts.txt", "web[1-9]\n"),
+            ("hosts", "web[1-9]\n"),
+            ("check.sh", "#!/bin/sh\nexit 0\n"),
+            ("motd", "Hello.\n"),
+            ("fleet.conf", "Host *\n    User admin\n"),
+        ] {
+            fs::write(home.join(name), text).unwrap();
+        }
+        fs::create_dir(home.join(".ssh")).unwrap();
+        generate(&home.join(".ssh/fleet"), KeyType::Ed25519, "").unwrap();
+        // What --retry-failed finds: a port at which nobody listens.
+        let mut run = desk.user.run(&["-F", "none", "-w", "127.0.0.1:1", "true"]);
+        assert_eq!(run.output().unwrap().status.code(), Some(3));
+        desk.program("sshoal", SHOWN_ONLY);
+        for name in OTHERS {
+            desk.program(name, "#!/bin/sh\ncat >/dev/null\n");
+        }
+        desk
+    }
+
+    fn program(&self, name: &str, text: &str) {
+        let path = self.programs.path().join(name);
+        fs::write(&path, text).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+
+    /// Types the line; returns what sshoal refused.
+    fn refusal(&self, line: &str) -> Option<String> {
+        let path = std::env::var("PATH").unwrap();
+        let mut shell = self.user.shell(line);
+        let hosts = fs::File::open(self.user.home().join("hosts.txt")).unwrap();
+        shell
+            .stdin(hosts)
+            .current_dir(self.user.home())
+            .env("SSHOAL", env!("CARGO_BIN_EXE_sshoal"))
+            .env("PATH", format!("{}:{path}", self.programs.path().display()));
+        let output = shell.output().unwrap();
+        let refused = self.user.home().join("refused");
+        let text = fs::read_to_string(&refused).ok();
+        if text.is_some() {
+            fs::remove_file(refused).unwrap();
+        }
+        let failed = format!("{output:?}");
+        text.or_else(|| (!output.status.success()).then_some(failed))
+    }
+}
+
+/// Command lines with sshoal: in blocks of shell commands, behind a prompt, and between backquotes.
+fn examples(text: &str) -> Vec<String> {
+    let fenced = text.split("```").skip(1).step_by(2);
+    let lines = fenced.flat_map(|block| {
+        let prompt = if block.starts_with("sh\n") { "" } else { "$ " };
+        block
+            .lines()
+            .filter_map(move |line| line.strip_prefix(prompt))
+    });
+    let all = lines.map(str::to_owned).chain(spans(text));
+    let is_example = |line: &String| {
+        let arguments = line
+            .split_once("sshoal ")
+            .map_or("", |(_, arguments)| arguments);
+        ["run ", "each ", "man ", "completions "]
+            .iter()
+            .any(|command| arguments.starts_with(command))
+    };
+    all.filter(is_example).collect()
+}
+
+#[test]
+fn every_example_is_understood() {
+    let desk = Desk::new();
+    let mut wrong = String::new();
+    for file in documents() {
+        for line in examples(&fs::read_to_string(&file).unwrap()) {
+            if let Some(said) = desk.refusal(&line) {
+                wrong.push_str(&format!("{}: {line}\n{said}\n", file.display()));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong}");
+}
+
+#[test]
+fn an_example_with_a_mistake_would_be_noticed() {
+    let desk = Desk::new();
+    let refused = desk
+        .refusal("sshoal run -w web1 --jsn true | jq .")
+        .unwrap();
+    assert!(refused.contains("--jsn"), "{refused}");
+    assert!(
+        desk.refusal("nosuchprogram | sshoal run -w web1 true")
+            .is_none()
+    );
+    assert!(desk.refusal("sshoal run -w web1 true").is_none());
+}
+
+/// All Markdown files of the repository.
+fn documents() -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut folders = vec![root()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.file_name().unwrap().to_str().unwrap();
+            if path.is_dir() && name != "target" && !name.starts_with('.') {
+                folders.push(path);
+            } else if path.extension() == Some(OsStr::new("md")) {
+                found.push(path);
+            }
+        }
+    }
+    assert!(found.len() > 8, "{found:?}");
+    found
+}
+
+/// What a heading is called in a link, as the usual renderers have it.
+fn anchor(heading: &str) -> String {
+    let kept = |c: &char| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_');
+    let name: String = heading.trim().to_lowercase().chars().filter(kept).collect();
+    name.replace(' ', "-")
+}
+
+#[test]
+fn every_link_leads_somewhere() {
+    let mut wrong = Vec::new();
+    for file in documents() {
+        let text = fs::read_to_string(&file).unwrap();
+        let outside: String = text.split("```").step_by(2).collect();
+        for link in outside.split("](").skip(1) {
+            let link = link.split(')').next().unwrap();
+            if link.contains("://") || link.starts_with("mailto:") {
+                continue;
+            }
+            let (path, heading) = link.split_once('#').unwrap_or((link, ""));
+            let target = match path {
+                "" => file.clone(),
+                path => file.parent().unwrap().join(path),
+            };
+            let has_heading = || {
+                let text = fs::read_to_string(&target).unwrap_or_default();
+                let headings = text.lines().filter(|line| line.starts_with('#'));
+                headings
+                    .map(|line| anchor(line.trim_start_matches('#')))
+                    .any(|name| name == heading)
+            };
+            if !target.exists() || !(heading.is_empty() || has_heading()) {
+                wrong.push(format!("{}: {link}", file.display()));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+/// A program that reads `text`; `None` if it is not installed.
+fn fed(program: &str, arguments: &[&str], text: &str) -> Option<Output> {
+    let mut command = Command::new(program);
+    command
+        .args(arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let mut child = command.spawn().ok()?;
+    let mut stdin = child.stdin.take().unwrap();
+    let text = text.to_owned();
+    let writer = std::thread::spawn(move || stdin.write_all(text.as_bytes()));
+    let output = child.wait_with_output().unwrap();
+    writer.join().unwrap().unwrap();
+    Some(output)
+}
+
+#[test]
+fn manual_pages_have_all_flags_and_render_without_warnings() {
+    let mut pages = vec![(BTreeSet::new(), sshoal(&["man"]))];
+    for command in commands() {
+        pages.push((flags(&command), sshoal(&["man", &command])));
+    }
+    for (flags, page) in pages {
+        assert!(page.contains(".SH NAME"), "{page}");
+        for flag in flags {
+            let escaped = flag.replace('-', "\\-");
+            assert!(page.contains(&escaped), "{flag} is missing: {page}");
+        }
+        for (program, arguments) in [
+            ("groff", ["-man", "-ww", "-z", "-Tutf8"].as_slice()),
+            ("mandoc", &["-Tlint", "-Wwarning"]),
+        ] {
+            if let Some(output) = fed(program, arguments, &page) {
+                assert!(
+                    output.status.success() && output.stderr.is_empty(),
+                    "{program}: {output:?}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn completions_know_all_flags_and_parse() {
+    for shell in ["bash", "zsh", "fish"] {
+        let text = sshoal(&["completions", shell]);
+        for flag in all_flags() {
+            // fish has flags without their dashes.
+            let name = if shell == "fish" {
+                flag.trim_start_matches('-')
+            } else {
+                &flag
+            };
+            assert!(text.contains(name), "{shell}: {flag} is missing");
+        }
+        // Absent shells cannot be asked; bash is there wherever the scripts of this repository run.
+        let output = fed(shell, &["-n"], &text);
+        assert!(output.is_some() || shell != "bash");
+        if let Some(output) = output {
+            assert!(
+                output.status.success() && output.stderr.is_empty(),
+                "{shell}: {output:?}"
+            );
+        }
+    }
+}
