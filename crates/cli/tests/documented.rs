@@ -71,7 +71,8 @@ fn all_flags() -> BTreeSet<String> {
 fn spans(text: &str) -> Vec<String> {
     let outside = text.split("```").step_by(2);
     let spans = outside.flat_map(|part| part.split('`').skip(1).step_by(2));
-    spans.map(|span| span.replace("\\|", "|")).collect()
+    let words = |span: &str| span.split_whitespace().collect::<Vec<_>>().join(" ");
+    spans.map(|span| words(span).replace("\\|", "|")).collect()
 }
 
 #[test]
