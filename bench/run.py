@@ -8,7 +8,7 @@ import argparse
 import os
 import sys
 
-from harness import desktop, fan_out, install, open_connections, round_trips, scale, single_login
+from harness import descriptors, desktop, fan_out, install, open_connections, round_trips, scale, single_login
 from harness.measure import raise_descriptor_limit
 from harness.record import Record
 
@@ -19,6 +19,7 @@ EXPERIMENTS = {
     "T4": open_connections,
     "T5": scale,
     "T17": desktop,
+    "descriptors": descriptors,
 }
 
 
@@ -50,6 +51,7 @@ class Options(argparse.Namespace):
         self.desktop_rounds = 1 if quick else 3
         self.round_trip_ms = 100
         self.open_connections = arguments.open_connections or (500 if quick else 10_000)
+        self.many_hosts = 1_000 if quick else 50_000
         self.hold_seconds = arguments.hold_seconds or (15 if quick else 90)
         self.scales = (100, 500) if quick else (100, 1_000, 10_000)
         self.scale_window = 100

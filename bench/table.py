@@ -145,7 +145,16 @@ def desktop(results):
     return [title, "", *table(head, rows)]
 
 
-SECTIONS = {"T1": fan_out, "T2": single_login, "T3": round_trips, "T4": open_connections, "T5": scale, "T17": desktop}
+def descriptors(results):
+    settings = results.settings("descriptors")
+    value = lambda figure: results.value("descriptors", figure, "sshoal")  # noqa: E731
+    return [
+        f"{settings['hosts']:,} simulated hosts with a limit of {settings['descriptors']} file descriptors: {value('ok'):,.0f} ok in "
+        f"{value('wall_s'):.0f} s, {value('peak_rss_kib') / 1024:.0f} MiB at most."
+    ]
+
+
+SECTIONS = {"T1": fan_out, "T2": single_login, "T3": round_trips, "T4": open_connections, "T5": scale, "T17": desktop, "descriptors": descriptors}
 
 
 def whole(results):

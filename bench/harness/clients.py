@@ -109,9 +109,13 @@ def russh():
     return Client("russh", DEFAULT, argv, has_both=False)
 
 
+def sshoal_program():
+    return [str(REPO / "target/release/sshoal"), "run"]
+
+
 def sshoal(kex=DEFAULT):
     def argv(hosts, window, command):
-        program = [str(REPO / "target/release/sshoal"), "run"]
+        program = sshoal_program()
         endpoint = ["-F", ssh_config(hosts, kex), "-f", str(hosts.file), "-l", hosts.user, "-i", str(hosts.identity)]
         return program + endpoint + ["-p", str(window), command]
 

@@ -98,9 +98,10 @@ def real(count, given=None):
     return started(["sshd", "--hosts", str(count)])
 
 
-def simulated(count, cores=None):
-    """Simulated hosts, on their own cores if given."""
-    return started(["simulate", "--hosts", str(count), "--threads", str(len(cores) if cores else 1)], cores=cores)
+def simulated(count, cores=None, base=None):
+    """Simulated hosts, on their own cores and from their own first address, if given."""
+    network = ["--base", base] if base else []
+    return started(["simulate", "--hosts", str(count), "--threads", str(len(cores) if cores else 1), *network], cores=cores)
 
 
 @contextlib.contextmanager

@@ -7,13 +7,14 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use sshoal_fleet::Deadlines;
 use sshoal_net::{Input, RunPlan};
 use sshoal_report::{
-    BROKEN_PIPE, ExitPolicy, Host, Layout, Options, Reporter, RunEnd, Sink, Verbosity,
+    BROKEN_PIPE, ExitPolicy, Host, INTERRUPTED, Layout, Options, Reporter, RunEnd, Sink, Verbosity,
 };
 use sshoal_targets::{Target, labels};
 
 use crate::args::{HostArgs, OutputArgs, PaceArgs};
 use crate::hosts;
 use crate::observer::Reporting;
+use crate::terminal;
 
 /// Added to the number of the signal that ended us, as a shell does (docs/exit-status.md).
 const SIGNALLED: i32 = 128;
@@ -54,19 +55,24 @@ impl Showing<'_> {
     ) -> Result<u8, Box<dyn std::error::Error>> {
         let reporter = self.reporter(hosts)?;
         let end = sshoal_net::run(plan, Reporting::new(reporter))?;
-        let reporter = end.observer.into_reporter();
+        let stopped = end
+            .stopped_by
+            .map(|signal| u8::try_from(SIGNALLED + signal).unwrap_or(u8::MAX));
+        let Some(heard) = end.heard else {
+            // Whoever holds the terminal sits in a write that does not end.
+            terminal::take_back();
+            return Ok(stopped.unwrap_or(INTERRUPTED));
+        };
         let end_of_run = RunEnd {
             interrupted: end.interrupts > 0 || end.stopped_by.is_some(),
             elapsed: self.since.elapsed(),
         };
-        let summary = match end.heard.and_then(|()| reporter.finish(end_of_run)) {
+        let summary = heard.and_then(|observer| observer.into_reporter().finish(end_of_run));
+        let summary = match summary {
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(BROKEN_PIPE),
             summary => summary?,
         };
-        Ok(match end.stopped_by {
-            Some(signal) => u8::try_from(SIGNALLED + signal).unwrap_or(u8::MAX),
-            None => summary.exit_status(self.exit_policy()),
-        })
+        Ok(stopped.unwrap_or_else(|| summary.exit_status(self.exit_policy())))
     }
 
     fn reporter(&self, hosts: Vec<Host>) -> io::Result<Reporter> {
@@ -116,12 +122,7 @@ pub(crate) fn hosts(targets: &[Target]) -> Vec<Host> {
 
 /// `--stdin`.
 pub(crate) fn input(path: &Path, hosts: usize) -> Result<Input, String> {
-    // A directory can be opened, and would fail on every host.
-    let opened = match path.is_dir() {
-        true => Err(io::ErrorKind::IsADirectory.into()),
-        false => Input::open(path, hosts),
-    };
-    opened.map_err(|error| {
+    Input::open(path, hosts).map_err(|error| {
         format!(
             "cannot read standard input from {}: {error}",
             path.display()

@@ -35,7 +35,8 @@ const TOUCHED_LOGINS: u32 = 2;
 /// Runs the command; returns the exit status.
 pub(crate) fn run(args: &RunArgs) -> Result<u8, Box<dyn std::error::Error>> {
     let since = Instant::now();
-    if args.command.is_empty() && args.script.is_none() {
+    let is_blank = |word: &OsString| word.as_encoded_bytes().trim_ascii().is_empty();
+    if args.command.iter().all(is_blank) && args.script.is_none() {
         return Err(NoCommand::new(&args.hosts, EXAMPLE).into());
     }
     check_standard_input(args)?;

@@ -60,7 +60,8 @@ impl Drop for RawMode {
     }
 }
 
-fn take_back() {
+/// Makes the terminal what it was before it was lent.
+pub(crate) fn take_back() {
     if let Some(before) = settings().take() {
         // Without a terminal there is nothing left to restore.
         let _ = tcsetattr(io::stdin(), OptionalActions::Drain, &before);

@@ -428,6 +428,23 @@ fn a_descriptor_limit_far_below_the_hosts_is_respected() {
 }
 
 #[test]
+fn a_blank_command_and_a_folder_for_input_start_nothing() {
+    let shoal = Shoal::simulated(1, &[]);
+    for blank in [&[""][..], &[" ", "\t"]] {
+        shoal
+            .run(blank)
+            .expect(USAGE)
+            .says(&["no command was given"]);
+    }
+    shoal.run(&["--stdin", "/tmp", "cat"]).expect(USAGE).says(&[
+        "standard input",
+        "/tmp",
+        "is a directory",
+    ]);
+    assert_eq!(shoal.hosts.totals().connections, 0);
+}
+
+#[test]
 fn the_help_names_the_exit_statuses() {
     let user = support::User::new();
     let output: Output = user.run(&["--help"]).output().unwrap();

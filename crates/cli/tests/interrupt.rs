@@ -8,12 +8,17 @@ use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::ChildStdout;
-use std::sync::mpsc::{self, Receiver};
+use std::sync::mpsc::{self, Receiver, Sender};
 
+use rustix::io::ioctl_fionread;
+use rustix::process::{Signal, kill_process};
 use sshoal_testbed::simulated::Simulation;
 use sshoal_testbed::sshd::{RealSshd, SshdSpec};
 use support::program::Running;
 use support::{DEADLINE, Shoal, shared_folder, wait_until};
+
+/// What a pipe holds at least when it is full, in octets: pipe(7), less a page for a write that did not fit.
+const PIPE: u64 = 60 * 1024;
 
 /// Waits until so many commands have been started in all.
 fn wait_for_commands(shoal: &Shoal<Simulation>, count: u64) {
@@ -186,6 +191,44 @@ fn an_interrupt_before_anybody_is_connected_starts_nobody() {
     running.interrupt();
     let summary = running.wait().expect(130).records().summary;
     assert_eq!((summary.hosts, summary.not_started), (3, 3));
+}
+
+/// Starts hosts whose output nobody reads, and waits until the pipe is full.
+fn unread(shoal: &Shoal<Simulation>) -> (Running, Sender<()>) {
+    let (tell, full) = mpsc::channel();
+    let (go, gone) = mpsc::channel::<()>();
+    let read = move |stdout: ChildStdout| {
+        wait_until("the pipe is full", || {
+            ioctl_fionread(&stdout).unwrap() >= PIPE
+        });
+        tell.send(()).unwrap();
+        // Until the test has seen the end.
+        let _ = gone.recv();
+        Vec::new()
+    };
+    let running = Running::start_read_by(&mut shoal.command(&["-q", "x"]), read);
+    full.recv_timeout(DEADLINE).unwrap();
+    (running, go)
+}
+
+#[test]
+fn nobody_is_kept_by_output_that_is_not_read() {
+    let shoal = Shoal::simulated(4, &["*=flood"]);
+    let nobody_is_left = || {
+        wait_until("the connections are gone", || {
+            shoal.hosts.totals().open == 0
+        });
+    };
+    let (mut twice, _go) = unread(&shoal);
+    twice.interrupt();
+    nobody_is_left();
+    assert!(twice.is_running(), "there is output to be read");
+    twice.interrupt();
+    twice.wait_for_exit(130);
+    let (terminated, _go) = unread(&shoal);
+    kill_process(terminated.pid(), Signal::TERM).unwrap();
+    terminated.wait_for_exit(143);
+    nobody_is_left();
 }
 
 /// How many connections to a port have not been answered: state SYN_SENT, 02, of /proc/net/tcp (proc(5)).

@@ -309,8 +309,8 @@ fn quiet_says_nothing_of_its_own_and_a_clean_run_in_a_pipe_neither() {
 const TALKATIVE: u32 = 100;
 /// What each of them sends, in bytes. Together far more than [`MEMORY_LIMIT`].
 const TALK: usize = 20_000_000;
-/// What sshoal may need for it: 64 MiB of output on its way, and 2 MiB of window for each connection.
-const MEMORY_LIMIT: u64 = 400 * 1024 * 1024;
+/// What sshoal may need for it: 64 MiB of output on its way, and as much in the channels' windows.
+const MEMORY_LIMIT: u64 = 250 * 1024 * 1024;
 /// The pace of a slow reader, in bytes a second, and how long it keeps it up.
 const PACE: usize = 1_000_000;
 const SLOW_FOR: Duration = Duration::from_secs(3);
@@ -357,6 +357,31 @@ fn a_slow_reader_costs_time_and_neither_memory_nor_hosts() {
         .sum();
     let expected = TALKATIVE as usize * TALK + prefixes * (TALK / length);
     assert_eq!(ended.stdout(), expected.to_string());
+}
+
+#[test]
+fn a_reader_that_pauses_costs_no_connection() {
+    // sshd's patience: it asks whether the client is there after a second, and gives up after three.
+    let mut spec = SshdSpec::new(1);
+    spec.lines = vec![
+        "ClientAliveInterval 1".to_owned(),
+        "ClientAliveCountMax 2".to_owned(),
+    ];
+    let shoal = Shoal::real(&spec);
+    let read = |mut stdout: ChildStdout| {
+        let mut begun = [0];
+        stdout.read_exact(&mut begun).unwrap();
+        thread::sleep(Duration::from_secs(6));
+        let rest = std::io::copy(&mut stdout, &mut std::io::sink()).unwrap();
+        (rest + 1).to_string().into_bytes()
+    };
+    // More than can be on its way.
+    let line = format!("yes {} | head -c 200000000", "t".repeat(9_999));
+    let ended = Running::start_read_by(&mut shoal.command(&[&line]), read)
+        .wait()
+        .expect(0);
+    let prefixes = 20_000 * (shoal.name(0).len() + 2);
+    assert_eq!(ended.stdout(), (200_000_000 + prefixes).to_string());
 }
 
 #[test]

@@ -244,3 +244,26 @@ fn without_an_answer_nothing_is_begun() {
         .says(&["nothing was entered"]);
     assert_eq!(scene.shoal.hosts.logins(), 0);
 }
+
+#[test]
+fn the_password_goes_to_no_host_whose_key_has_changed() {
+    let shoal = Shoal::simulated(1, &["0=wrong-host-key"]);
+    let asker = shoal.file("asker");
+    fs::write(&asker, "#!/bin/sh\necho secret\n").unwrap();
+    fs::set_permissions(&asker, fs::Permissions::from_mode(0o700)).unwrap();
+    let run = |arguments: &[&str]| {
+        let no = ["-o", "StrictHostKeyChecking=no", "--json"];
+        let mut command = shoal.command(&[&no, arguments].concat());
+        command
+            .env("SSH_ASKPASS", &asker)
+            .env("SSH_ASKPASS_REQUIRE", "force");
+        Running::start(&mut command).wait()
+    };
+    let records = run(&["--sudo", "id"]).expect(3).records();
+    assert_eq!(records.hosts[0].failure(), "host-key-changed");
+    assert_eq!(
+        (shoal.hosts.totals().logins, shoal.hosts.totals().execs),
+        (0, 0)
+    );
+    run(&["true"]).expect(0);
+}

@@ -123,6 +123,20 @@ fn a_lost_connection_gives_the_terminal_back_and_is_told() {
 }
 
 #[test]
+fn where_the_server_gives_no_terminal_ours_stays_ours() {
+    let mut spec = SshdSpec::new(1);
+    spec.lines = vec!["PermitTTY no".to_owned()];
+    let shoal = Shoal::real(&spec);
+    let mut screen = lent(&shoal, "echo begun; sleep 600");
+    screen.expect("PermitTTY");
+    screen.expect("begun");
+    let keys = LocalModes::ICANON | LocalModes::ISIG;
+    assert!(screen.settings().local_modes.contains(keys));
+    screen.type_in("\x03");
+    assert_eq!(screen.finish().0, Some(130));
+}
+
+#[test]
 fn until_the_command_has_started_the_terminal_is_ours() {
     let shoal = Shoal::simulated(1, &["0=silent-after-connect"]);
     let mut screen = Screen::start(&shoal.command(&["-t", "true"]), 30, 100);

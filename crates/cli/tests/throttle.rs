@@ -32,6 +32,60 @@ fn hosts_that_turn_connections_away_are_tried_again_and_run_the_command_once() {
 }
 
 #[test]
+fn connections_that_end_before_anything_was_sent_are_made_anew_and_run_the_command_once() {
+    let ends = [
+        // As sshd drops what is over MaxStartups, before it says who it is, and after.
+        ("close-at:0@1", 2),
+        ("reset-at:0@2", 3),
+        ("close-at:10@1", 2),
+        ("reset-at:100@1", 2),
+        // After KEXINIT, and after the key exchange's reply.
+        ("close-at:message+1@1", 2),
+        ("reset-at:message+1@1", 2),
+        ("close-at:message+2@1", 2),
+        ("reset-at:message+2@1", 2),
+    ];
+    let faults: Vec<String> = (0..)
+        .zip(ends)
+        .map(|(host, (end, _))| format!("{host}={end}"))
+        .collect();
+    let faults: Vec<&str> = faults.iter().map(String::as_str).collect();
+    let shoal = Shoal::simulated(ends.len() as u32, &faults);
+    let records = shoal.run(&["--json", "count runs"]).expect(0).records();
+    let records = records.by_name();
+    for (host, (end, attempts)) in ends.into_iter().enumerate() {
+        let record = &records[&shoal.name(host)];
+        assert_eq!(
+            (record.is_ok(), record.attempts),
+            (true, attempts),
+            "{end}: {record:?}"
+        );
+        assert_eq!(shoal.hosts.count(host, "runs"), 1);
+    }
+}
+
+#[test]
+fn a_server_that_hangs_up_on_refused_keys_has_answered_and_is_not_asked_again() {
+    // KEXINIT, the reply, NEWKEYS, EXT_INFO, SERVICE_ACCEPT, USERAUTH_FAILURE: then the next key would be tried.
+    let shoal = Shoal::simulated(1, &["0=auth-denied", "0=close-at:message+6"]);
+    let path: PathBuf = shoal.user.home().join("another");
+    generate(&path, KeyType::Ed25519, "").unwrap();
+    let ended = shoal.run(&["-i", path.to_str().unwrap(), "--json", "count runs"]);
+    let record = ended.expect(3).records().hosts.remove(0);
+    assert_eq!(
+        (record.failure(), record.attempts),
+        ("auth-denied", 1),
+        "{record:?}"
+    );
+    let detail = record.detail.as_deref().unwrap();
+    assert!(
+        detail.contains("closed the connection") && detail.contains("another"),
+        "{detail}"
+    );
+    assert_eq!(record.fate, "not-sent");
+}
+
+#[test]
 fn a_real_server_that_admits_one_at_a_time_serves_all_in_the_end() {
     const HOSTS: u32 = 8;
     let mut spec = SshdSpec::new(HOSTS).line("MaxStartups 1");
@@ -124,4 +178,34 @@ fn when_all_keys_are_rejected_the_command_is_known_not_to_have_run() {
         shoal.hosts.log(0)
     );
     assert!(!marks.path().join("mark").exists());
+}
+
+#[test]
+fn a_server_that_allows_one_try_denies_a_rejected_key_and_the_command_is_known_not_to_have_run() {
+    let shoal = Shoal::real(&SshdSpec::new(1).line("MaxAuthTries 1"));
+    let marks = shared_folder();
+    let line = format!("echo ran >> {}/mark", marks.path().display());
+    let key = stranger(&shoal, "key");
+    // The second key would be right.
+    let ended = shoal.run(&["-i", &key, "--json", &line]);
+    let record = ended.expect(3).records().hosts.remove(0);
+
+    assert_eq!(record.failure(), "auth-denied", "{record:?}");
+    assert_eq!(
+        (record.fate.as_str(), record.attempts),
+        ("proven-discarded", 1)
+    );
+    let detail = record.detail.as_deref().unwrap();
+    assert!(
+        detail.contains("Too many authentication failures") && detail.contains(&key),
+        "{detail}"
+    );
+    assert!(!marks.path().join("mark").exists());
+    assert_eq!(shoal.hosts.logins(), 0);
+    // The key alone is at fault: a right one logs in, in one flight as before.
+    shoal.run(&[&line]).expect(0);
+    assert_eq!(
+        fs::read_to_string(marks.path().join("mark")).unwrap(),
+        "ran\n"
+    );
 }

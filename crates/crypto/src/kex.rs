@@ -17,7 +17,7 @@ use hybrid::HybridKey;
 pub use diffie_hellman::GexGroup;
 
 /// One name of the list in KEXINIT.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct KexAlgorithm {
     /// As negotiated.
     pub name: &'static str,

@@ -114,15 +114,18 @@ pub enum Event {
         /// What is known of the command.
         fate: Fate,
     },
-    /// The jump host's connection has ended under the host, and nothing of the attempt is left open. That says
-    /// nothing about the host: if the command is proven not to have run, it is tried again with back-off,
-    /// whatever the failure's kind.
+    /// The attempt has ended for a reason that says nothing about the host, and nothing of it is left open: the jump
+    /// host's connection has ended under it, or a shortcut was taken that the server does not bear. If
+    /// the command is proven not to have run, the host is tried again with back-off, whatever the failure's kind.
     Stranded {
         /// What went wrong.
         failure: Failure,
         /// What is known of the command.
         fate: Fate,
     },
+    /// Whoever performed the attempt is gone and cannot say what it had done: a defect on this side. The command's
+    /// fate is what the events before allow to conclude; there is no other attempt.
+    Crashed(Failure),
     /// The host has ended, and nothing of it is left open.
     Finished(Outcome),
 }

@@ -38,6 +38,8 @@ pub enum FailureKind {
     Agent,
     /// `login-timeout`: connected, but not ready to run the command before the deadline.
     LoginTimeout,
+    /// `closed`: the connection ended before the command was sent, for no reason that was given.
+    Closed,
     /// `channel-refused`: logged in, but the server opened no session (MaxSessions).
     ChannelRefused,
     /// `lost`: the connection ended while the command may have run.
@@ -48,6 +50,8 @@ pub enum FailureKind {
     Signal,
     /// `exit`: the command ran and its exit status is not 0.
     Exit,
+    /// `internal`: this program failed, not the host.
+    Internal,
 }
 
 /// How a kind of failure is treated when nothing of the command has reached the host.
@@ -55,7 +59,7 @@ pub enum FailureKind {
 enum Retry {
     /// Trying again gives the same answer.
     Never,
-    /// Once more after a short wait: a service that restarts, or a firewall that limits by rejecting.
+    /// Once more after a short wait: a service that restarts, or a firewall that limits by rejecting or resetting.
     /// A host that is simply down must not hold up the end of the run with a whole back-off.
     Once,
     /// As often as [`RetryPolicy`](crate::RetryPolicy) says: the server itself asked for patience.
@@ -187,6 +191,14 @@ const TABLE: &[Row] = &[
         may_have_run: false,
     },
     Row {
+        kind: FailureKind::Closed,
+        name: "closed",
+        meaning: "the connection ended before the command was sent",
+        remedy: "run it again; if it stays so, sshd's log on the host says why it hung up, unless a firewall did",
+        retry: Retry::Once,
+        may_have_run: false,
+    },
+    Row {
         kind: FailureKind::ChannelRefused,
         name: "channel-refused",
         meaning: "the server let the user in but opened no session",
@@ -226,10 +238,18 @@ const TABLE: &[Row] = &[
         retry: Retry::Never,
         may_have_run: true,
     },
+    Row {
+        kind: FailureKind::Internal,
+        name: "internal",
+        meaning: "this program failed, not the host",
+        remedy: "report this defect with the message; the command did not run there and can be run again",
+        retry: Retry::Never,
+        may_have_run: false,
+    },
 ];
 
 impl FailureKind {
-    /// All kinds, in the order in which a login can meet them.
+    /// All kinds, in the order in which a login can meet them; last what can come at any time.
     pub fn all() -> impl Iterator<Item = FailureKind> {
         TABLE.iter().map(|row| row.kind)
     }

@@ -9,7 +9,7 @@ fn the_table_follows_the_enum_s_order() {
     for (position, row) in TABLE.iter().enumerate() {
         assert_eq!(row.kind as usize, position, "{}", row.name);
     }
-    assert_eq!(FailureKind::Exit as usize + 1, TABLE.len());
+    assert_eq!(FailureKind::Internal as usize + 1, TABLE.len());
 }
 
 #[test]
@@ -46,5 +46,6 @@ fn throttling_is_retried_as_the_policy_says_and_refusal_once() {
     assert_eq!(FailureKind::Throttled.attempts(6), 6);
     assert_eq!(FailureKind::Refused.attempts(6), 2);
     assert_eq!(FailureKind::Refused.attempts(1), 1);
+    assert_eq!(FailureKind::Closed.attempts(6), 2);
     assert_eq!(FailureKind::AuthDenied.attempts(6), 1);
 }

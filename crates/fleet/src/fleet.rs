@@ -213,6 +213,11 @@ impl Fleet {
                 self.fail(now, index, slot, failure, fate, allowed);
                 Ok(())
             }
+            Event::Crashed(failure) => {
+                let fate = self.flight(slot).concluded_fate();
+                self.fail(now, index, slot, failure, fate, 1);
+                Ok(())
+            }
             Event::Finished(outcome) => {
                 self.finish(now, index, slot, outcome);
                 Ok(())

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::{Failure, Gate, HostId, Phase, PhaseTimes};
+use crate::{Failure, Fate, Gate, HostId, Phase, PhaseTimes};
 
 /// A host of the run, in flight or not. Small: there may be 50,000 of them.
 #[derive(Debug)]
@@ -149,6 +149,16 @@ impl Flight {
             }
             Phase::Session => self.times.session = spent,
             Phase::Command => self.times.command = spent,
+        }
+    }
+
+    /// What is known of the command when the performer says nothing: nothing of it is sent before the session gate,
+    /// and in the command phase the server has confirmed it.
+    pub(crate) fn concluded_fate(&self) -> Fate {
+        match self.passed_session {
+            true if self.phase == Phase::Command => Fate::Ran,
+            true => Fate::MayHaveRun,
+            false => Fate::NotSent,
         }
     }
 

@@ -75,6 +75,7 @@ fn event() -> impl Strategy<Value = Event> {
         2 => gate().prop_map(Event::Left),
         2 => failure(),
         1 => prop::sample::select(outcomes).prop_map(Event::Finished),
+        1 => Just(Event::Crashed(Failure::new(FailureKind::Internal, "on a whim"))),
     ]
 }
 

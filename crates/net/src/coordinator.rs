@@ -24,6 +24,9 @@ const PROGRESS_INTERVAL: Duration = Duration::from_millis(100);
 const COLLECTED_FOR: Duration = Duration::from_millis(25);
 /// Notices that are worth waking it at once.
 const COLLECTED_AT_MOST: usize = 1024;
+/// How long the observer may take for the end of a run that the user has left: a terminal or a pipe that is read needs
+/// a moment only.
+const LAST_WORDS: Duration = Duration::from_millis(500);
 /// Reports handled before the fleet is asked again.
 const REPORTS_AT_ONCE: usize = 256;
 
@@ -38,12 +41,11 @@ pub enum RunError {
     System(#[from] io::Error),
 }
 
-/// How a run ended, with the observer given back.
+/// How a run ended.
 pub struct RunEnd<O> {
-    /// What was told of the run.
-    pub observer: O,
-    /// The observer's first error: the run was abandoned then.
-    pub heard: io::Result<()>,
+    /// The observer, which has heard everything, or its first error: the run was abandoned then. `None` if the user
+    /// left while there was still something to tell, because whoever reads it does not.
+    pub heard: Option<io::Result<O>>,
     /// How often the user pressed Ctrl-C.
     pub interrupts: u32,
     /// The number of the signal that ended the run, if one did: SIGHUP, SIGQUIT or SIGTERM.
@@ -71,7 +73,7 @@ pub fn run<O: Observer>(plan: RunPlan, observer: O) -> Result<RunEnd<O>, RunErro
     let others = (1..plan.workers)
         .map(|_| WorkerThread::start(shared.clone()))
         .collect::<io::Result<_>>()?;
-    local.block_on(&runtime, async move {
+    let end = local.block_on(&runtime, async move {
         let mut coordinator = Coordinator {
             fleet,
             worker: Rc::new(Worker::new(shared)),
@@ -83,20 +85,22 @@ pub fn run<O: Observer>(plan: RunPlan, observer: O) -> Result<RunEnd<O>, RunErro
             learned: Learned::default(),
             told: Instant::now(),
         };
-        let signals = coordinator.run().await;
+        let mut signals = coordinator.run().await;
         if let Some(path) = &coordinator.worker.plan.server_cache
             && let Err(error) = coordinator.learned.save(path)
         {
             tracing::warn!(path = %path.display(), %error, "the server cache cannot be written");
         }
-        let (observer, heard) = coordinator.observer.finish();
+        let heard = coordinator.observer.finish(leaving(&mut signals)).await;
         Ok(RunEnd {
-            observer,
-            heard,
+            heard: heard.map(|(observer, result)| result.map(|()| observer)),
             interrupts: signals.interrupted,
             stopped_by: signals.stopped_by,
         })
-    })
+    });
+    // A name lookup that does not end is left behind.
+    runtime.shutdown_background();
+    end
 }
 
 struct Coordinator<O> {
@@ -191,7 +195,11 @@ impl<O: Observer> Coordinator<O> {
     fn give(&self, turn: u32, order: Order) {
         match (turn as usize % (self.others.len() + 1)).checked_sub(1) {
             None => self.worker.take(order),
-            Some(other) => self.others[other].take(order),
+            Some(other) => {
+                if let Err(order) = self.others[other].take(order) {
+                    self.worker.decline(order);
+                }
+            }
         }
     }
 
@@ -231,6 +239,17 @@ impl<O: Observer> Coordinator<O> {
             Report::TerminalLent => self.notices.push(Notice::TerminalLent),
         }
     }
+}
+
+/// Until the user does not want to wait any more for the rest to be told.
+async fn leaving(signals: &mut Signals) {
+    if signals.stopped() {
+        tokio::select! {
+            () = tokio::time::sleep(LAST_WORDS) => return,
+            wanted = signals.next() => if wanted == Wanted::Stop { return },
+        }
+    }
+    while signals.next().await != Wanted::Stop {}
 }
 
 async fn sleep_until(deadline: Option<Instant>) {

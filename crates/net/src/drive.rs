@@ -1,6 +1,7 @@
 //! Moves octets between a connection and the link below it.
 
 use std::cell::RefCell;
+use std::io;
 use std::task::{Context, Poll, ready};
 use std::time::Instant;
 
@@ -16,8 +17,8 @@ const LEAST_READ: usize = 64 * 1024;
 pub(crate) struct Drive {
     pub(crate) connection: Connection,
     link: Link,
-    /// Whether writing still works.
-    writable: bool,
+    /// Why writing works no more.
+    write_error: Option<io::Error>,
     /// An incomplete packet that the next read completes.
     rest: Vec<u8>,
 }
@@ -51,19 +52,21 @@ impl Drive {
         Drive {
             connection,
             link,
-            writable: true,
+            write_error: None,
             rest: Vec::new(),
         }
     }
 
     /// Writes what there is room for.
     pub(crate) fn flush(&mut self) {
-        while let Some(octets) = self.connection.poll_transmit().filter(|_| self.writable) {
+        while self.write_error.is_none()
+            && let Some(octets) = self.connection.poll_transmit()
+        {
             match self.link.write(octets) {
                 Ok(Some(written)) => self.connection.transmitted(written),
                 Ok(None) => return,
                 // The server's last words may still be readable: reading tells how it ended.
-                Err(_) => self.writable = false,
+                Err(error) => self.write_error = Some(error),
             }
         }
     }
@@ -93,13 +96,17 @@ impl Drive {
         buffer: &RefCell<Vec<u8>>,
         who: &mut impl Answer,
     ) -> Poll<Result<(), Broken>> {
-        let pending = self.writable && self.connection.poll_transmit().is_some();
+        let pending = self.write_error.is_none() && self.connection.poll_transmit().is_some();
         if pending && self.link.poll_write_ready(context).is_ready() {
             return Poll::Ready(Ok(()));
         }
-        match self.connection.wants_input() {
-            true => self.poll_input(context, &mut buffer.borrow_mut(), who),
-            false => Poll::Pending,
+        if self.connection.wants_input() {
+            return self.poll_input(context, &mut buffer.borrow_mut(), who);
+        }
+        // It wants none until more is written, which will never be.
+        match self.write_error.take() {
+            Some(error) => Poll::Ready(Err(Broken::Link(LinkError::Io(error)))),
+            None => Poll::Pending,
         }
     }
 

@@ -3,7 +3,7 @@
 use std::io;
 
 use sshoal_fleet::{Failure, FailureKind, Fate};
-use sshoal_proto::{ConnectionError, ExecFate, Phase};
+use sshoal_proto::{Connection, ConnectionError, ExecFate};
 use sshoal_wire::reason;
 
 /// How an attempt at a host failed.
@@ -11,7 +11,7 @@ use sshoal_wire::reason;
 pub(crate) struct Ended {
     pub(crate) failure: Failure,
     pub(crate) fate: ExecFate,
-    /// Whether it was the jump host's connection that ended, which says nothing about the host.
+    /// Whether it says nothing about the host: the jump host's connection ended, or a shortcut was one too many.
     pub(crate) stranded: bool,
 }
 
@@ -44,6 +44,17 @@ impl Ended {
     }
 }
 
+impl Ended {
+    /// A shortcut may be to blame, and nothing of the command was carried out.
+    pub(crate) fn misled(failure: Failure, fate: ExecFate) -> Self {
+        Ended {
+            failure,
+            fate,
+            stranded: true,
+        }
+    }
+}
+
 impl From<Failure> for Ended {
     fn from(failure: Failure) -> Self {
         Ended::before_command(failure)
@@ -62,14 +73,15 @@ pub(crate) fn fate(fate: ExecFate) -> Fate {
 
 /// A TCP connection that could not be made.
 pub(crate) fn connecting(to: &str, error: &io::Error) -> Failure {
+    let detail = format!("connecting to {to}: {error}");
     let kind = match error.kind() {
         io::ErrorKind::ConnectionRefused => FailureKind::Refused,
         io::ErrorKind::TimedOut => FailureKind::ConnectTimeout,
-        // A full accept queue of a local socket, or a reset by a firewall: the host is there.
-        io::ErrorKind::ConnectionReset => FailureKind::Refused,
+        // The connection stood, and was reset before we looked: a reset in answer to a SYN is ECONNREFUSED.
+        io::ErrorKind::ConnectionReset => return turned_away(detail),
         _ => FailureKind::Unreachable,
     };
-    Failure::new(kind, format!("connecting to {to}: {error}"))
+    Failure::new(kind, detail)
 }
 
 /// A jump host that opened no channel to `to` (RFC 4254 section 5.1). What hinders TCP, it says in its own words:
@@ -122,23 +134,65 @@ pub(crate) fn jump_lost(jump: &str, why: &str) -> Failure {
 }
 
 /// A connection that ended by itself. `command` is what is known of the command then.
-pub(crate) fn connection(error: &ConnectionError, command: ExecFate) -> Failure {
+pub(crate) fn connection(
+    error: &ConnectionError,
+    command: ExecFate,
+    connection: &Connection,
+) -> Failure {
     let detail = error.to_string();
     if !command.safe_to_resend() {
         return Failure::new(FailureKind::Lost, detail);
     }
     let kind = match error {
         ConnectionError::NotSsh { said } if is_throttling(said) => FailureKind::Throttled,
-        // sshd drops connections over MaxStartups without a word before 9.2, and in its penalty box.
-        ConnectionError::Closed {
-            during: Phase::Identification,
-        } => FailureKind::Throttled,
+        ConnectionError::Closed { .. } | ConnectionError::KeepaliveTimeout { .. } => {
+            return hung_up(detail, connection);
+        }
         ConnectionError::NoCommonAlgorithm { .. } => FailureKind::NoCommonAlgorithm,
         ConnectionError::Disconnected { description, .. } if is_auth_denial(description) => {
             FailureKind::AuthDenied
         }
+        ConnectionError::Disconnected { reason_code, .. } => {
+            return disconnected(*reason_code, detail);
+        }
         ConnectionError::Sign(_) => FailureKind::AuthDenied,
         _ => FailureKind::Protocol,
+    };
+    Failure::new(kind, detail)
+}
+
+/// The stream ended or broke without a word on why, and the command has not been sent.
+fn hung_up(detail: String, connection: &Connection) -> Failure {
+    match connection.server_profile() {
+        Some(_) => Failure::new(FailureKind::Closed, detail),
+        None => turned_away(detail),
+    }
+}
+
+/// The server hung up before its KEXINIT: it has done nothing but to take the connection or to drop it.
+///
+/// sshd before 9.2 drops what is over MaxStartups so, and its text on MaxStartups or penalties may be lost to a reset;
+/// hosts.deny, firewalls and load balancers without a server look the same. They all want patience.
+fn turned_away(detail: String) -> Failure {
+    let remedy = "it looks like MaxStartups or PerSourcePenalties of sshd, or a firewall: lower the number of \
+                  logins at a time (--logins), or raise those limits; else see sshd's log on the host";
+    Failure::with_remedy(FailureKind::Throttled, detail, remedy)
+}
+
+/// SSH_MSG_DISCONNECT before the command was sent (RFC 4253 section 11.1).
+fn disconnected(reason_code: u32, detail: String) -> Failure {
+    let kind = match reason_code {
+        reason::DISCONNECT_TOO_MANY_CONNECTIONS => FailureKind::Throttled,
+        reason::DISCONNECT_NO_MORE_AUTH_METHODS_AVAILABLE
+        | reason::DISCONNECT_ILLEGAL_USER_NAME => FailureKind::AuthDenied,
+        reason::DISCONNECT_PROTOCOL_ERROR
+        | reason::DISCONNECT_KEY_EXCHANGE_FAILED
+        | reason::DISCONNECT_MAC_ERROR
+        | reason::DISCONNECT_PROTOCOL_VERSION_NOT_SUPPORTED => {
+            let remedy = "the server's log says what it did not like; a login with `ssh -v` shows whether others can";
+            return Failure::with_remedy(FailureKind::Protocol, detail, remedy);
+        }
+        _ => FailureKind::Closed,
     };
     Failure::new(kind, detail)
 }
@@ -156,11 +210,10 @@ fn is_auth_denial(description: &str) -> bool {
 }
 
 /// A stream that broke: reset, timed out by the kernel.
-pub(crate) fn stream(error: &io::Error, command: ExecFate, during: Phase) -> Failure {
-    let kind = match (command.safe_to_resend(), during) {
-        (false, _) => FailureKind::Lost,
-        (true, Phase::Identification) => FailureKind::Throttled,
-        (true, _) => FailureKind::Protocol,
-    };
-    Failure::new(kind, format!("the connection broke {during}: {error}"))
+pub(crate) fn stream(error: &io::Error, command: ExecFate, connection: &Connection) -> Failure {
+    let detail = format!("the connection broke {}: {error}", connection.phase());
+    match command.safe_to_resend() {
+        true => hung_up(detail, connection),
+        false => Failure::new(FailureKind::Lost, detail),
+    }
 }

@@ -11,13 +11,17 @@ use sshoal_proto::{Opening, Pipelining, Settings};
 
 use crate::plan::{Endpoint, HostTrust};
 use crate::server_cache::{KnownServer, ServerCache};
+use crate::shortcuts::{Doubt, Shortcuts};
+use crate::worker::Worker;
 
 /// Round trips shorter than this are not worth a guess: a wrong one costs the server a key exchange.
 const LEAST_ROUND_TRIP: Duration = Duration::from_millis(2);
 /// What an RSA host key costs beside an Ed25519 one, mostly the server's signature.
 const RSA_SIGNATURE: Duration = Duration::from_millis(3);
-/// What sntrup761 costs beside a curve, both sides (bench/results: 11 ms of client CPU).
-const SNTRUP: Duration = Duration::from_millis(25);
+/// What sntrup761 costs a server beside a curve.
+const SNTRUP_SERVER: Duration = Duration::from_millis(14);
+/// What it costs this side (ADR 0002): every login that shares the thread waits for it.
+const SNTRUP_CLIENT: Duration = Duration::from_millis(11);
 
 /// Settings that differ from a host's own only by what is known of its server; made once, then shared.
 #[derive(Default)]
@@ -27,74 +31,110 @@ pub(crate) struct AdaptedSettings(RefCell<HashMap<Adaptation, Arc<Settings>>>);
 struct Adaptation {
     /// The address of the host's own settings, which the plan keeps alive.
     original: usize,
-    first_kex: Option<&'static str>,
+    /// The key exchange to put first.
+    first_kex: Option<&'static KexAlgorithm>,
     pipelining: bool,
+    window: u32,
 }
 
-/// How to open the connection to a host `round_trip` away.
+/// How one connection is opened.
+pub(crate) struct Opened {
+    pub(crate) settings: Arc<Settings>,
+    pub(crate) opening: Opening,
+    pub(crate) shortcuts: Shortcuts,
+}
+
+/// How to open a connection of this worker to a host `round_trip` away; its channels' windows are at most `window`.
 pub(crate) fn opening(
-    plan: &Endpoint,
-    cache: &ServerCache,
-    adapted: &AdaptedSettings,
+    endpoint: &Endpoint,
+    worker: &Worker,
     round_trip: Duration,
-) -> (Arc<Settings>, Opening) {
+    window: u32,
+) -> Opened {
     let mut opening = Opening {
-        user: plan.user.clone(),
-        host_key_algorithms: plan.trust.ordered_algorithms(),
+        user: endpoint.user.clone(),
+        host_key_algorithms: endpoint.trust.ordered_algorithms(),
         guess_key_exchange: false,
     };
-    let Some(server) = plan.trust.known_server(cache) else {
-        return (plan.settings.clone(), opening);
-    };
-    let guess = guess(plan, server, &opening.host_key_algorithms, round_trip);
+    let known = endpoint.trust.known_server(&worker.servers);
+    let doubt = worker.doubts.about(endpoint);
+    let guess = known
+        .as_ref()
+        .filter(|(_, server)| server.pipelining && doubt.is_none())
+        .and_then(|(_, server)| guess(endpoint, server, &opening.host_key_algorithms))
+        .filter(|(kex, host_key)| {
+            round_trip >= least_round_trip(kex.method, host_key, worker.crowd)
+        });
     if let Some((_, host_key)) = guess {
         opening.guess_key_exchange = true;
         opening.host_key_algorithms.retain(|name| *name != host_key);
         opening.host_key_algorithms.insert(0, host_key);
     }
-    let settings = adapted.settings(&plan.settings, guess.map(|(kex, _)| kex), server.pipelining);
-    (settings, opening)
+    let adaptation = Adaptation {
+        original: Arc::as_ptr(&endpoint.settings) as usize,
+        first_kex: guess.map(|(kex, _)| kex),
+        pipelining: known.as_ref().is_none_or(|(_, server)| server.pipelining)
+            && doubt != Some(Doubt::Merging),
+        window: window.min(endpoint.settings.window),
+    };
+    let settings = worker.adapted.settings(&endpoint.settings, adaptation);
+    let shortcuts = Shortcuts {
+        guesses: guess.is_some(),
+        merges: settings.pipelining == Pipelining::Exec,
+        doubt,
+        known: known.map(|(fingerprint, server)| (fingerprint, server.clone())),
+    };
+    Opened {
+        settings,
+        opening,
+        shortcuts,
+    }
 }
 
-/// The server's own first choices, if we have them too, can verify the key, and save time by guessing.
+/// The server's own first choices, if we have them too, can verify the key, and ever save time by guessing.
 fn guess(
-    plan: &Endpoint,
+    endpoint: &Endpoint,
     server: &KnownServer,
     host_keys: &[&'static str],
-    round_trip: Duration,
 ) -> Option<(&'static KexAlgorithm, &'static str)> {
-    let kex = plan
+    let kex = endpoint
         .settings
         .kex
         .iter()
         .copied()
         .find(|kex| kex.name == server.profile.first_kex)?;
+    let slow = matches!(
+        kex.method,
+        KexMethod::DhGroup16 | KexMethod::DhGroup18 | KexMethod::DhGroupExchange
+    );
     let host_key = host_keys
         .iter()
         .copied()
         .find(|name| *name == server.profile.first_host_key)?;
     let (key_type, certificate) = KeyType::of_algorithm(host_key)?;
-    let known = plan.trust.known.key_types(&plan.trust.host_name());
+    let known = endpoint.trust.known.key_types(&endpoint.trust.host_name());
     let can_verify = match certificate {
         true => known.authority,
         false => known.types.contains(&key_type),
     };
-    let cost = match kex.method {
-        KexMethod::Sntrup761X25519 => SNTRUP,
-        KexMethod::DhGroup16 | KexMethod::DhGroup18 | KexMethod::DhGroupExchange => return None,
-        _ => Duration::ZERO,
-    };
-    let cost = if key_type == KeyType::Rsa {
-        cost + RSA_SIGNATURE
-    } else {
-        cost
-    };
-    (can_verify && round_trip >= LEAST_ROUND_TRIP.max(cost)).then_some((kex, host_key))
+    (can_verify && !slow).then_some((kex, host_key))
+}
+
+/// The round trip that a guess must save to be worth what these algorithms cost beside our own first choices.
+fn least_round_trip(kex: KexMethod, host_key: &str, crowd: u32) -> Duration {
+    let mut cost = Duration::ZERO;
+    if kex == KexMethod::Sntrup761X25519 {
+        cost += SNTRUP_SERVER + SNTRUP_CLIENT * crowd;
+    }
+    if KeyType::of_algorithm(host_key).is_some_and(|(key_type, _)| key_type == KeyType::Rsa) {
+        cost += RSA_SIGNATURE;
+    }
+    cost.max(LEAST_ROUND_TRIP)
 }
 
 impl HostTrust {
-    /// What is remembered of the server behind this host's known keys.
-    fn known_server<'a>(&self, cache: &'a ServerCache) -> Option<&'a KnownServer> {
+    /// What is remembered of the server behind this host's known keys, and by which key.
+    fn known_server<'a>(&self, cache: &'a ServerCache) -> Option<(String, &'a KnownServer)> {
         if cache.is_empty() {
             return None;
         }
@@ -102,27 +142,28 @@ impl HostTrust {
         entries
             .iter()
             .filter(|entry| entry.marker() == Marker::None)
-            .find_map(|entry| cache.server(&fingerprint_sha256(&entry.key_blob()?)))
+            .find_map(|entry| {
+                let fingerprint = fingerprint_sha256(&entry.key_blob()?);
+                let server = cache.server(&fingerprint)?;
+                Some((fingerprint, server))
+            })
     }
 }
 
 impl AdaptedSettings {
-    fn settings(
-        &self,
-        original: &Arc<Settings>,
-        first_kex: Option<&'static KexAlgorithm>,
-        pipelining: bool,
-    ) -> Arc<Settings> {
-        if first_kex.is_none() && pipelining {
+    fn settings(&self, original: &Arc<Settings>, adaptation: Adaptation) -> Arc<Settings> {
+        let Adaptation {
+            first_kex,
+            pipelining,
+            window,
+            ..
+        } = adaptation;
+        if first_kex.is_none() && pipelining && window == original.window {
             return original.clone();
         }
-        let key = Adaptation {
-            original: Arc::as_ptr(original) as usize,
-            first_kex: first_kex.map(|kex| kex.name),
-            pipelining,
-        };
         let make = || {
             let mut settings = Settings::clone(original);
+            settings.window = window;
             if let Some(first) = first_kex {
                 settings.kex.retain(|kex| kex.name != first.name);
                 settings.kex.insert(0, first);
@@ -132,6 +173,25 @@ impl AdaptedSettings {
             }
             Arc::new(settings)
         };
-        self.0.borrow_mut().entry(key).or_insert_with(make).clone()
+        let mut made = self.0.borrow_mut();
+        made.entry(adaptation).or_insert_with(make).clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slow_key_exchange_is_guessed_for_few_far_hosts_only() {
+        let sntrup = |crowd| least_round_trip(KexMethod::Sntrup761X25519, "ssh-ed25519", crowd);
+        let far = Duration::from_millis(100);
+        assert!(sntrup(1) <= far);
+        assert!(sntrup(50) > far);
+        assert_eq!(
+            least_round_trip(KexMethod::X25519, "ssh-ed25519", 50),
+            LEAST_ROUND_TRIP
+        );
+        assert!(least_round_trip(KexMethod::X25519, "rsa-sha2-512", 1) > LEAST_ROUND_TRIP);
     }
 }

@@ -7,6 +7,7 @@ use sshoal_fleet::{Event as FleetEvent, Failure, FailureKind, Gate, HostId, Outc
 use sshoal_proto::ExecFate;
 use tokio::sync::mpsc;
 
+use crate::crash::{Watch, caught};
 use crate::dial;
 use crate::each;
 use crate::failures::{self, Ended};
@@ -21,21 +22,33 @@ pub(crate) type Orders = mpsc::UnboundedReceiver<Control>;
 
 /// Runs one attempt and reports its end.
 pub(crate) async fn attempt(worker: Rc<Worker>, host: HostId, mut orders: Orders) {
-    let plan = worker.plan.clone();
+    let watch = Watch::begin(&worker, host);
+    let event = match caught(run(&worker, host, &mut orders)).await {
+        Ok(end) => ending(end),
+        Err(failure) => FleetEvent::Crashed(failure),
+    };
+    watch.end(event);
+}
+
+async fn run(worker: &Rc<Worker>, host: HostId, orders: &mut Orders) -> Result<Outcome, Ended> {
     let index = host.0 as usize;
-    let end = match &plan.work {
+    match &worker.plan.work {
         Work::Sessions(hosts) => {
             let mut attempt = Attempt {
-                worker: &worker,
+                worker,
                 host,
                 plan: &hosts[index],
-                orders: &mut orders,
+                orders,
             };
             attempt.run().await
         }
-        Work::Local(commands) => each::run(&worker, host, &commands[index], &mut orders).await,
-    };
-    let event = match end {
+        Work::Local(commands) => each::run(worker, host, &commands[index], orders).await,
+    }
+}
+
+/// What the fleet is told of an attempt's end.
+fn ending(end: Result<Outcome, Ended>) -> FleetEvent {
+    match end {
         Ok(outcome) => FleetEvent::Finished(outcome),
         Err(Ended {
             failure,
@@ -50,33 +63,32 @@ pub(crate) async fn attempt(worker: Rc<Worker>, host: HostId, mut orders: Orders
             safe_to_retry: fate.safe_to_resend(),
             fate: failures::fate(fate),
         },
-    };
-    worker.report(Report::Host(host, event));
+    }
 }
 
-struct Attempt<'a> {
-    worker: &'a Rc<Worker>,
+struct Attempt<'w, 'a> {
+    worker: &'w Rc<Worker>,
     host: HostId,
-    plan: &'a HostPlan,
+    plan: &'w HostPlan,
     orders: &'a mut Orders,
 }
 
-impl Attempt<'_> {
+impl<'w> Attempt<'w, '_> {
     /// The phases, in order.
     async fn run(&mut self) -> Result<Outcome, Ended> {
+        let mut session = caught(self.begin()).await??;
+        session.run(self.orders).await
+    }
+
+    /// Everything before the first octet that is sent.
+    async fn begin(&mut self) -> Result<Box<HostSession<'w>>, Ended> {
         let (link, round_trip) = self.connect().await?;
         self.pass(Gate::Login).await?;
         self.worker.enter(self.host, Phase::Login);
         // The command may leave with the login, so its gate comes first; it only closes when interrupted.
         self.pass(Gate::Session).await?;
-        let mut session = Box::new(HostSession::begin(
-            self.worker,
-            self.host,
-            self.plan,
-            link,
-            round_trip,
-        )?);
-        session.run(self.orders).await
+        let session = HostSession::begin(self.worker, self.host, self.plan, link, round_trip)?;
+        Ok(Box::new(session))
     }
 
     /// Connects directly or through the jump host; also tells how long that took, at least a round trip.
@@ -127,6 +139,15 @@ pub(crate) async fn pass(
         Some(Control::Admit(_)) => Ok(()),
         _ => Err(aborted(ExecFate::NotSent)),
     }
+}
+
+/// The answer to an interruption before the command is known to run.
+pub(crate) fn interrupted(fate: ExecFate) -> Ended {
+    let detail = match fate {
+        ExecFate::NotSent => "interrupted before the command was sent",
+        _ => "interrupted while the command was being sent; whether it ran is not known",
+    };
+    Ended::new(Failure::new(FailureKind::Lost, detail), fate)
 }
 
 /// The answer to an abort: the fleet has its own reason, and only wants the command's fate.

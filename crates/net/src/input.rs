@@ -70,6 +70,11 @@ impl Input {
         }
     }
 
+    /// Whether a password comes first.
+    pub(crate) fn begins_with_secret(&self) -> bool {
+        self.preamble.is_some()
+    }
+
     /// Standard input, or a file. `hosts` is how many will read it.
     ///
     /// # Errors
@@ -80,7 +85,11 @@ impl Input {
             true => File::from(rustix::io::dup(io::stdin())?),
             false => File::open(path)?,
         };
-        if file.metadata()?.is_file() && path != Path::new("-") {
+        let metadata = file.metadata()?;
+        if metadata.is_dir() {
+            return Err(io::ErrorKind::IsADirectory.into());
+        }
+        if metadata.is_file() && path != Path::new("-") {
             return Ok(Input {
                 preamble: None,
                 source: Source::File(Arc::new(file)),

@@ -6,6 +6,7 @@
 
 mod agent;
 mod coordinator;
+mod crash;
 mod descriptors;
 mod dial;
 mod drive;
@@ -18,11 +19,13 @@ mod jump;
 mod link;
 mod login;
 mod observer;
+mod outbox;
 mod passphrases;
 mod plan;
 mod prepare;
 mod server_cache;
 mod session;
+mod shortcuts;
 mod signals;
 mod trust;
 mod window;

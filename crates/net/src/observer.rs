@@ -8,6 +8,7 @@ use std::thread::JoinHandle;
 
 use sshoal_fleet::{HostId, HostResult, Progress};
 use sshoal_proto::{Secret, Stream};
+use tokio::sync::oneshot;
 
 use crate::login::LockedKey;
 use crate::passphrases::Passphrases;
@@ -80,7 +81,9 @@ pub(crate) struct ObserverThread<O> {
     failed: Arc<AtomicBool>,
     /// Set when the run is over: no question needs an answer any more.
     over: Arc<AtomicBool>,
-    thread: JoinHandle<(O, io::Result<()>)>,
+    /// The observer and its first error, once all was heard.
+    heard: oneshot::Receiver<(O, io::Result<()>)>,
+    thread: JoinHandle<()>,
 }
 
 impl<O: Observer> ObserverThread<O> {
@@ -90,6 +93,7 @@ impl<O: Observer> ObserverThread<O> {
         let flag = failed.clone();
         let over = Arc::new(AtomicBool::new(false));
         let run_over = over.clone();
+        let (give_back, heard) = oneshot::channel();
         let thread = std::thread::Builder::new()
             .name("observer".to_owned())
             .spawn(move || {
@@ -103,33 +107,47 @@ impl<O: Observer> ObserverThread<O> {
                         flag.store(result.is_err(), Ordering::Relaxed);
                     }
                 }
-                (observer, result)
+                // Nobody waits for it if the user has left.
+                let _ = give_back.send((observer, result));
             })?;
         Ok(ObserverThread {
             batches,
             failed,
             over,
+            heard,
             thread,
         })
     }
 
     pub(crate) fn tell(&self, notices: Vec<Notice>, progress: Progress) {
-        // The thread ends only after this sender is gone.
+        // The thread ends only after this sender is gone, or by a panic, which `finish` passes on.
         let _ = self.batches.send(Batch { notices, progress });
     }
 
     /// Whether the observer hears no more.
     pub(crate) fn has_failed(&self) -> bool {
-        self.failed.load(Ordering::Relaxed)
+        self.failed.load(Ordering::Relaxed) || self.thread.is_finished()
     }
 
-    /// Waits until everything was heard; gives the observer back.
-    pub(crate) fn finish(self) -> (O, io::Result<()>) {
+    /// Waits until everything was heard, and gives the observer back with its first error; or until the user leaves:
+    /// then the thread stays behind, perhaps in a write that nobody reads.
+    pub(crate) async fn finish(
+        self,
+        leaving: impl Future<Output = ()>,
+    ) -> Option<(O, io::Result<()>)> {
         self.over.store(true, Ordering::Relaxed);
         drop(self.batches);
-        self.thread
-            .join()
-            .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        tokio::select! {
+            biased;
+            heard = self.heard => match heard {
+                Ok(heard) => Some(heard),
+                Err(_) => match self.thread.join() {
+                    Ok(()) => None,
+                    Err(panic) => std::panic::resume_unwind(panic),
+                },
+            },
+            () = leaving => None,
+        }
     }
 }
 

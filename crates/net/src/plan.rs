@@ -11,6 +11,11 @@ use sshoal_proto::{Secret, SessionRequest, Settings};
 use crate::input::Input;
 use crate::login::LoginPlan;
 
+/// Octets of output that all hosts together may have sent and nobody has read: the sum of the channels' windows.
+const UNREAD_BUDGET: usize = 64 * 1024 * 1024;
+/// The least window, octets: two packets, so that one is under way while the other is read.
+const LEAST_WINDOW: usize = 64 * 1024;
+
 /// A run: what is done for which hosts, and the bounds it keeps to.
 pub struct RunPlan {
     /// What is done.
@@ -58,6 +63,21 @@ impl RunPlan {
             first = before;
         }
         first
+    }
+
+    /// How many logins share a thread at a time, at most.
+    pub(crate) fn logins_a_worker(&self) -> u32 {
+        let hosts = u32::try_from(self.work.hosts()).unwrap_or(u32::MAX);
+        let limits = &self.limits;
+        let logins = limits.logins.min(limits.sessions).min(hosts);
+        logins.div_ceil(self.workers as u32)
+    }
+
+    /// The window of each channel if `hosts` have one: their share of what may be unread, octets.
+    pub(crate) fn window_of(&self, hosts: usize) -> u32 {
+        let at_once = hosts.clamp(1, self.limits.sessions.max(1) as usize);
+        let share = (UNREAD_BUDGET / at_once).max(LEAST_WINDOW);
+        u32::try_from(share).unwrap_or(u32::MAX)
     }
 
     /// All hosts and jump hosts.

@@ -9,8 +9,11 @@ use std::fs;
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
 
-use rustix::fs::{FlockOperation, flock};
+use rustix::fs::{FlockOperation, OFlags, flock};
+use rustix::io::Errno;
 use sshoal_crypto::fingerprint_sha256;
 use sshoal_proto::{Connection, ServerProfile};
 
@@ -20,6 +23,10 @@ const HEADER: &str = "sshoal-servers 1";
 const MAX_SERVERS: usize = 200_000;
 /// A longer file is not read: nobody but us should have written it.
 const MAX_FILE: u64 = 64 * 1024 * 1024;
+
+/// How long another run may hold the lock before this one gives up, and how often that is tried.
+const LOCK_PATIENCE: Duration = Duration::from_secs(1);
+const LOCK_GLANCE: Duration = Duration::from_millis(5);
 
 /// What is known about one server.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -100,25 +107,36 @@ impl Learned {
             .recursive(true)
             .mode(0o700)
             .create(folder)?;
-        let lock = options().open(path.with_extension("lock"))?;
-        flock(&lock, FlockOperation::LockExclusive)?;
+        let _lock = locked(&path.with_extension("lock"))?;
         let mut servers = read_servers(path);
         for (fingerprint, server) in self.0 {
             if servers.len() < MAX_SERVERS || servers.contains_key(&fingerprint) {
                 servers.insert(fingerprint, server);
             }
         }
-        let new = path.with_extension("new");
-        let mut file = options().truncate(true).open(&new)?;
-        file.write_all(written(&servers).as_bytes())?;
-        fs::rename(new, path)
+        // A new file of a new name, mode 0600: nobody else's is written to.
+        let mut new = tempfile::NamedTempFile::new_in(folder)?;
+        new.write_all(written(&servers).as_bytes())?;
+        new.persist(path).map_err(|error| error.error)?;
+        Ok(())
     }
 }
 
-fn options() -> fs::OpenOptions {
+/// Locks the file against other runs. Who holds it for long is stopped or hangs, and what is kept is only speed.
+fn locked(path: &Path) -> io::Result<fs::File> {
     let mut options = fs::OpenOptions::new();
     options.write(true).create(true).mode(0o600);
-    options
+    let lock = options
+        .custom_flags(OFlags::NOFOLLOW.bits().cast_signed())
+        .open(path)?;
+    let begun = Instant::now();
+    loop {
+        match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => return Ok(lock),
+            Err(Errno::WOULDBLOCK) if begun.elapsed() < LOCK_PATIENCE => thread::sleep(LOCK_GLANCE),
+            Err(error) => return Err(error.into()),
+        }
+    }
 }
 
 fn read_servers(path: &Path) -> HashMap<String, KnownServer> {
@@ -250,6 +268,23 @@ mod tests {
         });
         let all = ServerCache::read(Some(&path));
         assert!((0..20).all(|run| all.server(&format!("SHA256:{run}")).is_some()));
+    }
+
+    #[test]
+    fn a_lock_that_is_held_keeps_nobody_and_a_left_over_file_is_not_written_to() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("servers");
+        let left_over = path.with_extension("new");
+        fs::write(&left_over, "somebody's").unwrap();
+        let news = || learned("SHA256:a", server("curve25519-sha256"));
+        let held = locked(&path.with_extension("lock")).unwrap();
+        assert_eq!(
+            news().save(&path).unwrap_err().kind(),
+            io::ErrorKind::WouldBlock
+        );
+        drop(held);
+        news().save(&path).unwrap();
+        assert_eq!(fs::read_to_string(left_over).unwrap(), "somebody's");
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! One host's connection and its one session: login, command, output, status.
 
+mod ends;
+
 use std::future::poll_fn;
 use std::io;
 use std::rc::Rc;
@@ -7,18 +9,19 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use sshoal_fleet::{Event as FleetEvent, Failure, FailureKind, Gate, HostId, Outcome, Phase};
-use sshoal_proto::{
-    Command, Connection, ConnectionError, Event, ExecFate, LocalChannel, Pipelining, Stream,
-};
+use sshoal_proto::{Connection, Event, ExecFate, LocalChannel};
 
+use crate::crash::caught;
 use crate::drive::{Answer, Broken, Drive, sleep_until};
-use crate::failures::{self, Ended};
+use crate::failures::Ended;
 use crate::guess;
-use crate::host::{Orders, aborted};
+use crate::host::{Orders, interrupted};
 use crate::input::Feeder;
-use crate::link::{Link, LinkError};
+use crate::link::Link;
 use crate::login::{Login, Wish};
+use crate::outbox::Outbox;
 use crate::plan::HostPlan;
+use crate::shortcuts::Shortcuts;
 use crate::window::WindowChanges;
 use crate::worker::{Control, Report, Worker};
 
@@ -38,15 +41,22 @@ struct State<'a> {
     plan: &'a HostPlan,
     channel: LocalChannel,
     login: Login<'a>,
-    /// Whether login and command may share a flight, as far as this side knows.
-    merges: bool,
+    shortcuts: Shortcuts,
     /// Whether the server confirmed that the command started: before, nothing of a pipe may be taken.
     started: bool,
-    output: Vec<(Stream, Vec<u8>)>,
+    pty_refused: bool,
+    outbox: Outbox,
+    /// Octets handed on that the server has not been told of.
+    delivered: usize,
     /// Why the host failed, decided here rather than by the connection.
     failure: Option<Failure>,
+    /// How the command ended, as soon as the server has said so.
     outcome: Option<Outcome>,
+    /// Whether there is no more output.
+    ended: bool,
     closed: bool,
+    /// The fleet waits for the session's end: nothing may hold it up.
+    torn_down: bool,
 }
 
 impl<'a> HostSession<'a> {
@@ -57,12 +67,10 @@ impl<'a> HostSession<'a> {
         link: Link,
         round_trip: Duration,
     ) -> Result<Self, Ended> {
-        let (settings, opening) =
-            guess::opening(&plan.endpoint, &worker.servers, &worker.adapted, round_trip);
-        let merges = settings.pipelining == Pipelining::Exec;
+        let opened = guess::opening(&plan.endpoint, worker, round_trip, worker.window);
         let unusable =
             |why: String| Ended::before_command(Failure::new(FailureKind::NoCommonAlgorithm, why));
-        let mut connection = Connection::new(settings, opening, Instant::now())
+        let mut connection = Connection::new(opened.settings, opened.opening, Instant::now())
             .map_err(|error| unusable(error.to_string()))?;
         let channel = connection
             .open_session(plan.request.clone())
@@ -76,34 +84,44 @@ impl<'a> HostSession<'a> {
                 host,
                 plan,
                 channel,
-                login: Login::new(&plan.endpoint, &worker.plan),
-                merges,
+                login: Login::new(&plan.endpoint, &worker.plan).feeding(worker.plan.input.as_ref()),
+                shortcuts: opened.shortcuts,
                 started: false,
-                output: Vec::new(),
+                pty_refused: false,
+                outbox: Outbox::default(),
+                delivered: 0,
                 failure: None,
                 outcome: None,
+                ended: false,
                 closed: false,
+                torn_down: false,
             },
         })
     }
 
     /// Until the command's channel is closed or the connection is over.
     pub(crate) async fn run(&mut self, orders: &mut Orders) -> Result<Outcome, Ended> {
-        let end = self.advance(orders).await;
-        self.drive.hang_up();
-        end
+        match caught(self.advance(orders)).await {
+            Ok(end) => {
+                self.drive.hang_up();
+                self.state.deliver_rest(orders).await;
+                end
+            }
+            // Nothing more is sent: what waits to leave is as doubtful as the state that it was made in.
+            Err(failure) => Err(Ended::new(failure, self.fate())),
+        }
     }
 
     async fn advance(&mut self, orders: &mut Orders) -> Result<Outcome, Ended> {
         loop {
             self.drive.answer_events(&mut self.state);
             self.state.grant_wishes();
-            self.deliver_output().await?;
+            self.deliver()?;
             if let Some(failure) = self.state.failure.take() {
                 let fate = self.fate();
                 return Err(Ended::new(failure, fate));
             }
-            if self.state.closed {
+            if self.state.is_over() {
                 return self.state.outcome.take().ok_or_else(|| self.no_status());
             }
             self.drive.flush();
@@ -190,40 +208,44 @@ impl<'a> HostSession<'a> {
             Some(Control::Interrupt) if fate == ExecFate::Ran => connection
                 .signal(self.state.channel, "INT")
                 .map_err(|error| self.ended(&error)),
-            Some(Control::Interrupt | Control::Abort) | None => Err(aborted(fate)),
+            Some(Control::Interrupt) => Err(interrupted(fate)),
+            Some(Control::Abort) | None => {
+                self.state.torn_down = true;
+                self.give_up()
+            }
         }
     }
 
     /// Hands output to the observer, and the server the room for more.
-    async fn deliver_output(&mut self) -> Result<(), Ended> {
-        for (stream, octets) in std::mem::take(&mut self.state.output) {
-            let len = octets.len();
-            let State { worker, host, .. } = &self.state;
-            worker.deliver(*host, stream, octets).await;
-            if !self.state.closed {
-                self.drive
-                    .connection
-                    .consumed(self.state.channel, len)
-                    .map_err(|error| self.ended(&error))?;
-            }
+    fn deliver(&mut self) -> Result<(), Ended> {
+        let state = &mut self.state;
+        state.delivered += state.outbox.deliver(state.worker, state.host);
+        let delivered = std::mem::take(&mut state.delivered);
+        if delivered == 0 || state.is_over() {
+            return Ok(());
         }
-        Ok(())
+        let channel = state.channel;
+        let told = self.drive.connection.consumed(channel, delivered);
+        told.map_err(|error| self.ended(&error))
     }
 }
 
-/// Ready when the login has come further, or the link.
+/// Ready when the login has come further, or the output, or the link.
 fn poll_progress(
     drive: &mut Drive,
     state: &mut State<'_>,
     context: &mut Context<'_>,
 ) -> Poll<Result<(), Broken>> {
-    match state.login.poll_work(context, &mut drive.connection) {
-        Poll::Ready(result) => {
-            state.fail(result);
-            Poll::Ready(Ok(()))
-        }
-        Poll::Pending => drive.poll(context, &state.worker.buffer, state),
+    if let Poll::Ready(result) = state.login.poll_work(context, &mut drive.connection) {
+        state.fail(result);
+        return Poll::Ready(Ok(()));
     }
+    let State { worker, host, .. } = *state;
+    if let Poll::Ready(delivered) = state.outbox.poll_deliver(worker, host, context) {
+        state.delivered += delivered;
+        return Poll::Ready(Ok(()));
+    }
+    drive.poll(context, &worker.buffer, state)
 }
 
 async fn next_chunk(feeder: Option<&mut Feeder>) -> io::Result<()> {
@@ -233,61 +255,13 @@ async fn next_chunk(feeder: Option<&mut Feeder>) -> io::Result<()> {
     }
 }
 
-// Ends, and what is known of the command then.
-impl HostSession<'_> {
-    fn fate(&self) -> ExecFate {
-        self.drive.connection.exec_fate(self.state.channel)
-    }
-
-    fn ended(&self, error: &ConnectionError) -> Ended {
-        let fate = self.fate();
-        let connection = &self.drive.connection;
-        if fate == ExecFate::MayHaveRun && connection.phase() == sshoal_proto::Phase::Authentication
-        {
-            self.state.learn(connection, false);
-        }
-        let mut failure = failures::connection(error, fate);
-        if failure.kind == FailureKind::AuthDenied {
-            failure = self.state.login.cut_off(&failure.detail);
-        }
-        Ended::new(failure, fate)
-    }
-
-    fn broken(&self, broken: Broken) -> Ended {
-        let fate = self.fate();
-        match broken {
-            Broken::Connection(error) => self.ended(&error),
-            Broken::Link(LinkError::Io(error)) => {
-                let phase = self.drive.connection.phase();
-                Ended::new(failures::stream(&error, fate, phase), fate)
-            }
-            Broken::Link(LinkError::Jump(failure)) => Ended::stranded(failure, fate),
-        }
-    }
-
-    fn no_input(&self, error: &io::Error) -> Ended {
-        let detail = format!("reading standard input: {error}");
-        Ended::new(Failure::new(FailureKind::Lost, detail), self.fate())
-    }
-
-    fn no_status(&self) -> Ended {
-        let what = match self.state.plan.request.command {
-            Command::Exec(_) => "the command",
-            Command::Shell | Command::Subsystem(_) => "the session",
-        };
-        let detail = format!("{what} ended without an exit status");
-        Ended::new(Failure::new(FailureKind::Lost, detail), self.fate())
-    }
-}
-
 impl Answer for State<'_> {
     fn answer(&mut self, connection: &mut Connection, event: Event, input: &[u8]) {
         match &event {
             Event::AuthenticationNeeded(_) => self.report(FleetEvent::KeysExchanged),
-            Event::Authenticated => {
-                self.learn(connection, !self.login.took_several());
-                self.report(FleetEvent::Entered(Phase::Session));
-            }
+            // Only now have merged flights worked.
+            Event::Started(_) => self.learn(connection, !self.login.took_several()),
+            Event::Authenticated => self.report(FleetEvent::Entered(Phase::Session)),
             _ => {}
         }
         match self
@@ -301,20 +275,34 @@ impl Answer for State<'_> {
     }
 
     fn is_settled(&self) -> bool {
-        self.closed || self.failure.is_some()
+        self.is_over() || self.failure.is_some()
     }
 }
 
 impl State<'_> {
+    /// Whether nothing more of the session is to come. CHANNEL_CLOSE need not be waited for: some servers never send
+    /// it. Without EOF there may be more output although the command has ended, of what it has started; ssh waits for
+    /// it, too.
+    fn is_over(&self) -> bool {
+        self.closed || (self.ended && self.outcome.is_some())
+    }
+
     /// What happens to the session.
     fn take(&mut self, event: Event, input: &[u8]) {
         match event {
             Event::Started(_) => {
                 self.started = true;
-                if self.plan.request.pty.is_some() {
+                if self.plan.request.pty.is_some() && !self.pty_refused {
                     self.worker.report(Report::TerminalLent);
                 }
                 self.report(FleetEvent::Entered(Phase::Command));
+            }
+            Event::PtyRefused(_) => {
+                self.pty_refused = true;
+                let label = &self.plan.endpoint.label;
+                self.worker.report(Report::Notice(format!(
+                    "{label}: the server gave no terminal (PermitTTY in its sshd_config); the command runs without one"
+                )));
             }
             Event::ChannelRefused {
                 description,
@@ -329,7 +317,7 @@ impl State<'_> {
                 let detail = "the server refused to run the command";
                 self.fail(Err(Failure::new(FailureKind::ChannelRefused, detail)));
             }
-            Event::Data { stream, range, .. } => self.output.push((stream, input[range].to_vec())),
+            Event::Data { stream, range, .. } => self.outbox.push(stream, input[range].to_vec()),
             Event::ExitStatus { status, .. } => self.outcome = Some(Outcome::Exit(status)),
             Event::ExitSignal {
                 name,
@@ -343,6 +331,7 @@ impl State<'_> {
                     message,
                 });
             }
+            Event::Eof(_) => self.ended = true,
             Event::Closed(_) => self.closed = true,
             // Logging in is over, and the rest needs no answer.
             _ => {}
@@ -352,6 +341,23 @@ impl State<'_> {
     /// Makes a failure the host's, unless it has one.
     fn fail(&mut self, result: Result<(), Failure>) {
         self.failure = self.failure.take().or(result.err());
+    }
+
+    /// Hands over what came before the end, as there is room; at once if the host is torn down meanwhile.
+    async fn deliver_rest(&mut self, orders: &mut Orders) {
+        let State { worker, host, .. } = *self;
+        while !self.outbox.is_empty() {
+            if self.torn_down {
+                return self.outbox.deliver_regardless(worker, host);
+            }
+            tokio::select! {
+                biased;
+                order = orders.recv() => {
+                    self.torn_down = matches!(order, Some(Control::Abort) | None);
+                }
+                _ = poll_fn(|context| self.outbox.poll_deliver(worker, host, context)) => {}
+            }
+        }
     }
 
     /// Passes on what the login wants done.
@@ -370,14 +376,7 @@ impl State<'_> {
         self.worker.report(Report::Host(self.host, event));
     }
 
-    /// Remembers what the server is, if that is news.
     fn learn(&self, connection: &Connection, pipelining: bool) {
-        let news = self
-            .worker
-            .servers
-            .news(connection, pipelining && self.merges);
-        if let Some((fingerprint, server)) = news {
-            self.worker.report(Report::Learned(fingerprint, server));
-        }
+        self.shortcuts.learn(self.worker, connection, pipelining);
     }
 }

@@ -47,6 +47,11 @@ impl Signals {
         }
     }
 
+    /// Whether a signal came after which nobody waits.
+    pub(crate) fn stopped(&self) -> bool {
+        self.interrupted > 1 || self.stopped_by.is_some()
+    }
+
     /// Waits for the next.
     pub(crate) async fn next(&mut self) -> Wanted {
         let [hangup, quit, terminate] = &mut self.stops;

@@ -11,12 +11,14 @@ use tokio::runtime::Builder;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::task::LocalSet;
 
+use crate::crash;
 use crate::guess::AdaptedSettings;
 use crate::host::{self, Orders};
 use crate::jump::{self, JumpLimits, Jumps};
 use crate::login::LockedKey;
 use crate::plan::RunPlan;
 use crate::server_cache::{KnownServer, ServerCache};
+use crate::shortcuts::Doubts;
 
 /// Octets read at a time. sshd writes up to 256 KiB; less only costs more system calls.
 const READ_SIZE: usize = 256 * 1024;
@@ -43,6 +45,12 @@ pub(crate) struct Worker {
     /// What servers are, as the last runs saw them.
     pub(crate) servers: Arc<ServerCache>,
     pub(crate) adapted: AdaptedSettings,
+    /// How many logins share this thread at a time, at most.
+    pub(crate) crowd: u32,
+    /// The window of each session, octets.
+    pub(crate) window: u32,
+    /// Which servers do not bear which shortcuts.
+    pub(crate) doubts: Doubts,
     pub(crate) jumps: Jumps,
     pub(crate) jump_limits: JumpLimits,
 }
@@ -70,7 +78,7 @@ pub(crate) struct Output {
     pub(crate) host: HostId,
     pub(crate) stream: Stream,
     pub(crate) octets: Vec<u8>,
-    pub(crate) _permit: OwnedSemaphorePermit,
+    pub(crate) _permit: Option<OwnedSemaphorePermit>,
 }
 
 /// What the coordinator tells a host's task.
@@ -99,12 +107,15 @@ impl Shared {
 impl Worker {
     pub(crate) fn new(shared: Shared) -> Self {
         Worker {
+            crowd: shared.plan.logins_a_worker(),
+            window: shared.plan.window_of(shared.plan.work.hosts()),
             plan: shared.plan,
             reports: shared.reports,
             output_budget: shared.output_budget,
             buffer: RefCell::new(vec![0; READ_SIZE]),
             servers: shared.servers,
             adapted: AdaptedSettings::default(),
+            doubts: Doubts::default(),
             jumps: Jumps::default(),
             jump_limits: shared.jump_limits,
         }
@@ -122,6 +133,15 @@ impl Worker {
         }
     }
 
+    /// Reports what a thread that is gone would have been told to begin.
+    pub(crate) fn decline(&self, order: Order) {
+        let failure = crash::failure("its thread is gone");
+        self.report(match order {
+            Order::Attempt(host, _) => Report::Host(host, Event::Crashed(failure)),
+            Order::Connect(jump) => Report::Jump(jump, JumpEvent::Down(failure)),
+        });
+    }
+
     /// Tells the fleet that a host is in this phase now.
     pub(crate) fn enter(&self, host: HostId, phase: Phase) {
         self.report(Report::Host(host, Event::Entered(phase)));
@@ -129,11 +149,7 @@ impl Worker {
 
     /// Hands output to the observer, within the budget all hosts share: a slow reader slows the senders.
     pub(crate) async fn deliver(&self, host: HostId, stream: Stream, octets: Vec<u8>) {
-        let budget = self.output_budget.clone();
-        // The budget is never closed.
-        let Ok(permit) = budget.acquire_many_owned(octets.len() as u32).await else {
-            return;
-        };
+        let permit = self.room(octets.len()).await;
         let output = Output {
             host,
             stream,
@@ -141,6 +157,21 @@ impl Worker {
             _permit: permit,
         };
         self.report(Report::Output(output));
+    }
+
+    /// Waits until so many octets have their place in the budget, which is never closed.
+    pub(crate) fn room(
+        &self,
+        octets: usize,
+    ) -> impl Future<Output = Option<OwnedSemaphorePermit>> + 'static {
+        let turn = self.output_budget.clone().acquire_many_owned(octets as u32);
+        async { turn.await.ok() }
+    }
+
+    /// The same without waiting; those that wait come first.
+    pub(crate) fn room_now(&self, octets: usize) -> Option<OwnedSemaphorePermit> {
+        let budget = self.output_budget.clone();
+        budget.try_acquire_many_owned(octets as u32).ok()
     }
 
     /// Tells the coordinator. Without a coordinator there is nobody left to tell.
@@ -179,8 +210,8 @@ impl WorkerThread {
         Ok(WorkerThread { orders })
     }
 
-    pub(crate) fn take(&self, order: Order) {
-        // The thread receives for as long as this sender is there.
-        let _ = self.orders.send(order);
+    /// Gives the order back if the thread is gone: it ends by itself only with this sender, so it has panicked.
+    pub(crate) fn take(&self, order: Order) -> Result<(), Order> {
+        self.orders.send(order).map_err(|refused| refused.0)
     }
 }

@@ -9,8 +9,9 @@ pub enum ExecFate {
     /// Not every octet of the request was handed to the transport below: the server cannot have acted on it.
     NotSent,
     /// The server said that it threw the request away: UNIMPLEMENTED named its sequence number after
-    /// authentication failed (RFC 4253 section 11.4), OPEN_FAILURE refused its channel (RFC 4254
-    /// section 5.1), or CHANNEL_FAILURE refused the request itself (RFC 4254 section 5.4).
+    /// authentication failed (RFC 4253 section 11.4), DISCONNECT came in place of USERAUTH_SUCCESS (RFC 4253
+    /// section 11.1), OPEN_FAILURE refused its channel (RFC 4254 section 5.1), or CHANNEL_FAILURE refused the
+    /// request itself (RFC 4254 section 5.4).
     ProvenDiscarded,
     /// The request left and nothing that came back settles what happened.
     MayHaveRun,

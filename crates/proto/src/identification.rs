@@ -96,10 +96,12 @@ impl IdentificationReader {
         Ok((used, None))
     }
 
-    /// What the server said instead, when it closed before identifying itself.
+    /// What the server said instead, when it closed before identifying itself. An identification that was cut off
+    /// says nothing.
     pub(crate) fn said(&self) -> Option<String> {
         let said = [self.said.as_slice(), self.line.as_slice()].concat();
-        (!said.is_empty()).then(|| printable(&said))
+        let cut_off = said.starts_with(b"SSH-") || b"SSH-".starts_with(&said);
+        (!cut_off).then(|| printable(&said))
     }
 
     /// "The server MAY send other lines of data before sending the version string. [...] Such lines MUST NOT begin

@@ -124,7 +124,7 @@ pub(crate) fn request(to: RemoteChannel, name: &str, want_reply: bool, data: &[u
 /// ```text
 ///   Waiting --sent--> InFlight --CHANNEL_SUCCESS, data, exit--> Started
 ///      ^                 |
-///      +----UNIMPLEMENTED named it, after failed authentication
+///      +----UNIMPLEMENTED named it, after failed authentication; DISCONNECT in place of success
 ///                        +--OPEN_FAILURE, CHANNEL_FAILURE--> Refused
 /// ```
 #[derive(Debug)]

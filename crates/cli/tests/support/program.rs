@@ -60,6 +60,21 @@ impl Running {
         Pid::from_child(&self.child)
     }
 
+    pub(crate) fn is_running(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_none()
+    }
+
+    /// Waits for its end alone, whether or not anybody has read what it wrote.
+    #[track_caller]
+    pub(crate) fn wait_for_exit(mut self, status: i32) {
+        let mut ended = None;
+        super::wait_until("it ends", || {
+            ended = self.child.try_wait().unwrap();
+            ended.is_some()
+        });
+        assert_eq!(ended.unwrap().code(), Some(status));
+    }
+
     /// Waits for its end.
     pub(crate) fn wait(mut self) -> Ended {
         let begun = Instant::now();

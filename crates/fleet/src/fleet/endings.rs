@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use super::{Course, Fleet};
 use crate::host::{Ending, State};
-use crate::{Action, Failure, FailureKind, Fate, HostResult, Outcome, Phase, PhaseTimes};
+use crate::{Action, Failure, FailureKind, Fate, HostResult, Outcome, PhaseTimes};
 
 /// How long an [`Action::Abort`] may stay unanswered before the result is issued without an answer. Tearing
 /// a connection down waits for nobody: this only keeps a defect elsewhere from stalling a run.
@@ -54,15 +54,10 @@ impl Fleet {
         self.tear_down(now, index, slot, failure, false);
     }
 
-    /// Nobody has answered an abort. Nothing of a command is sent before the session gate, and in the command phase
-    /// the server has confirmed it.
+    /// Nobody has answered an abort.
     pub(super) fn end_unanswered(&mut self, now: Instant, index: u32, slot: u32) {
         let flight = self.flight(slot);
-        let fate = match flight.passed_session {
-            true if flight.phase == Phase::Command => Fate::Ran,
-            true => Fate::MayHaveRun,
-            false => Fate::NotSent,
-        };
+        let fate = flight.concluded_fate();
         if let Some(outcome) = flight.ending.as_ref().map(|ending| ending.outcome(fate)) {
             self.end(now, index, slot, outcome);
         }

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use sshoal_fleet::{Action, Event, FailureKind, Fate, Gate, HostId, Limits, Outcome, Phase};
+use sshoal_fleet::{
+    Action, Event, Failure, FailureKind, Fate, Gate, HostId, Limits, Outcome, Phase,
+};
 
 use super::{SECOND, kind_of_abort, one_at_a_time, story};
 
@@ -127,4 +129,35 @@ fn an_abort_without_an_answer_does_not_stall_the_run() {
     );
     story.fail(0, FailureKind::LoginTimeout, true, Fate::NotSent);
     assert_eq!(story.results(), [], "the answer comes too late");
+}
+
+#[test]
+fn a_performer_that_is_gone_ends_its_host_once_with_what_can_be_concluded() {
+    let cases = [
+        (Phase::Lookup, FailureKind::Internal, Fate::NotSent),
+        (Phase::Login, FailureKind::Internal, Fate::NotSent),
+        (Phase::Session, FailureKind::Lost, Fate::MayHaveRun),
+        (Phase::Command, FailureKind::Lost, Fate::Ran),
+    ];
+    for (phase, kind, fate) in cases {
+        let mut story = story(1, Limits::default());
+        story.actions();
+        if phase > Phase::Lookup {
+            story.bring(0, phase);
+        }
+        let crash = Failure::new(FailureKind::Internal, "a panic");
+        story.tell(0, Event::Crashed(crash));
+        match story.outcome() {
+            Outcome::Failed {
+                failure,
+                fate: known,
+            } => {
+                assert_eq!((failure.kind, known), (kind, fate), "{phase}");
+                assert!(failure.detail.contains("a panic"), "{failure}");
+            }
+            other => panic!("{other:?}"),
+        }
+        assert_eq!(story.actions(), [], "it is not tried again");
+        assert!(story.fleet.is_done());
+    }
 }

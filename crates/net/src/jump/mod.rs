@@ -23,6 +23,7 @@ use sshoal_proto::ExecFate;
 use sshoal_wire::reason;
 use tokio::sync::{Semaphore, watch};
 
+use crate::crash::caught;
 use crate::dial;
 use crate::failures::{self, Ended};
 use crate::link::Link;
@@ -173,7 +174,9 @@ async fn keep_connection(
     let plan = worker.plan.clone();
     let endpoint = plan.jump(jump);
     // Boxed: a jump host behind another waits for that one's login here.
-    let logged_in = Box::pin(log_in(&worker, jump, endpoint)).await;
+    let logged_in = caught(Box::pin(log_in(&worker, jump, endpoint))).await;
+    let logged_in =
+        logged_in.unwrap_or_else(|crash| Err(failures::of_jump(&endpoint.label, &crash)));
     worker.jumps.with(jump, |jump| {
         jump.login = None;
         let desk = logged_in.as_ref().ok().map(JumpSession::desk);
@@ -187,7 +190,8 @@ async fn keep_connection(
         Ok(session) => session,
     };
     outcome.send_replace(Some(Ok(())));
-    let failure = session.serve().await;
+    let end = caught(session.serve()).await;
+    let failure = end.unwrap_or_else(|crash| failures::of_jump(&endpoint.label, &crash));
     let desk = session.desk();
     let was_last = worker.jumps.with(jump, |jump| {
         jump.desks.retain(|other| !Rc::ptr_eq(other, &desk));

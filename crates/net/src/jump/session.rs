@@ -3,14 +3,11 @@
 use std::collections::HashMap;
 use std::future::poll_fn;
 use std::rc::Rc;
-use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use sshoal_fleet::{Failure, FailureKind, JumpId};
-use sshoal_proto::{
-    Connection, ConnectionError, Event, ExecFate, LocalChannel, Pipelining, Settings,
-};
+use sshoal_proto::{Connection, ConnectionError, Event, ExecFate, LocalChannel};
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::tunnel::{Desk, Ends, Refusal, Served};
@@ -20,12 +17,9 @@ use crate::guess;
 use crate::link::{Link, LinkError};
 use crate::login::{Login, Wish};
 use crate::plan::{Endpoint, RunPlan};
+use crate::shortcuts::Shortcuts;
 use crate::worker::{Report, Worker};
 
-/// Octets of unread output that the tunnels through one jump host may hold together.
-const TUNNELS_BUDGET: usize = 64 * 1024 * 1024;
-/// The least window of a tunnel, octets: two packets, so that one is under way while the other is read.
-const LEAST_WINDOW: usize = 64 * 1024;
 /// Octets gathered from several hosts before they are written.
 const BATCH: usize = 128 * 1024;
 
@@ -42,8 +36,7 @@ struct State<'a> {
     worker: &'a Rc<Worker>,
     endpoint: &'a Endpoint,
     login: Login<'a>,
-    /// Whether flights may be merged, as far as this side knows.
-    merges: bool,
+    shortcuts: Shortcuts,
     logged_in: bool,
     failure: Option<Failure>,
     desk: Rc<Desk>,
@@ -66,14 +59,8 @@ impl<'a> JumpSession<'a> {
     ) -> Result<Self, Failure> {
         let plan = &worker.plan;
         let endpoint = plan.jump(jump);
-        let (settings, opening) =
-            guess::opening(endpoint, &worker.servers, &worker.adapted, round_trip);
-        let merges = settings.pipelining == Pipelining::Exec;
-        let settings = Settings {
-            window: window(plan, jump, settings.window),
-            ..Settings::clone(&settings)
-        };
-        let connection = Connection::new(Arc::new(settings), opening, Instant::now())
+        let opened = guess::opening(endpoint, worker, round_trip, window(plan, jump));
+        let connection = Connection::new(opened.settings, opened.opening, Instant::now())
             .map_err(|error| Failure::new(FailureKind::NoCommonAlgorithm, error.to_string()))?;
         Ok(JumpSession {
             drive: Drive::new(connection, link),
@@ -81,7 +68,7 @@ impl<'a> JumpSession<'a> {
                 worker,
                 endpoint,
                 login: Login::new(endpoint, plan),
-                merges,
+                shortcuts: opened.shortcuts,
                 logged_in: false,
                 failure: None,
                 desk: Rc::new(Desk::new()),
@@ -191,22 +178,39 @@ impl<'a> JumpSession<'a> {
     }
 
     fn not_logged_in(&self, broken: Broken) -> Failure {
-        let failure = match broken {
-            Broken::Connection(error) => {
-                let failure = failures::connection(&error, ExecFate::NotSent);
-                match failure.kind {
-                    FailureKind::AuthDenied => self.state.login.cut_off(&failure.detail),
-                    _ => failure,
-                }
-            }
-            Broken::Link(LinkError::Io(error)) => {
-                let phase = self.drive.connection.phase();
-                failures::stream(&error, ExecFate::NotSent, phase)
-            }
+        let connection = &self.drive.connection;
+        let (failure, error) = match broken {
+            Broken::Connection(error) => (
+                failures::connection(&error, ExecFate::NotSent, connection),
+                Some(error),
+            ),
+            Broken::Link(LinkError::Io(error)) => (
+                failures::stream(&error, ExecFate::NotSent, connection),
+                None,
+            ),
             // It names the jump host before.
             Broken::Link(LinkError::Jump(failure)) => return failure,
         };
+        let failure = self.without_shortcuts(failure, error.as_ref());
+        let failure = self.state.login.explained(failure, connection.phase());
         failures::of_jump(&self.state.endpoint.label, &failure)
+    }
+
+    /// A failure that a shortcut may be to blame for is of a kind that is tried once more.
+    fn without_shortcuts(&self, failure: Failure, error: Option<&ConnectionError>) -> Failure {
+        let State {
+            worker,
+            endpoint,
+            shortcuts,
+            ..
+        } = &self.state;
+        let connection = &self.drive.connection;
+        let are_to_blame = failure.kind != FailureKind::AuthDenied
+            && shortcuts.are_to_blame(worker, endpoint, connection, error, ExecFate::NotSent);
+        match are_to_blame {
+            true => Failure::new(FailureKind::Closed, failure.detail),
+            false => failure,
+        }
     }
 
     fn lost(&self, broken: Broken) -> Failure {
@@ -236,22 +240,19 @@ fn poll_progress(
 }
 
 /// The window of each tunnel: the budget's share, so that hosts whose output nobody reads stay within it.
-fn window(plan: &RunPlan, jump: JumpId, most: u32) -> u32 {
+fn window(plan: &RunPlan, jump: JumpId) -> u32 {
     let behind = plan
         .endpoints()
         .filter(|endpoint| endpoint.via == Some(jump))
-        .count()
-        .min(plan.limits.sessions as usize)
-        .max(1);
-    let share = (TUNNELS_BUDGET / behind).max(LEAST_WINDOW);
-    u32::try_from(share).unwrap_or(most).min(most)
+        .count();
+    plan.window_of(behind)
 }
 
 impl Answer for State<'_> {
     fn answer(&mut self, connection: &mut Connection, event: Event, input: &[u8]) {
         if event == Event::Authenticated {
             self.logged_in = true;
-            self.learn(connection);
+            self.shortcuts.learn(self.worker, connection, true);
         }
         match self.login.answer(&self.endpoint.trust, connection, event) {
             Ok(None) => {}
@@ -317,13 +318,5 @@ impl State<'_> {
     /// Makes a failure the jump host's, unless it has one.
     fn fail(&mut self, result: Result<(), Failure>) {
         self.failure = self.failure.take().or(result.err());
-    }
-
-    /// Remembers what the server is, if that is news.
-    fn learn(&self, connection: &Connection) {
-        let worker = self.worker;
-        if let Some((fingerprint, server)) = worker.servers.news(connection, self.merges) {
-            worker.report(Report::Learned(fingerprint, server));
-        }
     }
 }

@@ -5,7 +5,6 @@ use sshoal_proto::{Connection, Event};
 
 use super::Login;
 use crate::plan::HostTrust;
-use crate::trust::Accepted;
 
 impl Login<'_> {
     /// Answers what is about the login, and gives other events back.
@@ -20,19 +19,17 @@ impl Login<'_> {
         event: Event,
     ) -> Result<Option<Event>, Failure> {
         match event {
-            Event::HostKey(question) => match trust.judge(&question) {
-                Ok(accepted) => {
-                    if accepted == Accepted::Changed {
-                        self.withhold_password();
-                    }
-                    // An error stays the connection's answer and comes back from its next call.
-                    drop(connection.accept_host_key());
-                }
-                Err(failure) => {
+            Event::HostKey(question) => {
+                let judged = trust
+                    .judge(&question)
+                    .and_then(|accepted| self.withhold_from(accepted));
+                if let Err(failure) = judged {
                     connection.refuse_host_key();
                     return Err(failure);
                 }
-            },
+                // An error stays the connection's answer and comes back from its next call.
+                drop(connection.accept_host_key());
+            }
             Event::AuthenticationNeeded(last) => self.handle_needed(connection, last)?,
             Event::SignatureNeeded(request) => self.handle_signature(connection, request),
             Event::PromptsToAnswer { prompts, .. } => self.handle_prompts(connection, &prompts)?,

@@ -75,13 +75,34 @@ impl Denial {
         let mut tried: Vec<&str> = self.refused.iter().map(String::as_str).collect();
         tried.extend(last.map(|key| key.label.as_str()));
         let detail = format!(
-            "logging in as {user}: {said}; {} keys were tried: {}",
-            tried.len(),
+            "logging in as {user}: {said}; {} tried: {}",
+            match tried.len() {
+                1 => "1 key was".to_owned(),
+                keys => format!("{keys} keys were"),
+            },
             tried.join(", ")
         );
         let remedy = "name the right key with -i (for a key in the agent its .pub file will do), \
                       and set IdentitiesOnly=yes, so that no other is tried";
         Failure::with_remedy(FailureKind::AuthDenied, detail, remedy)
+    }
+
+    /// The server hung up without a word. After something that it did not like that is its answer: another connection
+    /// with the same would get it again, and a password counts against the account each time.
+    pub(super) fn hung_up(
+        &self,
+        user: &str,
+        how: &str,
+        password: PasswordState,
+    ) -> Option<Failure> {
+        let after = match (password, self.refused.as_slice()) {
+            (PasswordState::Sent, _) => "it was sent the password".to_owned(),
+            (PasswordState::Refused, _) => "it had refused the password".to_owned(),
+            (PasswordState::Unsent, []) => return None,
+            (PasswordState::Unsent, keys) => format!("it had refused the keys {}", keys.join(", ")),
+        };
+        let detail = format!("logging in as {user}: {how}, after {after}");
+        Some(Failure::new(FailureKind::AuthDenied, detail))
     }
 
     fn account(&self, end: &End<'_>, was_offered: bool) -> Vec<String> {

@@ -31,7 +31,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use sshoal_fleet::{Failure, FailureKind};
-use sshoal_proto::{AuthenticationFailure, Connection, Prompt, Secret, SignatureRequest};
+use sshoal_proto::{AuthenticationFailure, Connection, Phase, Prompt, Secret, SignatureRequest};
 
 pub use foresight::logins_wait_for_touch;
 pub use plan::LoginPlan;
@@ -39,7 +39,9 @@ pub use plan::LoginPlan;
 pub(crate) use key::{KeyFile, LockedKey, SecretHalf, UserKey};
 pub(crate) use plan::Method;
 
+use crate::input::Input;
 use crate::plan::{Endpoint, RunPlan};
+use crate::trust::Accepted;
 use denial::Denial;
 use order::{Candidate, candidates};
 use prompts::Asked;
@@ -71,6 +73,8 @@ pub(crate) struct Login<'a> {
     /// The run's password, if there is one and this host may have it.
     password: Option<&'a Secret>,
     password_state: PasswordState,
+    /// The command reads a secret first, the password for sudo.
+    feeds_secret: bool,
     keys: VecDeque<Candidate>,
     /// Whether `keys` lacks nothing that the agent could add.
     keys_complete: bool,
@@ -128,6 +132,7 @@ impl<'a> Login<'a> {
             patience: patience(run.deadlines.login),
             password: run.password.as_ref(),
             password_state: PasswordState::Unsent,
+            feeds_secret: false,
             keys: found.keys.into(),
             keys_complete: found.complete,
             offered: Vec::new(),
@@ -142,15 +147,33 @@ impl<'a> Login<'a> {
         }
     }
 
-    /// The host's key is not the one that is known, and the user wants to go on all the same: the server may be
+    /// The login of a session whose command reads `input`.
+    pub(crate) fn feeding(mut self, input: Option<&Input>) -> Self {
+        self.feeds_secret = input.is_some_and(Input::begins_with_secret);
+        self
+    }
+
+    /// If the host's key is not the one that is known, and the user wants to go on all the same, the server may be
     /// anybody, and gets no password (sshconnect.c, check_host_key).
-    pub(crate) fn withhold_password(&mut self) {
+    ///
+    /// # Errors
+    ///
+    /// The command reads a password before all else: without it there is nothing to run.
+    fn withhold_from(&mut self, accepted: Accepted) -> Result<(), Failure> {
+        if accepted != Accepted::Changed {
+            return Ok(());
+        }
+        if self.feeds_secret {
+            let detail = "the host key is not the one that is known, so the password for sudo was not sent and nothing run";
+            return Err(Failure::new(FailureKind::HostKeyChanged, detail));
+        }
         if self.password.take().is_some() {
             self.denial.note(
                 "the password was not sent, because the host key is not the one that is known"
                     .to_owned(),
             );
         }
+        Ok(())
     }
 
     /// Whether more than one credential was asked for.
@@ -295,13 +318,21 @@ impl<'a> Login<'a> {
         Failure::new(FailureKind::PasswordExpired, detail)
     }
 
-    /// The failure of a login that the server cut off, with the words it `said` about too many attempts.
-    pub(crate) fn cut_off(&self, said: &str) -> Failure {
+    /// The failure of a connection that ended `during` this phase, with what the login knows of the reason.
+    pub(crate) fn explained(&self, failure: Failure, during: Phase) -> Failure {
         let last = match &self.offer {
             Offer::Key(candidate) => Some(candidate.key.as_ref()),
             _ => None,
         };
-        self.denial.too_many(self.user, said, last)
+        let password = self.password_state;
+        match failure.kind {
+            FailureKind::AuthDenied => self.denial.too_many(self.user, &failure.detail, last),
+            FailureKind::Closed if during == Phase::Authentication => {
+                let denied = self.denial.hung_up(self.user, &failure.detail, password);
+                denied.unwrap_or(failure)
+            }
+            _ => failure,
+        }
     }
 
     fn leave_gate(&mut self) {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use sshoal_crypto::{Cipher, KexAlgorithm, Mac, kex};
 use sshoal_proto::Settings;
-use sshoal_ssh_config::{AlgorithmSpec, EmptyAlgorithmList, Resolved, Setting};
+use sshoal_ssh_config::{AlgorithmSpec, Connection, EmptyAlgorithmList, Origin, Resolved, Setting};
 
 use super::SharedSettings;
 
@@ -24,6 +24,9 @@ const HOST_KEY_ALGORITHMS: &[&str] = &[
     "rsa-sha2-512",
     "rsa-sha2-256",
 ];
+
+/// ServerAliveInterval where nobody sets it: with ServerAliveCountMax 3, a host that is gone is given up after 4 minutes.
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(60);
 
 /// A list that leaves nothing to offer.
 #[derive(Debug, thiserror::Error)]
@@ -44,16 +47,14 @@ pub(super) struct HostAlgorithms {
 /// What the algorithms of a host depend on: hosts with the same key share them.
 pub(super) fn key(resolved: &Resolved) -> String {
     let algorithms = &resolved.algorithms;
-    let connection = &resolved.connection;
     format!(
-        "{:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?}",
+        "{:?} {:?} {:?} {:?} {:?} {:?} {:?}",
         algorithms.kex.as_ref().map(|setting| &setting.value),
         algorithms.ciphers.as_ref().map(|setting| &setting.value),
         algorithms.macs.as_ref().map(|setting| &setting.value),
         algorithms.host_key.as_ref().map(|setting| &setting.value),
         algorithms.rekey_limit.value,
-        connection.server_alive_interval.value,
-        connection.server_alive_count_max.value,
+        keepalive(&resolved.connection),
         resolved.host_keys.required_rsa_size.value,
     )
 }
@@ -90,14 +91,23 @@ impl HostAlgorithms {
         let rekey = &lists.rekey_limit.value;
         settings.rekey.bytes = rekey.bytes;
         settings.rekey.interval = rekey.interval;
-        let interval = resolved.connection.server_alive_interval.value;
-        settings.keepalive = (interval > Duration::ZERO)
-            .then_some((interval, resolved.connection.server_alive_count_max.value));
+        settings.keepalive = keepalive(&resolved.connection);
         Ok(HostAlgorithms {
             settings: Arc::new(settings),
             host_keys: host_keys.into(),
         })
     }
+}
+
+/// ServerAliveInterval and ServerAliveCountMax. Unlike ssh, which waits for its user's patience to end, a run has a
+/// default: a host that has lost its power in the midst of a command must not keep the others' summary for ever.
+fn keepalive(connection: &Connection) -> Option<(Duration, u32)> {
+    let interval = &connection.server_alive_interval;
+    let interval = match interval.origin {
+        Origin::Default => KEEPALIVE_INTERVAL,
+        _ => interval.value,
+    };
+    (interval > Duration::ZERO).then_some((interval, connection.server_alive_count_max.value))
 }
 
 pub(super) fn chosen<T>(
@@ -118,4 +128,36 @@ pub(super) fn chosen<T>(
             })?,
     };
     Ok(list.iter().filter_map(|name| by_name(name)).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use std::path::PathBuf;
+
+    use sshoal_targets::parse_file;
+
+    use super::*;
+    use crate::prepare::{Preparation, SshOptions};
+
+    fn keepalive_with(options: &[&str]) -> Option<(Duration, u32)> {
+        let ssh = SshOptions {
+            config_file: Some(PathBuf::from("none")),
+            options: options.iter().map(|&option| option.to_owned()).collect(),
+            ..SshOptions::default()
+        };
+        let target = &parse_file("hosts", b"127.0.0.1").unwrap()[0];
+        let resolved = Preparation::new(&ssh).unwrap().resolve(target).unwrap();
+        keepalive(&resolved.connection)
+    }
+
+    #[test]
+    fn a_host_that_is_gone_is_noticed_unless_the_user_says_otherwise() {
+        let seconds = Duration::from_secs;
+        assert_eq!(keepalive_with(&[]), Some((seconds(60), 3)));
+        assert_eq!(keepalive_with(&["ServerAliveInterval=0"]), None);
+        let own = ["ServerAliveInterval=5", "ServerAliveCountMax=7"];
+        assert_eq!(keepalive_with(&own), Some((seconds(5), 7)));
+    }
 }

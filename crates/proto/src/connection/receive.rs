@@ -126,11 +126,14 @@ impl Connection {
         sequence: u32,
     ) -> Result<(), ConnectionError> {
         match message {
-            Message::Disconnect(disconnect) => Err(ConnectionError::Disconnected {
-                reason_code: disconnect.reason_code,
-                description: printable(disconnect.description),
-                during: self.phase(),
-            }),
+            Message::Disconnect(disconnect) => {
+                self.handle_refused_login();
+                Err(ConnectionError::Disconnected {
+                    reason_code: disconnect.reason_code,
+                    description: printable(disconnect.description),
+                    during: self.phase(),
+                })
+            }
             Message::Ignore(_) | Message::Debug(_) => Ok(()),
             Message::Unimplemented(Unimplemented { sequence_number }) => {
                 self.handle_unimplemented(sequence_number);

@@ -127,8 +127,9 @@ fn unimplemented_without_a_failure_proves_nothing() {
 }
 
 #[test]
-fn a_disconnect_in_place_of_an_answer_proves_nothing() {
+fn a_disconnect_in_place_of_an_answer_proves_that_nobody_was_let_in() {
     let (mut pair, channel) = unanswered_flight();
+    assert_eq!(pair.client.exec_fate(channel), ExecFate::MayHaveRun);
     pair.server.say(sshoal_wire::Disconnect {
         reason_code: 2,
         description: b"Too many authentication failures\n\x1b[2J",
@@ -140,6 +141,25 @@ fn a_disconnect_in_place_of_an_answer_proves_nothing() {
         "the server disconnected during authentication: \
          Too many authentication failures\\n\\u{1b}[2J (reason 2)"
     );
+    assert_eq!(pair.client.exec_fate(channel), ExecFate::ProvenDiscarded);
+}
+
+#[test]
+fn a_disconnect_after_success_or_a_close_in_its_place_proves_nothing() {
+    let (mut pair, channel) = unanswered_flight();
+    pair.run();
+    assert_eq!(pair.client.handle_eof(), closed());
+    assert_eq!(pair.client.exec_fate(channel), ExecFate::MayHaveRun);
+
+    let (mut pair, channel) = unanswered_flight();
+    pair.server.say(sshoal_wire::UserauthSuccess);
+    pair.server.say(sshoal_wire::Disconnect {
+        reason_code: 11,
+        description: b"",
+        language_tag: b"",
+    });
+    pair.run();
+    assert!(pair.events.contains(&Event::Authenticated));
     assert_eq!(pair.client.exec_fate(channel), ExecFate::MayHaveRun);
 }
 

@@ -86,6 +86,23 @@ impl Connection {
         self.tell(Event::AuthenticationNeeded(Some(failure)));
     }
 
+    /// DISCONNECT before USERAUTH_SUCCESS: proof that a command which travelled with the authentication was thrown away.
+    ///
+    /// A server lets the user in by sending USERAUTH_SUCCESS before it serves ssh-connection (RFC 4252 section 5.1, RFC
+    /// 4251 section 4), and its packets come in the order in which it sent them, authenticated. After DISCONNECT it
+    /// "MUST NOT send or receive any data" (RFC 4253 section 11.1). sshd ends so at MaxAuthTries (auth.c,
+    /// auth_maxtries_exceeded).
+    pub(in crate::connection) fn handle_refused_login(&mut self) {
+        if !matches!(self.login, Login::Authenticating(_)) {
+            return;
+        }
+        if let Some((channel, _)) = self.command_in_flight()
+            && self.exec_fate(channel) == ExecFate::MayHaveRun
+        {
+            self.take_back(channel);
+        }
+    }
+
     pub(in crate::connection) fn handle_userauth_success(&mut self) -> Result<(), ConnectionError> {
         self.awaited_answer("USERAUTH_SUCCESS", |attempt| {
             matches!(attempt, Attempt::ExpectResult(_))

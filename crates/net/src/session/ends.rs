@@ -1,0 +1,100 @@
+//! How a session ends before its channel does, and what is known of the command then.
+
+use std::io;
+
+use sshoal_fleet::{Failure, FailureKind, Outcome};
+use sshoal_proto::{Command, ConnectionError, ExecFate};
+
+use super::HostSession;
+use crate::drive::Broken;
+use crate::failures::{self, Ended};
+use crate::host::aborted;
+use crate::link::LinkError;
+use crate::worker::Report;
+
+impl HostSession<'_> {
+    pub(super) fn fate(&self) -> ExecFate {
+        self.drive.connection.exec_fate(self.state.channel)
+    }
+
+    pub(super) fn ended(&self, error: &ConnectionError) -> Ended {
+        let fate = self.fate();
+        let connection = &self.drive.connection;
+        if fate == ExecFate::MayHaveRun && !self.state.started {
+            self.state.learn(connection, false);
+        }
+        let failure = failures::connection(error, fate, connection);
+        match failure.kind {
+            // It is the credentials that were refused, not the flight.
+            FailureKind::AuthDenied => Ended::new(self.explained(failure), fate),
+            _ => self.end(failure, Some(error)),
+        }
+    }
+
+    fn end(&self, failure: Failure, error: Option<&ConnectionError>) -> Ended {
+        let fate = self.fate();
+        let state = &self.state;
+        let connection = &self.drive.connection;
+        let (worker, endpoint) = (state.worker, &state.plan.endpoint);
+        let shortcuts = &state.shortcuts;
+        match shortcuts.are_to_blame(worker, endpoint, connection, error, fate) {
+            true => Ended::misled(failure, fate),
+            false => Ended::new(self.explained(failure), fate),
+        }
+    }
+
+    /// With what this session knows beyond its connection.
+    fn explained(&self, mut failure: Failure) -> Failure {
+        match &self.state.outcome {
+            Some(Outcome::Exit(status)) => failure.detail.push_str(&format!(
+                "; the command had ended with status {status}, but there may have been more output"
+            )),
+            Some(_) => failure
+                .detail
+                .push_str("; a signal had ended the command, but there may have been more output"),
+            None => {}
+        }
+        let during = self.drive.connection.phase();
+        self.state.login.explained(failure, during)
+    }
+
+    /// The fleet wants no more of the session. If the command has ended, that is its result all the same: it is only
+    /// for output that the session was kept, which something that the command started may still write.
+    pub(super) fn give_up(&mut self) -> Result<(), Ended> {
+        let state = &mut self.state;
+        if state.outcome.is_none() {
+            return Err(aborted(self.fate()));
+        }
+        state.ended = true;
+        let label = &state.plan.endpoint.label;
+        state.worker.report(Report::Notice(format!(
+            "{label}: the command has ended, but something that it started keeps its output open; no longer waited for"
+        )));
+        Ok(())
+    }
+
+    pub(super) fn broken(&self, broken: Broken) -> Ended {
+        let fate = self.fate();
+        match broken {
+            Broken::Connection(error) => self.ended(&error),
+            Broken::Link(LinkError::Io(error)) => {
+                self.end(failures::stream(&error, fate, &self.drive.connection), None)
+            }
+            Broken::Link(LinkError::Jump(failure)) => Ended::stranded(failure, fate),
+        }
+    }
+
+    pub(super) fn no_input(&self, error: &io::Error) -> Ended {
+        let detail = format!("reading standard input: {error}");
+        Ended::new(Failure::new(FailureKind::Lost, detail), self.fate())
+    }
+
+    pub(super) fn no_status(&self) -> Ended {
+        let what = match self.state.plan.request.command {
+            Command::Exec(_) => "the command",
+            Command::Shell | Command::Subsystem(_) => "the session",
+        };
+        let detail = format!("{what} ended without an exit status");
+        Ended::new(Failure::new(FailureKind::Lost, detail), self.fate())
+    }
+}
