@@ -253,7 +253,10 @@ impl<'a> Login<'a> {
                 self.password_state = PasswordState::Sent;
                 drop(connection.answer_prompts(std::slice::from_ref(password)));
             }
-            (Asked::NewPassword, _) => return Err(self.password_expired()),
+            (Asked::NewPassword, _) => {
+                let said = prompts.first().map_or(&[][..], |prompt| &prompt.text);
+                return Err(self.password_expired(said));
+            }
             // A prompt again after the password, with no verdict between: PAM asks anew for a wrong one.
             (Asked::Password, _) if self.password_state == PasswordState::Sent => {
                 self.password_state = PasswordState::Refused;
@@ -342,11 +345,12 @@ impl<'a> Login<'a> {
         Ok(())
     }
 
-    /// The server wants a new password.
-    pub(crate) fn password_expired(&self) -> Failure {
+    /// The server wants a new password, and `said` so.
+    pub(crate) fn password_expired(&self, said: &[u8]) -> Failure {
         let detail = format!(
-            "logging in as {}: the server asks for a new password",
-            self.user
+            "logging in as {}: the server asks for a new password: {}",
+            self.user,
+            denial::quoted(said)
         );
         Failure::new(FailureKind::PasswordExpired, detail)
     }

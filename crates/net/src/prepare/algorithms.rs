@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use sshoal_crypto::{Cipher, KexAlgorithm, Mac, kex};
 use sshoal_proto::Settings;
-use sshoal_ssh_config::{AlgorithmSpec, Connection, EmptyAlgorithmList, Origin, Resolved, Setting};
+use sshoal_ssh_config::{
+    AlgorithmSpec, Connection, EmptyAlgorithmList, Origin, PubkeyAuthentication, Resolved, Setting,
+};
 
 use super::SharedSettings;
 
@@ -61,7 +63,7 @@ pub(super) struct HostAlgorithms {
 pub(super) fn key(resolved: &Resolved) -> String {
     let algorithms = &resolved.algorithms;
     format!(
-        "{:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?}",
+        "{:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {}",
         algorithms.kex.as_ref().map(|setting| &setting.value),
         algorithms.ciphers.as_ref().map(|setting| &setting.value),
         algorithms.macs.as_ref().map(|setting| &setting.value),
@@ -73,6 +75,7 @@ pub(super) fn key(resolved: &Resolved) -> String {
         algorithms.rekey_limit.value,
         keepalive(&resolved.connection),
         resolved.host_keys.required_rsa_size.value,
+        binds_to_host_key(resolved),
     )
 }
 
@@ -98,6 +101,7 @@ impl HostAlgorithms {
         let setting = &lists.ca_signature;
         let ca_signatures = chosen("CASignatureAlgorithms", setting, names, one_of(names))?;
         settings.required_rsa_size = resolved.host_keys.required_rsa_size.value as usize;
+        settings.binds_to_host_key = binds_to_host_key(resolved);
         let rekey = &lists.rekey_limit.value;
         settings.rekey.bytes = rekey.bytes;
         settings.rekey.interval = rekey.interval;
@@ -119,6 +123,12 @@ pub(super) fn keepalive(connection: &Connection) -> Option<(Duration, u32)> {
         _ => interval.value,
     };
     (interval > Duration::ZERO).then_some((interval, connection.server_alive_count_max.value))
+}
+
+/// "host-bound" is no more than "yes": where the server cannot check it, ssh too signs without (sshconnect2.c,
+/// sign_and_send_pubkey).
+fn binds_to_host_key(resolved: &Resolved) -> bool {
+    resolved.authentication.pubkey_authentication.value != PubkeyAuthentication::Unbound
 }
 
 fn one_of(names: &'static [&'static str]) -> impl Fn(&str) -> Option<&'static str> {
