@@ -434,3 +434,31 @@ fn banners_are_shown_to_those_who_ask_for_more_made_visible_bounded_and_apart() 
         assert!(ended.stdout().contains("out"));
     }
 }
+
+#[test]
+fn twice_verbose_traces_messages_by_host_and_connection_and_thrice_phases_without_contents() {
+    let shoal = Shoal::real(&SshdSpec::new(2));
+    let plain = shoal.run(&["-v", "echo secret-word"]).expect(0);
+    assert!(!plain.stderr().contains("KEXINIT"), "{}", plain.stderr());
+    let traced = shoal.run(&["-vv", "echo secret-word"]).expect(0).stderr();
+    for host in 0..2 {
+        let span = format!(
+            "host{{name=\"{}\"}}:connection{{from=127.",
+            shoal.name(host)
+        );
+        for message in ["sent NEWKEYS", "received USERAUTH_SUCCESS"] {
+            let said = |line: &str| line.contains(&span) && line.contains(message);
+            assert_eq!(
+                traced.lines().filter(|line| said(line)).count(),
+                1,
+                "{message}: {traced}"
+            );
+        }
+    }
+    assert!(
+        !traced.contains("secret-word") && !traced.contains("entered"),
+        "{traced}"
+    );
+    let all = shoal.run(&["-vvv", "true"]).expect(0).stderr();
+    assert!(all.contains("entered phase=connect"), "{all}");
+}

@@ -24,7 +24,12 @@ pub(crate) type Orders = mpsc::UnboundedReceiver<Control>;
 pub(crate) async fn attempt(worker: Rc<Worker>, host: HostId, mut orders: Orders) {
     let watch = Watch::begin(&worker, host);
     let event = match caught(run(&worker, host, &mut orders)).await {
-        Ok(end) => ending(end),
+        Ok(end) => {
+            if let Err(Ended { failure, fate, .. }) = &end {
+                tracing::warn!(kind = %failure.kind, detail = failure.detail, ?fate, "failed");
+            }
+            ending(end)
+        }
         Err(failure) => FleetEvent::Crashed(failure),
     };
     watch.end(event);

@@ -51,6 +51,14 @@ impl Link {
         Ok(Link::Tcp(stream))
     }
 
+    /// Our end, as logs of servers and packet captures name the connection.
+    pub(crate) fn local_address(&self) -> Option<SocketAddr> {
+        match self {
+            Link::Tcp(stream) => stream.local_addr().ok(),
+            Link::Tunnel(_) => None,
+        }
+    }
+
     /// Reads what is there. Nothing read is the end of the stream.
     ///
     /// Unlike a read after a readiness event, this needs no second system call to learn that there is no more.

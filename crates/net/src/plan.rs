@@ -50,6 +50,14 @@ impl RunPlan {
         &self.jumps[jump.0 as usize]
     }
 
+    /// What the user calls a host; commands on this machine have no name here.
+    pub(crate) fn label(&self, host: HostId) -> Option<&str> {
+        match &self.work {
+            Work::Sessions(hosts) => Some(&hosts[host.0 as usize].endpoint.label),
+            Work::Local(_) => None,
+        }
+    }
+
     /// The last jump host on the way to a host.
     pub(crate) fn via(&self, host: HostId) -> Option<JumpId> {
         match &self.work {

@@ -11,6 +11,8 @@ use std::time::{Duration, Instant};
 use sshoal_fleet::{Event as FleetEvent, Failure, FailureKind, Gate, HostId, Outcome, Phase};
 use sshoal_proto::{Connection, Event, ExecFate, LocalChannel};
 
+use tracing::Instrument;
+
 use crate::crash::caught;
 use crate::drive::{Answer, Broken, Drive, sleep_until};
 use crate::failures::Ended;
@@ -101,7 +103,9 @@ impl<'a> HostSession<'a> {
 
     /// Until the command's channel is closed or the connection is over.
     pub(crate) async fn run(&mut self, orders: &mut Orders) -> Result<Outcome, Ended> {
-        match caught(self.advance(orders)).await {
+        let from = self.drive.local_address().map(tracing::field::display);
+        let span = tracing::debug_span!("connection", from);
+        match caught(self.advance(orders).instrument(span)).await {
             Ok(end) => {
                 self.state.login.show_last_banners(self.state.worker);
                 self.drive.hang_up();

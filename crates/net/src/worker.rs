@@ -10,6 +10,7 @@ use sshoal_proto::Stream;
 use tokio::runtime::Builder;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::task::LocalSet;
+use tracing::Instrument;
 
 use crate::crash;
 use crate::guess::AdaptedSettings;
@@ -136,7 +137,9 @@ impl Worker {
     pub(crate) fn take(self: &Rc<Self>, order: Order) {
         match order {
             Order::Attempt(host, orders) => {
-                tokio::task::spawn_local(host::attempt(self.clone(), host, orders));
+                let span = tracing::error_span!("host", name = self.plan.label(host));
+                let attempt = host::attempt(self.clone(), host, orders);
+                tokio::task::spawn_local(attempt.instrument(span));
             }
             Order::Connect(jump) => {
                 tokio::task::spawn_local(jump::connect(self.clone(), jump));
@@ -155,6 +158,7 @@ impl Worker {
 
     /// Tells the fleet that a host is in this phase now.
     pub(crate) fn enter(&self, host: HostId, phase: Phase) {
+        tracing::trace!(%phase, "entered");
         self.report(Report::Host(host, Event::Entered(phase)));
     }
 

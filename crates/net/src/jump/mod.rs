@@ -22,6 +22,7 @@ use sshoal_fleet::{Failure, FailureKind, JumpEvent, JumpId, Limits};
 use sshoal_proto::ExecFate;
 use sshoal_wire::reason;
 use tokio::sync::{Semaphore, watch};
+use tracing::Instrument;
 
 use crate::crash::caught;
 use crate::dial;
@@ -153,7 +154,9 @@ async fn up(worker: &Rc<Worker>, jump: JumpId) -> Result<(), Failure> {
 async fn login(worker: &Rc<Worker>, jump: JumpId) -> Result<(), Failure> {
     let begin = || {
         let (outcome, login) = watch::channel(None);
-        tokio::task::spawn_local(keep_connection(worker.clone(), jump, outcome));
+        let span = tracing::error_span!("jump", name = worker.plan.jump(jump).label);
+        let kept = keep_connection(worker.clone(), jump, outcome);
+        tokio::task::spawn_local(kept.instrument(span));
         login
     };
     let mut login = worker
