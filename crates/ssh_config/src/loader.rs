@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use crate::condition::Condition;
-use crate::config::{Config, Directive, Scope, Step};
+use crate::config::{Config, Directive, HostInclude, Scope, Step};
 use crate::environment::Environment;
 use crate::error::{LoadError, Problem};
 use crate::expand::{self, Tokens};
@@ -12,6 +12,8 @@ use crate::keyword::{Keyword, Kind};
 use crate::line::{self, KeywordLine};
 use crate::origin::Origin;
 use crate::pattern;
+use crate::question::IncludeRequest;
+use crate::resolve;
 use crate::value::{self, Value};
 
 /// Deepest nesting of `Include` (`READCONF_MAX_DEPTH`, readconf.c).
@@ -81,6 +83,8 @@ pub struct Loader {
     /// The files being read, each included by the one before.
     stack: Vec<OpenFile>,
     files: usize,
+    /// How deep the roots lie; above 0, files around them may hold an `IgnoreUnknown`.
+    depth: usize,
 }
 
 /// A file that is being read.
@@ -140,6 +144,7 @@ impl Loader {
             roots: roots.into(),
             stack: Vec::new(),
             files: 0,
+            depth: 0,
         };
         for option in options {
             if let Err(why) = loader.read_option(option) {
@@ -149,6 +154,26 @@ impl Loader {
                 });
             }
         }
+        loader
+    }
+
+    /// A loader for the files of an `Include` that depends on the host.
+    pub(crate) fn for_include(request: &IncludeRequest, environment: Environment) -> Loader {
+        let mut loader = Loader::with_roots(&[], Vec::new(), environment);
+        loader.depth = request.depth;
+        loader.stack.push(OpenFile {
+            label: request.pattern.as_str().into(),
+            content: Vec::new(),
+            at: 0,
+            line: 0,
+            user: request.user,
+            around: OUTSIDE,
+            scope: OUTSIDE,
+            includes: [Need::Glob {
+                pattern: request.pattern.clone(),
+            }]
+            .into(),
+        });
         loader
     }
 
@@ -199,7 +224,12 @@ impl Loader {
             (Some(Need::File { path, .. }), Supply::BadPermissions) => {
                 self.report(bad_permissions(&path));
             }
-            // No such file, or the pattern found none: nothing is included.
+            (Some(Need::File { path, .. }), Supply::Absent) => {
+                self.report(format!(
+                    "cannot read the included file {path}: no such file"
+                ));
+            }
+            // The pattern found none: nothing is included.
             _ => {}
         }
     }
@@ -245,7 +275,7 @@ impl Loader {
 
     fn open(&mut self, path: String, content: Vec<u8>, user: bool, around: usize) {
         self.files += 1;
-        if self.stack.len() > MAX_DEPTH || self.files > MAX_FILES {
+        if self.depth + self.stack.len() > MAX_DEPTH || self.files > MAX_FILES {
             self.report(format!(
                 "too many includes: at most {MAX_DEPTH} deep and {MAX_FILES} files in all"
             ));
@@ -301,14 +331,15 @@ impl Loader {
             keyword.row().kind,
             value::read(keyword.row().kind, &split.rest, &self.config.environment)?,
         ) {
-            (Kind::Ignored, _) => {}
+            (Kind::Deprecated, _) => {}
+            (Kind::Unsupported, _) => self.warn_of_unsupported(&split.keyword, origin),
             (Kind::Host, Value::Words(arguments)) => {
                 self.open_scope(around, Condition::host(arguments)?);
             }
             (Kind::Match, Value::Words(arguments)) => {
-                self.open_scope(around, Condition::matching(arguments)?);
+                self.open_scope(around, Condition::matching(arguments, &origin)?);
             }
-            (Kind::Include, Value::Words(arguments)) => self.include(arguments)?,
+            (Kind::Include, Value::Words(arguments)) => self.include(arguments, scope, &origin)?,
             (_, value) => self.apply(
                 scope,
                 Directive {
@@ -331,20 +362,29 @@ impl Loader {
         };
         let value = value::read(keyword.row().kind, &split.rest, &self.config.environment)?;
         match keyword.row().kind {
-            Kind::Ignored => {}
+            Kind::Deprecated => {}
+            Kind::Unsupported => self.warn_of_unsupported(&split.keyword, origin),
             Kind::Host | Kind::Match | Kind::Include => {
                 return Err(format!("{} is not supported as an option", split.keyword));
             }
-            _ => self.apply(
-                OUTSIDE,
-                Directive {
-                    keyword,
-                    value,
-                    origin,
-                },
-            ),
+            _ => {
+                check_option(&value)?;
+                self.apply(
+                    OUTSIDE,
+                    Directive {
+                        keyword,
+                        value,
+                        origin,
+                    },
+                )
+            }
         }
         Ok(())
+    }
+
+    fn warn_of_unsupported(&mut self, keyword: &str, origin: Origin) {
+        let why = format!("ssh does not support the option \"{keyword}\" any more");
+        self.config.warnings.push(Problem { origin, why });
     }
 
     /// Whether `IgnoreUnknown` covers a keyword can differ from host to host, if it stands in a
@@ -361,7 +401,7 @@ impl Loader {
                 }
                 _ => false,
             });
-        if !covered {
+        if !covered && self.depth == 0 {
             return Err(unknown_keyword(&keyword));
         }
         line::split_arguments(&line.rest).ok_or(line::OPEN_QUOTE)?;
@@ -379,6 +419,11 @@ impl Loader {
     }
 
     fn apply(&mut self, scope: usize, directive: Directive) {
+        // Set whether or not the block holds (readconf.c).
+        let scope = match directive.keyword {
+            Keyword::StreamLocalBindMask | Keyword::SyslogFacility => OUTSIDE,
+            _ => scope,
+        };
         let at = self.config.directives.len();
         self.config.directives.push(directive);
         match self.config.steps.last_mut() {
@@ -395,35 +440,98 @@ impl Loader {
         }
     }
 
-    fn include(&mut self, arguments: Vec<String>) -> Result<(), String> {
-        let Some(file) = self.stack.last_mut() else {
-            return Ok(());
-        };
-        let environment = &self.config.environment;
+    fn include(
+        &mut self,
+        arguments: Vec<String>,
+        scope: usize,
+        origin: &Origin,
+    ) -> Result<(), String> {
         for argument in arguments {
             if argument.is_empty() {
                 return Err("an argument of Include is empty".into());
             }
-            let tokens = Tokens {
-                environment,
-                original_host: None,
-                target: None,
-            };
-            let path = expand::percent_and_variables(&argument, &tokens)
-                .map_err(|why| not_yet_in_include(&argument, &why))?;
-            let pattern = match path.as_bytes()[..] {
-                [b'~', ..] if !file.user => {
-                    return Err(format!("the system's configuration cannot include {path}"));
-                }
-                [b'~', ..] => expand::tilde(&path, environment)?,
-                [b'/', ..] => path,
-                _ if file.user => expand::tilde(&format!("~/.ssh/{path}"), environment)?,
-                _ => format!("/etc/ssh/{path}"),
-            };
-            file.includes.push_back(Need::Glob { pattern });
+            if let Some(name) = expand::unset_variable(&argument, &self.config.environment) {
+                let why = format!(
+                    "the environment variable \"{name}\" is not set: {argument} is not included"
+                );
+                let origin = origin.clone();
+                self.config.warnings.push(Problem { origin, why });
+            } else if expand::depends_on_host(&argument) {
+                self.include_for_host(argument, scope, origin);
+            } else {
+                self.include_for_all(&argument)?;
+            }
         }
         Ok(())
     }
+
+    fn include_for_all(&mut self, argument: &str) -> Result<(), String> {
+        let environment = &self.config.environment;
+        let Some(file) = self.stack.last_mut() else {
+            return Ok(());
+        };
+        let tokens = Tokens {
+            environment,
+            original_host: None,
+            target: None,
+        };
+        let path = expand::percent_and_variables(argument, &tokens)?;
+        let pattern = include_pattern(path, file.user, environment)?;
+        file.includes.push_back(Need::Glob { pattern });
+        Ok(())
+    }
+
+    fn include_for_host(&mut self, path: String, scope: usize, origin: &Origin) {
+        let include = self.config.includes.len();
+        self.config.includes.push(HostInclude {
+            path,
+            user: self.stack.last().is_some_and(|file| file.user),
+            depth: self.depth + self.stack.len(),
+            origin: origin.clone(),
+        });
+        self.config.steps.push(Step::Include { scope, include });
+    }
+}
+
+/// Where an `Include` looks: user files may begin with `~`, and relative paths lie beside the
+/// file that is read by default.
+pub(crate) fn include_pattern(
+    path: String,
+    user: bool,
+    environment: &Environment,
+) -> Result<String, String> {
+    Ok(match path.as_bytes()[..] {
+        [b'~', ..] if !user => {
+            return Err(format!("the system's configuration cannot include {path}"));
+        }
+        [b'~', ..] => own_home(&path, environment)?,
+        [b'/', ..] => path,
+        _ if user => own_home(&format!("~/.ssh/{path}"), environment)?,
+        _ => format!("/etc/ssh/{path}"),
+    })
+}
+
+fn own_home(path: &str, environment: &Environment) -> Result<String, String> {
+    match expand::tilde_user(path) {
+        Some(_) => Err(format!(
+            "\"{path}\": only one's own \"~\" can be included, write the path out"
+        )),
+        None => Ok(expand::tilde(path, &environment.home)),
+    }
+}
+
+/// Options are checked for names that a shell would interpret (`parse_jump`, readconf.c).
+fn check_option(value: &Value) -> Result<(), String> {
+    let Value::Hops(hops) = value else {
+        return Ok(());
+    };
+    for hop in hops {
+        let user = hop.user.as_deref().unwrap_or("");
+        if !resolve::is_host_name(&hop.host) || !resolve::is_user_name(user) {
+            return Err(format!("invalid jump host \"{}\"", hop.host));
+        }
+    }
+    Ok(())
 }
 
 impl OpenFile {
@@ -450,13 +558,6 @@ impl OpenFile {
 /// What to say of a keyword that ssh does not know.
 pub(crate) fn unknown_keyword(keyword: &str) -> String {
     format!("bad configuration option \"{keyword}\" (IgnoreUnknown can name it)")
-}
-
-/// What to say of an Include that cannot be expanded before the host is known.
-fn not_yet_in_include(argument: &str, why: &str) -> String {
-    format!(
-        "Include {argument}: {why}; tokens that depend on the host are not supported in Include yet"
-    )
 }
 
 fn bad_permissions(path: &str) -> String {

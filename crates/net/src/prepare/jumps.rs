@@ -10,6 +10,7 @@ use sshoal_fleet::JumpId;
 use sshoal_ssh_config::{Config, Hop, Proxy, Query};
 
 use super::config_files;
+use super::questions;
 use super::{Preparation, PrepareError, SshOptions};
 use crate::plan::Endpoint;
 
@@ -93,8 +94,9 @@ impl Preparation {
             host: &hop.host,
             user: hop.user.as_deref(),
             port: hop.port,
+            ..Query::default()
         };
-        let resolved = self.jumps.config()?.resolve(&query);
+        let resolved = questions::resolve(self.jumps.config()?, &query, &self.answers);
         let resolved = resolved.map_err(|error| PrepareError::Resolve {
             host: label.clone(),
             error,

@@ -6,17 +6,18 @@ mod config_files;
 mod jumps;
 mod key_files;
 mod login_plans;
+mod questions;
 mod trust_files;
 
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use sshoal_fleet::JumpId;
 use sshoal_known_hosts::LineProblem;
 use sshoal_proto::{SessionRequest, Settings};
 use sshoal_ssh_config::{
-    Config, LoadError, Proxy, Query, ResolveError, Resolved, StrictHostKeyChecking,
+    Answers, Config, LoadError, Proxy, Query, ResolveError, Resolved, StrictHostKeyChecking,
 };
 use sshoal_targets::Target;
 
@@ -98,6 +99,7 @@ pub enum PrepareError {
 /// Reads configuration, keys and known_hosts for a run, each once.
 pub struct Preparation {
     config: Config,
+    answers: Mutex<Answers>,
     trust: TrustFiles,
     login_plans: LoginPlans,
     settings: HashMap<String, HostAlgorithms>,
@@ -114,6 +116,7 @@ impl Preparation {
         let config = config_files::load(ssh)?;
         Ok(Preparation {
             config,
+            answers: Mutex::default(),
             trust: TrustFiles::default(),
             login_plans: LoginPlans::new(),
             settings: HashMap::new(),
@@ -197,13 +200,14 @@ impl Preparation {
             host: &target.name,
             user: target.user.as_deref(),
             port: target.port,
+            ..Query::default()
         };
-        self.config
-            .resolve(&query)
-            .map_err(|error| PrepareError::Resolve {
+        questions::resolve(&self.config, &query, &self.answers).map_err(|error| {
+            PrepareError::Resolve {
                 host: target.to_string(),
                 error,
-            })
+            }
+        })
     }
 
     /// Lines of known_hosts files that could not be understood; they grant no trust.
