@@ -46,8 +46,9 @@ pub struct Implemented<'a> {
 }
 
 impl Resolved {
-    /// All settings in the words and the order of `ssh -G` (OpenSSH 10.5; Debian's GSSAPI keywords
-    /// among them). Paths of keys and certificates are as written, all others expanded.
+    /// All settings in the words of `ssh -G` (OpenSSH 10.5; Debian's GSSAPI keywords among them),
+    /// those of which several lines count in their order. Paths of keys and certificates are as
+    /// written, all others expanded.
     pub fn dump(&self, implemented: &Implemented<'_>) -> Vec<ShownSetting> {
         let mut printer = Printer {
             resolved: self,
@@ -55,6 +56,7 @@ impl Resolved {
         };
         printer.destination();
         printer.flags();
+        printer.words();
         printer.numbers();
         printer.texts();
         printer.algorithms(implemented);
@@ -211,36 +213,56 @@ impl Printer<'_> {
             connection,
             host_keys,
             authentication,
+            ..
+        } = self.resolved;
+        for (keyword, set) in [
+            ("batchmode", &authentication.batch_mode),
+            ("checkhostip", &host_keys.check_host_ip),
+            ("compression", &connection.compression),
+            (
+                "gssapiauthentication",
+                &authentication.gssapi_authentication,
+            ),
+            ("hashknownhosts", &host_keys.hash_known_hosts),
+            (
+                "hostbasedauthentication",
+                &authentication.hostbased_authentication,
+            ),
+            ("identitiesonly", &authentication.identities_only),
+            (
+                "kbdinteractiveauthentication",
+                &authentication.kbd_interactive_authentication,
+            ),
+            (
+                "nohostauthenticationforlocalhost",
+                &host_keys.no_host_authentication_for_localhost,
+            ),
+            (
+                "passwordauthentication",
+                &authentication.password_authentication,
+            ),
+            ("proxyusefdpass", &connection.proxy_use_fdpass),
+            ("tcpkeepalive", &connection.tcp_keep_alive),
+        ] {
+            self.word(keyword, set);
+        }
+        for &(keyword, default) in FLAGS {
+            match self.resolved.other(keyword) {
+                Some(_) => self.others(keyword),
+                None => self.line(keyword, default, &Origin::Default),
+            }
+        }
+    }
+
+    fn words(&mut self) {
+        let Resolved {
+            connection,
+            host_keys,
+            authentication,
             session,
             ..
         } = self.resolved;
-        self.word("batchmode", &authentication.batch_mode);
         self.word("canonicalizehostname", &connection.canonicalize_hostname);
-        self.word("checkhostip", &host_keys.check_host_ip);
-        self.word("compression", &connection.compression);
-        self.word(
-            "gssapiauthentication",
-            &authentication.gssapi_authentication,
-        );
-        self.word("hashknownhosts", &host_keys.hash_known_hosts);
-        self.word(
-            "hostbasedauthentication",
-            &authentication.hostbased_authentication,
-        );
-        self.word("identitiesonly", &authentication.identities_only);
-        self.word(
-            "kbdinteractiveauthentication",
-            &authentication.kbd_interactive_authentication,
-        );
-        self.word(
-            "nohostauthenticationforlocalhost",
-            &host_keys.no_host_authentication_for_localhost,
-        );
-        self.word(
-            "passwordauthentication",
-            &authentication.password_authentication,
-        );
-        self.word("proxyusefdpass", &connection.proxy_use_fdpass);
         self.word(
             "pubkeyauthentication",
             &authentication.pubkey_authentication,
@@ -248,15 +270,9 @@ impl Printer<'_> {
         self.word("requesttty", &session.request_tty);
         self.word("sessiontype", &session.session_type);
         self.word("stricthostkeychecking", &host_keys.strict_host_key_checking);
-        self.word("tcpkeepalive", &connection.tcp_keep_alive);
         self.word("updatehostkeys", &host_keys.update_host_keys);
         self.word("verifyhostkeydns", &host_keys.verify_host_key_dns);
-        for &(keyword, default) in FLAGS {
-            match self.resolved.other(keyword) {
-                Some(_) => self.others(keyword),
-                None => self.line(keyword, default, &Origin::Default),
-            }
-        }
+        self.word("loglevel", &session.log_level);
     }
 
     fn numbers(&mut self) {
@@ -294,7 +310,6 @@ impl Printer<'_> {
         self.show_if_set("hostkeyalias", &host_keys.host_key_alias);
         self.show_if_set("ignoreunknown", &self.resolved.ignore_unknown);
         self.show_if_set("remotecommand", &session.remote_command);
-        self.word("loglevel", &session.log_level);
         self.show_if_set("pkcs11provider", &authentication.pkcs11_provider);
         self.show_if_set("knownhostscommand", &host_keys.known_hosts_command);
         self.show_if_set("tag", &session.tag);

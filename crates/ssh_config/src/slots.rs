@@ -45,32 +45,11 @@ impl<'c> Slots<'c> {
             self.accumulate(directive);
             return Ok(());
         }
+        if self.is_without_effect(directive) {
+            return Ok(());
+        }
+        self.check(directive)?;
         match (keyword, &directive.value) {
-            // "none" leaves a time unset, so that a later line may set it; so does an empty list.
-            (_, Value::Seconds(None)) => return Ok(()),
-            (_, Value::Words(words)) if words.is_empty() => return Ok(()),
-            (Keyword::UserKnownHostsFile | Keyword::GlobalKnownHostsFile, Value::Words(files))
-                if files.len() > MAX_HOSTS_FILES && self.filled(keyword).is_none() =>
-            {
-                return Err(ResolveError::Line(Problem {
-                    origin: directive.origin.clone(),
-                    why: format!("more than {MAX_HOSTS_FILES} files"),
-                }));
-            }
-            (Keyword::RefuseConnection, Value::Text(text)) => {
-                return Err(ResolveError::Line(Problem {
-                    origin: directive.origin.clone(),
-                    why: format!("RefuseConnection: {text}"),
-                }));
-            }
-            // `parse_jump` (readconf.c): of ProxyJump and ProxyCommand the first one holds, but
-            // for "ProxyJump none", which only keeps later jumps away.
-            (Keyword::ProxyJump, Value::Hops(hops))
-                if !hops.is_empty() && self.filled(Keyword::ProxyCommand).is_some() =>
-            {
-                return Ok(());
-            }
-            (Keyword::ProxyCommand, _) if self.jumps() => return Ok(()),
             (
                 Keyword::RekeyLimit,
                 Value::Rekey {
@@ -97,6 +76,38 @@ impl<'c> Slots<'c> {
         Ok(())
     }
 
+    /// Whether a line says nothing, so that a later one may.
+    fn is_without_effect(&self, directive: &Directive) -> bool {
+        match (directive.keyword, &directive.value) {
+            // "none" leaves a time unset; so does an empty list.
+            (_, Value::Seconds(seconds)) => seconds.is_none(),
+            (_, Value::Words(words)) => words.is_empty(),
+            // `parse_jump` (readconf.c): of ProxyJump and ProxyCommand the first one holds, but
+            // for "ProxyJump none", which only keeps later jumps away.
+            (Keyword::ProxyJump, Value::Hops(hops)) => {
+                !hops.is_empty() && self.filled(Keyword::ProxyCommand).is_some()
+            }
+            (Keyword::ProxyCommand, _) => self.jump_host().is_some(),
+            _ => false,
+        }
+    }
+
+    /// What is wrong only where a line holds.
+    fn check(&self, directive: &Directive) -> Result<(), ResolveError> {
+        let keyword = directive.keyword;
+        let why = match (keyword, &directive.value) {
+            (Keyword::RefuseConnection, Value::Text(text)) => format!("RefuseConnection: {text}"),
+            (Keyword::UserKnownHostsFile | Keyword::GlobalKnownHostsFile, Value::Words(files))
+                if files.len() > MAX_HOSTS_FILES && self.filled(keyword).is_none() =>
+            {
+                format!("more than {MAX_HOSTS_FILES} files")
+            }
+            _ => return Ok(()),
+        };
+        let origin = directive.origin.clone();
+        Err(ResolveError::Line(Problem { origin, why }))
+    }
+
     /// Of every keyword all lines count; the same forward twice is one (`add_local_forward`,
     /// readconf.c).
     fn accumulate(&mut self, directive: &'c Directive) {
@@ -109,10 +120,6 @@ impl<'c> Slots<'c> {
         {
             self.others.push(directive);
         }
-    }
-
-    fn jumps(&self) -> bool {
-        self.jump_host().is_some()
     }
 
     /// The last host of `ProxyJump`.

@@ -28,10 +28,7 @@ impl Loader {
         if text.contains('\0') {
             return Err("the line contains a NUL character".into());
         }
-        let Some(split) = line::split_keyword(text)? else {
-            return Ok(());
-        };
-        let Some(file) = self.stack.last() else {
+        let (Some(split), Some(file)) = (line::split_keyword(text)?, self.stack.last()) else {
             return Ok(());
         };
         let (origin, around, scope) = (file.origin(), file.around, file.scope);

@@ -316,3 +316,115 @@ fn jump_hosts_of_options_must_be_harmless() {
         assert_eq!(loader.finish().is_ok(), good, "{jump}");
     }
 }
+
+#[test]
+fn too_many_files_are_wrong_only_where_they_count() {
+    let many = "UserKnownHostsFile".to_string() + &" /a".repeat(33);
+    for (before, refused) in [
+        ("", true),
+        ("Host x\n", false),
+        ("UserKnownHostsFile /b\n", false),
+    ] {
+        let (resolved, _) = resolve(&[("/f", &format!("{before}{many}\n"))], &query("h"));
+        assert_eq!(resolved.is_err(), refused, "{before}");
+    }
+    let fits = "GlobalKnownHostsFile".to_string() + &" /a".repeat(32);
+    assert!(resolve(&[("/f", &fits)], &query("h")).0.is_ok());
+}
+
+/// Parts of lines, put together at random.
+const PARTS: &[&str] = &[
+    "Host ",
+    "Match ",
+    "Include ",
+    "exec ",
+    "host ",
+    "tagged ",
+    "localnetwork ",
+    "final",
+    "all",
+    "10.0.0.0/8",
+    "HostName ",
+    "User ",
+    "ProxyJump ",
+    "ProxyCommand ",
+    "LocalForward ",
+    "RemoteForward ",
+    "DynamicForward ",
+    "CanonicalizeHostname ",
+    "CanonicalDomains ",
+    "CanonicalizePermittedCNAMEs ",
+    "IPQoS ",
+    "EscapeChar ",
+    "AddKeysToAgent ",
+    "TunnelDevice ",
+    "StreamLocalBindMask ",
+    "ControlPath ",
+    "SetEnv ",
+    "RekeyLimit ",
+    "Ciphers ",
+    "IgnoreUnknown ",
+    "yes",
+    "none",
+    "h",
+    "*",
+    "!",
+    "%h",
+    "%C",
+    "%",
+    "${",
+    "}",
+    "~",
+    "~you/",
+    "/f",
+    "=",
+    ":",
+    ",",
+    "[",
+    "]",
+    "\"",
+    "'",
+    "\\",
+    "#",
+    "1",
+    "0x",
+    "-",
+    "+",
+    "@",
+    ".",
+    " ",
+    "\t",
+    "\n",
+    "\n",
+    "\n",
+    "ä",
+];
+
+proptest::proptest! {
+    #[test]
+    fn any_configuration_is_resolved_or_refused(
+        parts in proptest::collection::vec(proptest::sample::select(PARTS), 0..60),
+    ) {
+        let file = parts.concat();
+        let mut loader = Loader::new(&[], Some("/f"), environment());
+        for _ in 0..100 {
+            match loader.poll_need() {
+                Some(Need::File { path, .. }) if path == "/f" => {
+                    loader.handle_supply(Supply::Content(file.clone().into()));
+                }
+                Some(_) => loader.handle_supply(Supply::Absent),
+                None => break,
+            }
+        }
+        let Ok(config) = loader.finish() else {
+            return Ok(());
+        };
+        let mut answers = Answers::default();
+        while let Err(Unresolved::Asks(question)) = config.resolve(&query("h"), &answers) {
+            answer(question, &[], &mut answers);
+        }
+        if let Ok(resolved) = config.resolve(&query("h"), &answers) {
+            proptest::prop_assert!(resolved.dump(&crate::Implemented::default()).len() > 70);
+        }
+    }
+}
