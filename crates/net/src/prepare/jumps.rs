@@ -10,7 +10,6 @@ use sshoal_fleet::JumpId;
 use sshoal_ssh_config::{Config, Hop, Proxy, Query};
 
 use super::config_files;
-use super::questions;
 use super::{Preparation, PrepareError, SshOptions};
 use crate::plan::Endpoint;
 
@@ -96,7 +95,7 @@ impl Preparation {
             port: hop.port,
             ..Query::default()
         };
-        let resolved = questions::resolve(self.jumps.config()?, &query, &self.answers);
+        let resolved = self.questions.resolve(self.jumps.config()?, &query);
         let resolved = resolved.map_err(|error| PrepareError::Resolve {
             host: label.clone(),
             error,

@@ -11,13 +11,13 @@ mod trust_files;
 
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use sshoal_fleet::JumpId;
 use sshoal_known_hosts::LineProblem;
 use sshoal_proto::{SessionRequest, Settings};
 use sshoal_ssh_config::{
-    Answers, Config, LoadError, Proxy, Query, ResolveError, Resolved, StrictHostKeyChecking,
+    Config, LoadError, Proxy, Query, ResolveError, Resolved, StrictHostKeyChecking,
 };
 use sshoal_targets::Target;
 
@@ -99,7 +99,7 @@ pub enum PrepareError {
 /// Reads configuration, keys and known_hosts for a run, each once.
 pub struct Preparation {
     config: Config,
-    answers: Mutex<Answers>,
+    questions: questions::Questions,
     trust: TrustFiles,
     login_plans: LoginPlans,
     settings: HashMap<String, HostAlgorithms>,
@@ -116,7 +116,7 @@ impl Preparation {
         let config = config_files::load(ssh)?;
         Ok(Preparation {
             config,
-            answers: Mutex::default(),
+            questions: questions::Questions::default(),
             trust: TrustFiles::default(),
             login_plans: LoginPlans::new(),
             settings: HashMap::new(),
@@ -202,12 +202,12 @@ impl Preparation {
             port: target.port,
             ..Query::default()
         };
-        questions::resolve(&self.config, &query, &self.answers).map_err(|error| {
-            PrepareError::Resolve {
+        self.questions
+            .resolve(&self.config, &query)
+            .map_err(|error| PrepareError::Resolve {
                 host: target.to_string(),
                 error,
-            }
-        })
+            })
     }
 
     /// Lines of known_hosts files that could not be understood; they grant no trust.

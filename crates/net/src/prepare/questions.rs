@@ -11,18 +11,25 @@ use sshoal_ssh_config::{
 
 use super::config_files;
 
-/// Resolves a host; answers serve all hosts, so that a `Match exec` runs once for each different command.
-pub(super) fn resolve(
-    config: &Config,
-    query: &Query<'_>,
-    answers: &Mutex<Answers>,
-) -> Result<Resolved, ResolveError> {
-    let mut answers = answers.lock().unwrap_or_else(PoisonError::into_inner);
-    loop {
-        match config.resolve(query, &answers) {
-            Ok(resolved) => return Ok(resolved),
-            Err(Unresolved::Refused(error)) => return Err(error),
-            Err(Unresolved::Asks(question)) => answer(question, &mut answers),
+/// What was asked so far, and the answers: they serve all hosts, so that a `Match exec` runs once for each different
+/// command.
+#[derive(Default)]
+pub(super) struct Questions(Mutex<Answers>);
+
+impl Questions {
+    /// Resolves a host, answering what is asked.
+    pub(super) fn resolve(
+        &self,
+        config: &Config,
+        query: &Query<'_>,
+    ) -> Result<Resolved, ResolveError> {
+        let mut answers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            match config.resolve(query, &answers) {
+                Ok(resolved) => return Ok(resolved),
+                Err(Unresolved::Refused(error)) => return Err(error),
+                Err(Unresolved::Asks(question)) => answer(question, &mut answers),
+            }
         }
     }
 }
