@@ -1,5 +1,18 @@
 //! Where sshoal says something else than Debian's ssh 9.2, and why. Whatever is not listed here
 //! must be the same.
+//!
+//! Cases leave out what the two cannot agree on:
+//! - what ssh 9.2 does not know yet: `Match tagged`, `command`, `sessiontype`, `localnetwork` and
+//!   `version`, `Tag`, `ChannelTimeout`, `ObscureKeystrokeTiming`, `RefuseConnection`,
+//!   `VersionAddendum`, `WarnWeakCrypto`, tokens and variables in `Include`, `User` and `SetEnv`,
+//!   `%j`, fractions of seconds. Unit tests have them;
+//! - what ssh 9.2 still does: a second pass for `Match !final`, blanks around the `=` of a `Match`
+//!   criterion, lists without a word, exit status 0 after an algorithm list that cannot be used;
+//! - what sshoal does not: names of services for ports other than ssh's own, lines that are not
+//!   UTF-8, `~user` in an `Include`, a look at whether the socket of `ForwardAgent` is there;
+//! - user and port given with the host, which with sshoal beat an option `-o`, since a list of
+//!   hosts may give each of them its own;
+//! - paths of keys that cannot be expanded: `ssh -G` does not try, ssh and sshoal refuse them.
 
 use crate::Settings;
 
