@@ -7,6 +7,7 @@ mod environment;
 mod jumps;
 mod key_files;
 mod login_plans;
+mod questions;
 mod trust_files;
 
 use std::collections::HashMap;
@@ -100,6 +101,7 @@ pub enum PrepareError {
 /// Reads configuration, keys and known_hosts for a run, each once.
 pub struct Preparation {
     config: Config,
+    questions: questions::Questions,
     trust: TrustFiles,
     login_plans: LoginPlans,
     settings: HashMap<String, HostAlgorithms>,
@@ -116,6 +118,7 @@ impl Preparation {
         let config = config_files::load(ssh)?;
         Ok(Preparation {
             config,
+            questions: questions::Questions::default(),
             trust: TrustFiles::default(),
             login_plans: LoginPlans::new(),
             settings: HashMap::new(),
@@ -203,9 +206,10 @@ impl Preparation {
             host: &target.name,
             user: target.user.as_deref(),
             port: target.port,
+            ..Query::default()
         };
-        self.config
-            .resolve(&query)
+        self.questions
+            .resolve(&self.config, &query)
             .map_err(|error| PrepareError::Resolve {
                 host: target.to_string(),
                 error,
