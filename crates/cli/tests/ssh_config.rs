@@ -4,7 +4,9 @@
 
 mod support;
 
+use std::fs;
 use std::net::Ipv4Addr;
+use std::process::Command;
 
 use sshoal_testbed::sshd::SshdSpec;
 use support::Shoal;
@@ -53,6 +55,34 @@ fn connections_come_from_the_address_and_of_the_family_that_are_asked_for() {
             record.detail.as_ref().unwrap().contains(words),
             "{record:?}"
         );
+    }
+}
+
+#[test]
+fn revoked_host_keys_are_refused_by_whatever_file_and_a_file_that_is_not_there_refuses_all() {
+    let shoal = Shoal::real(&SshdSpec::new(2));
+    let known = fs::read_to_string(shoal.file("known_hosts")).unwrap();
+    let key = known.lines().next().unwrap().split_once(' ').unwrap().1;
+    let (list, krl) = (shoal.file("revoked"), shoal.file("krl"));
+    fs::write(&list, format!("{key}\n")).unwrap();
+    let made = Command::new("ssh-keygen")
+        .args(["-q", "-k", "-f", &krl, &list])
+        .status();
+    assert!(made.unwrap().success());
+    for file in [&list, &krl] {
+        for strict in ["yes", "no"] {
+            let revoked = format!("RevokedHostKeys={file}");
+            let strict = format!("StrictHostKeyChecking={strict}");
+            let options = ["-o", &revoked, "-o", &strict, "--json", "true"];
+            let records = shoal.run(&options).expect(3).records().by_name();
+            assert_eq!(records[&shoal.name(0)].failure(), "host-key-revoked");
+            assert!(records[&shoal.name(1)].is_ok());
+        }
+    }
+    for (file, words) in [("/nonexistent", "No such file"), ("/etc/passwd", "line 1")] {
+        let revoked = format!("RevokedHostKeys={file}");
+        let said = shoal.run(&["-o", &revoked, "true"]).expect(2);
+        said.says(&[file, "RevokedHostKeys", words]);
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sshoal_fleet::{Deadlines, HostId, JumpId, Limits, RetryPolicy};
-use sshoal_known_hosts::KnownHosts;
+use sshoal_known_hosts::{KnownHosts, RevokedHostKeys};
 use sshoal_proto::{Secret, SessionRequest, Settings};
 use sshoal_ssh_config::AddressFamily;
 
@@ -183,6 +183,8 @@ pub struct HostTrust {
     pub algorithms: Arc<[&'static str]>,
     /// What authorities may have signed host certificates with (CASignatureAlgorithms).
     pub ca_signature_algorithms: Arc<[&'static str]>,
+    /// RevokedHostKeys: the files, by their paths.
+    pub revoked: Arc<[(String, RevokedHostKeys)]>,
     /// StrictHostKeyChecking.
     pub strictness: Strictness,
 }

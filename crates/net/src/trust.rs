@@ -4,7 +4,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use sshoal_crypto::{CertificateError, HostCertificate, VerifyError, fingerprint_sha256};
 use sshoal_fleet::{Failure, FailureKind};
-use sshoal_known_hosts::{Certificate, HostName, KeyType, Presented, Query, Verdict};
+use sshoal_known_hosts::{
+    Certificate, CertificateIdentity, HostName, KeyType, Presented, Query, Verdict,
+};
 use sshoal_proto::HostKeyQuestion;
 
 use crate::plan::{HostTrust, Strictness};
@@ -31,7 +33,10 @@ impl HostTrust {
     /// Judges a proven host key.
     pub(crate) fn judge(&self, question: &HostKeyQuestion) -> Result<Accepted, Failure> {
         let verdict = match question.algorithm.ends_with("-cert-v01@openssh.com") {
-            false => self.verdict(&Presented::Key(&question.blob)),
+            false => {
+                self.check_revoked(&question.blob, None)?;
+                self.verdict(&Presented::Key(&question.blob))
+            }
             true => self.judge_certificate(&question.blob)?,
         };
         self.decide(verdict, &question.blob)
@@ -44,6 +49,7 @@ impl HostTrust {
             Failure::new(FailureKind::Protocol, detail)
         };
         let certificate = HostCertificate::read(blob).map_err(invalid)?;
+        self.check_revoked(certificate.public_key(), Some(&certificate))?;
         let refused = self.refused(&certificate).map_err(invalid)?;
         let principals: Vec<&str> = certificate
             .principals()
@@ -66,6 +72,32 @@ impl HostTrust {
             _ if self.takes_plain_key(&certificate) => Ok(verdict),
             _ => Err(self.only_as_certificate(refused)),
         }
+    }
+
+    /// RevokedHostKeys (sshconnect.c, verify_host_key): before anything else is asked, and whatever the strictness.
+    fn check_revoked(
+        &self,
+        key: &[u8],
+        certificate: Option<&HostCertificate>,
+    ) -> Result<(), Failure> {
+        for (path, revoked) in self.revoked.iter() {
+            let checked = match certificate {
+                None => revoked.check_key(key),
+                Some(certificate) => revoked.check_certificate(&CertificateIdentity {
+                    key,
+                    authority: certificate.ca_key(),
+                    serial: certificate.serial(),
+                    key_id: certificate.key_id().as_bytes(),
+                }),
+            };
+            checked.map_err(|why| {
+                let name = self.host_name().written();
+                let shown = fingerprint_sha256(key);
+                let detail = format!("{name}: {why} by {path} (RevokedHostKeys), {shown}");
+                Failure::new(FailureKind::HostKeyRevoked, detail)
+            })?;
+        }
+        Ok(())
     }
 
     /// Why a certificate is not relied on, whoever its authority is (sshkey.c, sshkey_cert_check_host).

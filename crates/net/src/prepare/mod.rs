@@ -169,6 +169,9 @@ impl Preparation {
             },
             algorithms: algorithms.host_keys,
             ca_signature_algorithms: algorithms.ca_signatures,
+            revoked: self
+                .trust
+                .read_revoked(&resolved.host_keys.revoked_host_keys.value)?,
             strictness: strictness(resolved),
         };
         let login = self.login_plan(&label, resolved)?;
@@ -335,12 +338,13 @@ fn refuse_unsupported(host: &str, resolved: &Resolved) -> Result<(), PrepareErro
         what,
         origin: origin.to_string(),
     };
-    match &resolved.connection.proxy.value {
+    let connection = &resolved.connection;
+    if let Some(interface) = &connection.bind_interface {
+        return Err(unsupported("BindInterface", &interface.origin));
+    }
+    match &connection.proxy.value {
         Proxy::None | Proxy::Jump(_) => Ok(()),
-        Proxy::Command(_) => Err(unsupported(
-            "ProxyCommand",
-            &resolved.connection.proxy.origin,
-        )),
+        Proxy::Command(_) => Err(unsupported("ProxyCommand", &connection.proxy.origin)),
     }
 }
 
