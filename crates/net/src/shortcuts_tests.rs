@@ -102,11 +102,7 @@ fn plan(folder: &Path, server: &Server, server_cache: std::path::PathBuf) -> Run
         config_file: Some(folder.join("ssh_config")),
         ..SshOptions::default()
     };
-    let target = Target {
-        name: server.address().ip().to_string(),
-        user: None,
-        port: None,
-    };
+    let target = Target::named(server.address().ip().to_string());
     let request = SessionRequest::exec("exit 3");
     let host = Preparation::new(&options)
         .unwrap()

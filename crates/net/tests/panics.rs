@@ -120,11 +120,7 @@ fn resolved(
         ..SshOptions::default()
     };
     let mut preparation = Preparation::new(&options).unwrap();
-    let target = |host: &usize| Target {
-        name: name(*host),
-        user: None,
-        port: None,
-    };
+    let target = |host: &usize| Target::named(name(*host));
     let request = || SessionRequest::exec(command.as_bytes().to_vec());
     let plans = hosts
         .iter()
