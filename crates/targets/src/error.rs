@@ -282,4 +282,55 @@ pub enum TargetProblem {
     /// A name that YAML reads as a number or a truth value.
     #[error("the name is not a text: put it in quotes")]
     YamlNotText,
+    /// Spaces among the attributes of a genders file.
+    #[error("a space in the attributes: write them with commas only")]
+    GendersSpace,
+    /// `a,,b` or `a=` in a genders file.
+    #[error("an attribute or its value is empty: write ATTRIBUTE or ATTRIBUTE=VALUE")]
+    GendersEmpty,
+    /// An attribute that a node has on two lines.
+    #[error("a node has the attribute {0:?} twice: remove one")]
+    GendersRepeated(String),
+    /// A query that libgenders could not read.
+    #[error(
+        "not a genders query: write ATTRIBUTE or ATTRIBUTE=VALUE, joined by ||, && or --, ~ before what is not meant"
+    )]
+    GendersQuery,
+    /// Parentheses nested deeper than anyone needs.
+    #[error("the query is nested deeper than {0}: use fewer parentheses")]
+    GendersDepth(usize),
+    /// A host's name in an inventory that is more than a name.
+    #[error(
+        "not a host's name: write a name or an address, with user and port as ansible_user and ansible_port"
+    )]
+    InventoryName,
+    /// `[...]` that is no section of an inventory.
+    #[error("not a section: write [GROUP], [GROUP:children] or [GROUP:vars]")]
+    InventorySection,
+    /// Something else than `name=value`.
+    #[error("not a variable: write NAME=VALUE")]
+    InventoryVariable,
+    /// Not one of Ansible's ranges.
+    #[error("{0:?} is not a range: write one such as [1:9], [01:50:2] or [a:f]")]
+    InventoryRange(String),
+    /// A child that is defined nowhere.
+    #[error("the group is not defined: write [GROUP] with its hosts")]
+    UndefinedGroup,
+    /// More groups than anyone needs.
+    #[error("the inventory has more than {0} groups: split it")]
+    TooManyGroups(usize),
+    /// A variable with `{{ }}`.
+    #[error(
+        "a template, which only Ansible can fill in: write the value, or take the output of ansible-inventory --list"
+    )]
+    Template,
+    /// No JSON.
+    #[error("not JSON: {0}")]
+    Json(String),
+    /// Other JSON than belongs here.
+    #[error("something else stands where there should be {0}")]
+    JsonShape(&'static str),
+    /// No CSV.
+    #[error("not CSV: {0}")]
+    Csv(String),
 }

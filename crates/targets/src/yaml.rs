@@ -59,6 +59,14 @@ impl Node {
             if matches!(text.as_str(), "" | "~" | "null" | "Null" | "NULL"))
     }
 
+    /// The entries of a mapping; none for null.
+    pub(crate) fn entries(&self) -> Option<&[(Node, Node)]> {
+        match &self.content {
+            Content::Mapping(entries) => Some(entries),
+            _ => self.is_null().then_some(&[]),
+        }
+    }
+
     fn null(line: usize) -> Node {
         Node {
             line,

@@ -26,7 +26,7 @@ pub(crate) struct Oracle {
 impl Oracle {
     pub(crate) fn start() -> Oracle {
         let python = target_directory().join("venv/bin/python");
-        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/nodeset/nodeset.py");
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/peers/nodeset.py");
         let mut child = Command::new(&python)
             .arg(script)
             .stdin(Stdio::piped())

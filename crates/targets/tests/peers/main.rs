@@ -1,7 +1,9 @@
-//! Folding, expanding and set operations against ClusterShell's own (`NodeSet`, from PyPI, in target/venv).
+//! Folding, expanding and set operations against ClusterShell's own (`NodeSet`, from PyPI, in target/venv), and
+//! genders against Debian's `nodeattr`.
 #![allow(clippy::unwrap_used)]
 
 mod differences;
+mod genders;
 mod groups;
 mod lists;
 mod oracle;
