@@ -1,7 +1,7 @@
 //! Files of targets, `-f FILE` and `^FILE`.
 
 use crate::{
-    MAX_TARGETS, Target, TargetError, TargetProblem,
+    Target, TargetError, TargetProblem,
     options::apply_option,
     target::{expand_spec, split_specs},
     words::words,
@@ -71,7 +71,6 @@ fn parse_line(line: &[u8], targets: &mut Vec<Target>) -> Result<(), TargetError>
                 .map_err(|problem| TargetError::new(option, problem))?;
         }
     }
-    debug_assert!(targets.len() <= MAX_TARGETS);
     Ok(())
 }
 

@@ -1,6 +1,6 @@
 //! Targets without duplicates, in the order they came.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, hash_map::Entry};
 
 use crate::{Target, select::Selector};
 
@@ -10,7 +10,14 @@ use crate::{Target, select::Selector};
 pub(crate) struct TargetSet {
     /// Targets in order; `None` where one was removed.
     slots: Vec<Option<Target>>,
-    by_name: HashMap<String, Vec<usize>>,
+    by_name: HashMap<String, Slots>,
+}
+
+/// Where the targets of one name are: mostly there is one.
+#[derive(Debug, Default)]
+struct Slots {
+    first: usize,
+    others: Vec<usize>,
 }
 
 impl TargetSet {
@@ -21,28 +28,38 @@ impl TargetSet {
     }
 
     fn insert(&mut self, target: Target) {
-        let known = self
-            .by_name
-            .entry(target.name.to_ascii_lowercase())
-            .or_default();
-        let same = |slot: &usize| {
-            let other = self.slots[*slot].as_ref();
-            other.is_some_and(|other| other.user == target.user && other.port == target.port)
-        };
-        if !known.iter().any(same) {
-            known.push(self.slots.len());
-            self.slots.push(Some(target));
+        let new = self.slots.len();
+        match self.by_name.entry(target.name.to_ascii_lowercase()) {
+            Entry::Vacant(entry) => {
+                entry.insert(Slots {
+                    first: new,
+                    others: Vec::new(),
+                });
+            }
+            Entry::Occupied(mut entry) => {
+                let known = entry.get_mut();
+                let same = |slot: &usize| {
+                    let other = self.slots[*slot].as_ref();
+                    other
+                        .is_some_and(|other| other.user == target.user && other.port == target.port)
+                };
+                if same(&known.first) || known.others.iter().any(same) {
+                    return;
+                }
+                known.others.push(new);
+            }
         }
+        self.slots.push(Some(target));
     }
 
     pub(crate) fn remove<'a>(&mut self, names: impl IntoIterator<Item = &'a str>) {
         for name in names {
-            for slot in self
-                .by_name
-                .remove(&name.to_ascii_lowercase())
-                .unwrap_or_default()
-            {
-                self.slots[slot] = None;
+            if let Some(known) = self.by_name.remove(&name.to_ascii_lowercase()) {
+                self.slots[known.first] = None;
+                known
+                    .others
+                    .into_iter()
+                    .for_each(|slot| self.slots[slot] = None);
             }
         }
     }
