@@ -124,6 +124,11 @@ impl KnownHosts {
         })
     }
 
+    /// As [`entries`](Self::entries), with the numbers of their records.
+    pub(crate) fn numbered_entries(&self) -> impl Iterator<Item = (u32, Entry<'_>)> {
+        (0..).zip(self.entries())
+    }
+
     /// The entries that apply to a host, in the order of files and lines.
     ///
     /// Costs a look into the index, a match for each entry with wildcards, and an HMAC for each
@@ -191,6 +196,11 @@ impl<'k> Matches<'k> {
         })
     }
 
+    /// The numbers of the entries' records.
+    pub(crate) fn ids(&self) -> impl Iterator<Item = u32> + '_ {
+        self.entries.iter().copied()
+    }
+
     /// Whether the host is not mentioned anywhere.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
@@ -227,6 +237,16 @@ impl<'k> Entry<'k> {
     /// The host field as written: names, patterns, or a hashed name.
     pub fn hosts(&self) -> &'k [u8] {
         self.known.hosts(self.record)
+    }
+
+    /// Which of the files it is in.
+    pub(crate) fn file(&self) -> usize {
+        self.record.file as usize
+    }
+
+    /// The key as it is written, in base64.
+    pub(crate) fn key_text(&self) -> &'k [u8] {
+        self.known.key_text(self.record)
     }
 
     /// The whole line as it stands in its file, without the line feed.

@@ -13,6 +13,7 @@ mod check;
 pub mod edit;
 mod hashed;
 mod hashed_index;
+mod host_key_update;
 mod host_name;
 mod index;
 mod judge;
@@ -27,6 +28,7 @@ mod reader;
 mod revocation;
 mod revoked_host_keys;
 mod search;
+mod split;
 #[cfg(test)]
 mod testing;
 
@@ -34,6 +36,10 @@ pub use check::{Duplicate, Report, TwoKeys, Weakness};
 pub use hashed::SALT_LEN;
 pub use hashed_index::{
     FileIdentity, HashedIndex, INDEX_KEY_LEN, IndexBase, IndexError, MAX_INDEX_LEN, MAX_INDEX_NAMES,
+};
+pub use host_key_update::{
+    MAX_OFFERED_KEYS, NoUpdate, OfferError, OfferedKeys, Proof, ProofError, UpdatePlan,
+    parse_proofs, prove_request,
 };
 pub use host_name::{DEFAULT_PORT, HostName};
 pub use judge::{Certificate, Changed, Presented, Query, Unknown, Verdict};
@@ -44,3 +50,4 @@ pub use krl::{KrlError, MAX_KRL_LEN};
 pub use line::Marker;
 pub use revoked_host_keys::{CertificateIdentity, Revoked, RevokedHostKeys, RevokedHostKeysError};
 pub use search::{Found, HashedSearch};
+pub use split::{DirectoryError, Split, SplitFile, SplitHost, split_config};

@@ -52,22 +52,18 @@ fn view(text: &[u8]) -> View<'_> {
 }
 
 fn entry(text: &[u8]) -> Option<EntryLine<'_>> {
-    let (marker, rest) = match text.strip_prefix(b"@") {
-        None => (Marker::None, text),
-        Some(_) => match line::split_word(text) {
-            (b"@cert-authority", rest) => (Marker::CertAuthority, rest),
-            (b"@revoked", rest) => (Marker::Revoked, rest),
-            _ => return None,
-        },
+    let (marker, rest) = match text.first() {
+        Some(b'@') => split_marker(text)?,
+        _ => (Marker::None, text),
     };
     let (hosts, raw_key) = line::split_word(rest);
     let unreadable = hosts.starts_with(b"|") && HashedName::decode(hosts).is_none();
-    if hosts.starts_with(b"@") || unreadable {
+    if hosts.starts_with(b"@") && marker != Marker::None || unreadable {
         return None;
     }
     let (name, key) = line::split_word(raw_key);
     KeyType::of_algorithm(std::str::from_utf8(name).ok()?)?;
-    if key.trim_ascii().is_empty() || key[0] == b'#' {
+    if key.is_empty() || key[0] == b'#' {
         return None;
     }
     Some(EntryLine {
@@ -75,6 +71,18 @@ fn entry(text: &[u8]) -> Option<EntryLine<'_>> {
         hosts,
         raw_key,
     })
+}
+
+/// `check_markers`: a marker ends at the line's first space, and at a tab only if there is none.
+fn split_marker(text: &[u8]) -> Option<(Marker, &[u8])> {
+    let (word, rest) = line::split_word(text);
+    let by_tab = text[word.len()..].starts_with(b"\t") && rest.contains(&b' ');
+    let marker = match word {
+        b"@cert-authority" if !by_tab => Marker::CertAuthority,
+        b"@revoked" if !by_tab => Marker::Revoked,
+        _ => return None,
+    };
+    Some((marker, rest))
 }
 
 impl EntryLine<'_> {
