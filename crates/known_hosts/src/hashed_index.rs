@@ -226,5 +226,24 @@ fn written(head: &Head, keys: &Keys, rows: &BTreeMap<[u8; TAG_LEN], Vec<u32>>) -
     out
 }
 
+/// Makes the tags, the file's identity and the counts of `index` right, whatever else it says;
+/// `None` if it is shorter than any index. For the fuzz targets.
+#[cfg(feature = "fuzzing")]
+pub fn seal_index(index: &[u8], identity: &FileIdentity, content: &[u8]) -> Option<Vec<u8>> {
+    let mut head = Head::read_leniently(index)?;
+    let keys = Keys::derive(&head.key);
+    head.identity = *identity;
+    head.content = keys.tag_of_content(content);
+    let rest = index.get(head.names_range().start..index.len() - TAG_LEN)?;
+    head.names %= rest.len() / NAME_LEN + 1;
+    head.hits = (rest.len() - head.names * NAME_LEN) / HIT_LEN;
+    let mut sealed = Vec::new();
+    head.put(&mut sealed);
+    sealed.extend(&rest[..head.names * NAME_LEN + head.hits * HIT_LEN]);
+    let tag = keys.tag_of_index(&sealed);
+    sealed.extend(tag);
+    Some(sealed)
+}
+
 #[cfg(test)]
 mod tests;

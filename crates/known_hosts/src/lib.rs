@@ -34,6 +34,8 @@ mod testing;
 
 pub use check::{Duplicate, Report, TwoKeys, Weakness};
 pub use hashed::SALT_LEN;
+#[cfg(feature = "fuzzing")]
+pub use hashed_index::seal_index;
 pub use hashed_index::{
     FileIdentity, HashedIndex, INDEX_KEY_LEN, IndexBase, IndexError, MAX_INDEX_LEN, MAX_INDEX_NAMES,
 };
