@@ -10,7 +10,9 @@ use std::time::{Duration, Instant};
 use aws_lc_rs::hmac;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use sshoal_known_hosts::{Found, HashedSearch, HostName, KnownHosts};
+use sshoal_known_hosts::{
+    FileIdentity, Found, HashedIndex, HashedSearch, HostName, IndexBase, KnownHosts,
+};
 
 const LINES: usize = 21_000;
 
@@ -47,7 +49,7 @@ fn main() {
             .map(|n| format!("host{n:05}.example.com"))
             .collect();
         let hosts: Vec<HostName<'_>> = names.iter().map(|name| HostName::new(name)).collect();
-        let mut known = parse(bytes);
+        let mut known = parse(bytes.clone());
         report(
             "learn 1000 hosts",
             best(
@@ -56,6 +58,9 @@ fn main() {
                 |()| known.learn(&hosts, |search| on_threads(search, 2)),
             ),
         );
+        if known.hashed_entries(0) > 0 {
+            recall(&known, &bytes, &hosts);
+        }
         report(
             "look 1000 learned hosts up",
             best(
@@ -68,6 +73,33 @@ fn main() {
                 },
             ),
         );
+    }
+}
+
+/// The cached index of the hashed names: written, read, and asked about the same hosts.
+fn recall(known: &KnownHosts, content: &[u8], hosts: &[HostName<'_>]) {
+    let identity = FileIdentity::default();
+    let write = || {
+        let index = known.write_index(0, &identity, IndexBase::New([7; 32]));
+        index.expect("there are hashed entries")
+    };
+    report(
+        "write the index",
+        best(9, || (), |()| drop(black_box(write()))),
+    );
+    let bytes = write();
+    let parse = |bytes| HashedIndex::parse(bytes, &identity, content).expect("it is whole");
+    let time = best(9, || bytes.clone(), |bytes| drop(black_box(parse(bytes))));
+    report("read the index", time);
+    let index = parse(bytes.clone());
+    for count in [1, 1000] {
+        let fresh = || KnownHosts::parse(vec![("known_hosts".into(), content.to_vec())]);
+        let ask = |mut known: KnownHosts| {
+            assert_eq!(known.recall(0, &index, &hosts[..count]), Ok(count));
+            known
+        };
+        let time = best(9, fresh, |known| drop(black_box(ask(known))));
+        report(&format!("recall and drop, {count} hosts"), time);
     }
 }
 
