@@ -37,6 +37,16 @@ fn main() {
             "parse",
             best(21, || bytes.clone(), |bytes| drop(black_box(parse(bytes)))),
         );
+        let only = [HostName::new("host20999.example.com")];
+        let parse_for = |bytes| KnownHosts::parse_for(vec![("known_hosts".into(), bytes)], &only);
+        report(
+            "parse for one host",
+            best(
+                21,
+                || bytes.clone(),
+                |bytes| drop(black_box(parse_for(bytes))),
+            ),
+        );
         let known = parse(bytes.clone());
         assert!(known.problems().is_empty());
         let host = HostName::new("host20999.example.com");

@@ -11,7 +11,7 @@ use crate::line::Marker;
 use crate::parse::Parser;
 use crate::pattern::{self, ListMatch};
 use crate::revocation::RevokedKey;
-use crate::search::HashedEntries;
+use crate::search::{HashedEntries, searched_names};
 
 /// A file and a line in it, counted from 1.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -94,6 +94,17 @@ impl KnownHosts {
     /// [`problems`](Self::problems) and keep none of the others from working.
     pub fn parse(files: Vec<(String, Vec<u8>)>) -> KnownHosts {
         let mut parser = Parser::default();
+        for (label, bytes) in files {
+            parser.add_file(&label, bytes);
+        }
+        parser.finish()
+    }
+
+    /// As [`parse`](Self::parse), for a program that will ask about a few `hosts` only, such as a
+    /// `KnownHostsCommand`: the answers for them are the same at a fraction of the cost, those for
+    /// other hosts are not. Damaged lines of others are not reported.
+    pub fn parse_for(files: Vec<(String, Vec<u8>)>, hosts: &[HostName<'_>]) -> KnownHosts {
+        let mut parser = Parser::for_names(searched_names(hosts));
         for (label, bytes) in files {
             parser.add_file(&label, bytes);
         }

@@ -16,6 +16,8 @@ pub(crate) struct Parser {
     known: KnownHosts,
     /// The hashed entries of the file that is being read.
     hashed: Vec<u32>,
+    /// If only some hosts will be asked about, how known_hosts writes them.
+    wanted: Option<Vec<String>>,
 }
 
 /// Where a line is: its file's number and label, its own number, and the file's bytes.
@@ -37,13 +39,22 @@ impl Place<'_> {
 }
 
 impl Parser {
+    /// Passes lines over that are about none of the `wanted` names.
+    pub(crate) fn for_names(wanted: impl IntoIterator<Item = String>) -> Parser {
+        Parser {
+            wanted: Some(wanted.into_iter().collect()),
+            ..Parser::default()
+        }
+    }
+
     /// Reads all lines of a file.
     pub(crate) fn add_file(&mut self, label: &str, bytes: Vec<u8>) {
         let label: Arc<str> = label.into();
         let file = self.known.files.len() as u32;
-        self.known
-            .records
-            .reserve(memchr::memchr_iter(b'\n', &bytes).count() + 1);
+        if self.wanted.is_none() {
+            let lines = memchr::memchr_iter(b'\n', &bytes).count() + 1;
+            self.known.records.reserve(lines);
+        }
         let mut start = 0;
         for (index, end) in memchr::memchr_iter(b'\n', &bytes)
             .chain([bytes.len()])
@@ -56,7 +67,10 @@ impl Parser {
                 start,
                 bytes: &bytes,
             };
-            self.add_line(&place, &bytes[start..end]);
+            let line = &bytes[start..end];
+            if !self.is_about_others(line) {
+                self.add_line(&place, line);
+            }
             start = end + 1;
         }
         self.known.files.push(File {
@@ -70,6 +84,26 @@ impl Parser {
     pub(crate) fn finish(mut self) -> KnownHosts {
         self.known.names.seal();
         self.known
+    }
+
+    /// Whether a line, whole or broken, can say nothing of the wanted names: it is a plain list
+    /// without them. A line with an `@` anywhere may be a revocation.
+    fn is_about_others(&self, line: &[u8]) -> bool {
+        let Some(wanted) = &self.wanted else {
+            return false;
+        };
+        let (hosts, _) = line::split_word(line.trim_ascii_start());
+        if hosts.starts_with(b"|")
+            || !is_indexable(hosts)
+            || memchr::memchr2(b'@', 0, line).is_some()
+        {
+            return false;
+        }
+        let is_wanted = |name: &[u8]| {
+            let mut wanted = wanted.iter();
+            wanted.any(|wanted| wanted.as_bytes().eq_ignore_ascii_case(name))
+        };
+        !hosts.split(|&c| c == b',').any(is_wanted)
     }
 
     fn add_line(&mut self, place: &Place<'_>, line: &[u8]) {

@@ -78,6 +78,33 @@ proptest! {
     }
 
     #[test]
+    fn reading_for_one_host_equals_reading_all(
+        lines in prop::collection::vec(
+            ("(@revoked |@cert-authority |@Revoked | |\t)?", host_field(), 0u8..3, "( @revoked| x@y|!|\r)?"),
+            0..20,
+        ),
+        name in "[abAB]{1,2}(\\.[ab])?",
+        port in prop_oneof![Just(22), Just(2222)],
+        seed in 0u8..3,
+    ) {
+        let lines: Vec<String> = lines
+            .iter()
+            .map(|(marker, hosts, seed, end)| format!("{marker}{hosts} {}{end}", text(&ed25519(*seed))))
+            .collect();
+        let files = || vec![("known_hosts".to_string(), lines.join("\n").into_bytes())];
+        let host = HostName::with_port(&name, port);
+        let some = KnownHosts::parse_for(files(), &[host]);
+        let all = KnownHosts::parse(files());
+        prop_assert_eq!(lines_for(&some, &host), lines_for(&all, &host));
+        let verdict = |known: &KnownHosts| {
+            let query = crate::Query { names: &[host], now: 0 };
+            known.judge(&query, &crate::Presented::Key(&ed25519(seed)))
+        };
+        prop_assert_eq!(verdict(&some), verdict(&all));
+        prop_assert_eq!(some.key_types(&host), all.key_types(&host));
+    }
+
+    #[test]
     fn no_bytes_are_too_strange(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
         let known = KnownHosts::parse(vec![("f".into(), bytes)]);
         let _ = known.lookup(&HostName::new("a"));
