@@ -143,12 +143,10 @@ impl KnownHosts {
             known: vec![false; offered.len()],
             ..Seen::default()
         };
-        let entries = || {
-            self.numbered_entries()
-                .filter(|(_, e)| e.file() < user_files)
-        };
-        for (id, entry) in entries() {
-            seen.add(&own, id, &entry, &offered);
+        for (id, entry) in self.numbered_entries() {
+            if entry.file() < user_files {
+                seen.add(&own, id, &entry, &offered);
+            }
         }
         if seen.known.iter().all(|&known| known) && seen.obsolete.is_empty() {
             return Err(NoUpdate::Nothing);
@@ -159,12 +157,8 @@ impl KnownHosts {
         if let Some(at) = seen.other_name {
             return Err(NoUpdate::OtherName(at));
         }
-        let old: Vec<Vec<u8>> = seen.obsolete.iter().filter_map(Entry::key_blob).collect();
-        let old: Vec<Offered<'_>> = old.iter().filter_map(|key| Offered::of(key)).collect();
-        let elsewhere = entries()
-            .find(|(id, entry)| !own.is_own(*id) && old.iter().any(|key| key.is_key_of(entry)));
-        if let Some((_, entry)) = elsewhere {
-            return Err(NoUpdate::OtherName(entry.location()));
+        if let Some(at) = self.obsolete_elsewhere(user_files, &own, &seen) {
+            return Err(NoUpdate::OtherName(at));
         }
         let places = seen.known.iter().enumerate();
         Ok(UpdatePlan {
@@ -174,6 +168,22 @@ impl KnownHosts {
                 .collect(),
             obsolete: seen.obsolete.iter().map(Entry::location).collect(),
         })
+    }
+
+    /// `hostkeys_check_old`: a line for another host with a key that is to go.
+    fn obsolete_elsewhere(
+        &self,
+        user_files: usize,
+        own: &Own,
+        seen: &Seen<'_>,
+    ) -> Option<Location> {
+        let old: Vec<Vec<u8>> = seen.obsolete.iter().filter_map(Entry::key_blob).collect();
+        let old: Vec<Offered<'_>> = old.iter().filter_map(|key| Offered::of(key)).collect();
+        let is_old = |entry: &Entry<'_>| old.iter().any(|key| key.is_key_of(entry));
+        self.numbered_entries()
+            .filter(|(id, entry)| entry.file() < user_files && !own.is_own(*id))
+            .find(|(_, entry)| is_old(entry))
+            .map(|(_, entry)| entry.location())
     }
 }
 

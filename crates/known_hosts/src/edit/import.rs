@@ -64,16 +64,9 @@ pub fn import(file: &[u8], other: &[u8]) -> Imported {
     };
     for (index, text) in other.split(|&c| c == b'\n').enumerate() {
         let line = index + 1;
-        let judged = match line::parse(text) {
-            Line::Blank => continue,
-            Line::Entry {
-                marker,
-                hosts,
-                key_type,
-                key,
-            } => import.judge(marker, hosts, key_type, key),
-            Line::Broken { why, damaged } => {
-                let kept = damaged != Damaged::Grant;
+        let judged = match import.judge_line(line::parse(text)) {
+            Ok(judged) => judged,
+            Err((why, kept)) => {
                 imported.problems.push(ImportProblem { line, why, kept });
                 match kept {
                     true => Judged::Raw,
@@ -82,13 +75,9 @@ pub fn import(file: &[u8], other: &[u8]) -> Imported {
             }
         };
         match judged {
+            Judged::Blank => {}
             Judged::Known => imported.duplicates.push(line),
             Judged::Conflict(name) => imported.conflicts.push(Conflict { line, name }),
-            Judged::Damaged => imported.problems.push(ImportProblem {
-                line,
-                why: "the key is not a whole key of its type",
-                kept: false,
-            }),
             Judged::Raw if file.split(|&c| c == b'\n').any(|own| own == text) => {
                 imported.duplicates.push(line);
             }
@@ -104,11 +93,10 @@ pub fn import(file: &[u8], other: &[u8]) -> Imported {
 }
 
 enum Judged {
+    Blank,
     New,
     Known,
     Conflict(String),
-    /// Nothing that could be trusted.
-    Damaged,
     /// Not compared with anything.
     Raw,
 }
@@ -151,14 +139,27 @@ impl<'k> Import<'k> {
         self.said.insert((marker, hosts.to_vec(), key));
     }
 
-    fn judge(&mut self, marker: Marker, hosts: &[u8], key_type: KeyType, key: &[u8]) -> Judged {
-        // A revoked key need not be whole, but then there is nothing to compare it with.
-        let Some(blob) = key::decode_as(key_type, key) else {
-            return match marker {
-                Marker::Revoked => Judged::Raw,
-                Marker::None | Marker::CertAuthority => Judged::Damaged,
-            };
+    /// What to do with a line; or what is wrong with it, and whether it is kept all the same.
+    fn judge_line(&mut self, line: Line<'_>) -> Result<Judged, (&'static str, bool)> {
+        let (marker, hosts, key_type, key) = match line {
+            Line::Blank => return Ok(Judged::Blank),
+            Line::Broken { why, damaged } => return Err((why, damaged != Damaged::Grant)),
+            Line::Entry {
+                marker,
+                hosts,
+                key_type,
+                key,
+            } => (marker, hosts, key_type, key),
         };
+        let why = "the key is not a whole key of its type";
+        match key::decode_as(key_type, key) {
+            Some(blob) => Ok(self.judge(marker, hosts, key_type, blob)),
+            // A revoked key need not be whole, but then there is nothing to compare it with.
+            None => Err((why, marker == Marker::Revoked)),
+        }
+    }
+
+    fn judge(&mut self, marker: Marker, hosts: &[u8], key_type: KeyType, blob: Vec<u8>) -> Judged {
         let hosts = match hosts.first() {
             Some(b'|') => hosts.to_vec(),
             _ => hosts.to_ascii_lowercase(),
