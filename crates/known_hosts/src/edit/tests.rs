@@ -141,6 +141,35 @@ fn what_others_appended_meanwhile_is_respected() {
     assert_eq!(appended.conflicts, [1]);
 }
 
+/// Each run judged the same old content, and gets the lock after the others.
+#[test]
+fn twenty_runs_lose_and_double_no_line() {
+    for hashing in [false, true] {
+        let judged = format!("old {}", key(99));
+        let mut file = judged.clone().into_bytes();
+        let mut salts = salts();
+        for run in 0..20u8 {
+            let hosts: Vec<(String, Vec<u8>)> = (run..run + 5)
+                .map(|host| (format!("host{host}"), ed25519(host)))
+                .collect();
+            let additions: Vec<_> = hosts
+                .iter()
+                .map(|(name, key)| addition(name, key))
+                .collect();
+            let salts: Option<Salts<'_>> = hashing.then_some(&mut salts);
+            let done = append(judged.as_bytes(), &file, &additions, salts).unwrap();
+            assert_eq!(done.added, if run == 0 { 5 } else { 1 });
+            file.extend(done.tail);
+        }
+        let known = KnownHosts::parse(vec![("f".into(), file)]);
+        assert_eq!((known.len(), known.problems().len()), (25, 0));
+        for host in 0..24 {
+            let name = format!("host{host}");
+            assert_eq!(lines_for(&known, &HostName::new(&name)).len(), 1);
+        }
+    }
+}
+
 #[test]
 fn only_names_and_keys_that_make_a_line_are_written() {
     let key = ed25519(1);
