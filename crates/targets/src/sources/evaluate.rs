@@ -19,6 +19,9 @@ const MAX_DEPTH: usize = 64;
 /// Most targets that all operands of a list may have together, groups within groups counted each time.
 const MAX_WORK: usize = 64 * MAX_TARGETS;
 
+/// Stands for all hosts of a source where a group can stand; no group is called so.
+const ALL_HOSTS: &str = "*";
+
 /// Whether a list names groups, or globs that choose from all hosts.
 pub(super) fn needs_sources(list: &HostList, has_candidates: bool) -> bool {
     list.terms.iter().any(|term| match &term.operand {
@@ -149,20 +152,21 @@ impl<'a> Evaluation<'a> {
         selector: &Selector,
         source: Option<&str>,
     ) -> Result<Vec<Target>, TargetError> {
-        let mut targets = match self.candidates {
-            Some(candidates) => candidates.to_vec(),
-            None => {
-                let Some((name, found)) = self.loaded.source(source) else {
-                    return Err(TargetError::new(
-                        &selector.to_string(),
-                        TargetProblem::NoCandidates,
-                    ));
-                };
-                self.all(name, found)?
+        let wrong = |problem| TargetError::new(&selector.to_string(), problem);
+        let all;
+        let candidates = match (self.candidates, self.loaded.source(source)) {
+            (Some(candidates), _) => candidates,
+            (None, Some((name, found))) => {
+                let group = self.group(name, found, ALL_HOSTS);
+                all = group.map_err(|failure| failure.quoting(&selector.to_string()))?;
+                &all
             }
+            (None, None) => return Err(wrong(TargetProblem::NoCandidates)),
         };
-        targets.retain(|target| selector.matches(&target.name));
-        Ok(targets)
+        let picked = candidates
+            .iter()
+            .filter(|target| selector.matches(&target.name));
+        Ok(picked.cloned().collect())
     }
 
     /// The targets of a group, of several groups with a range, or of a whole source.
@@ -172,8 +176,8 @@ impl<'a> Evaluation<'a> {
         inherited: Option<&str>,
     ) -> Result<Vec<Target>, Failure> {
         let (source_name, source) = self.source(name.source.as_deref().or(inherited))?;
-        if name.group == "*" {
-            return Ok(self.all(source_name, source)?);
+        if name.group == ALL_HOSTS {
+            return Ok(self.group(source_name, source, ALL_HOSTS)?.to_vec());
         }
         let mut targets = Vec::new();
         Pattern::parse(&name.group)?.expand(|group| {
@@ -196,6 +200,8 @@ impl<'a> Evaluation<'a> {
         })
     }
 
+    /// The targets of one group, or of [`ALL_HOSTS`], looked up once. A group that is being expanded already
+    /// contains itself.
     fn group(
         &mut self,
         source_name: &str,
@@ -220,6 +226,7 @@ impl<'a> Evaluation<'a> {
         }
         self.chain.push(id);
         let members = match source {
+            source if group == ALL_HOSTS => self.all(source_name, source).map_err(Failure::from),
             Source::Table(table) => self.in_table(source_name, table, group),
             Source::Upcalls(upcalls) => self.mapped(source_name, upcalls, group),
         };

@@ -140,6 +140,21 @@ fn what_is_wrong_with_groups_is_said_with_their_names() {
     );
 }
 
+/// A list of all hosts that is chosen from all hosts; a fuzzer found it.
+#[test]
+fn all_hosts_cannot_be_chosen_from_themselves() {
+    for all in ["*", "a,x*", "@*", "@g"] {
+        let mut sources = sources(&[("all", all), ("g", "@*")]);
+        for list in ["*", "@*", "@g", "@all"] {
+            let error = expand(&mut sources, list).unwrap_err();
+            assert!(
+                error.contains("a group contains itself: @s:"),
+                "{list}: {error}"
+            );
+        }
+    }
+}
+
 /// Each group twice the one before: 2^60 hosts if every mention were expanded.
 #[test]
 fn groups_that_repeat_each_other_are_expanded_once() {
