@@ -41,4 +41,5 @@ pub use plan::{
 };
 pub use prepare::{Place, Preparation, PrepareError, SshOptions};
 pub use server_cache::server_cache_path;
+pub use signals::Interruption;
 pub use sshoal_proto::{Secret, Stream};
