@@ -12,9 +12,7 @@ use crate::{Summary, parse_last_run, read_last_run, recorded::Recorded};
 mod closing;
 
 fn hosts(names: &[&str]) -> Vec<Host> {
-    let host = |name: &&str| {
-        Host::new(Target::named(*name))
-    };
+    let host = |name: &&str| Host::new(Target::named(*name));
     names.iter().map(host).collect()
 }
 
