@@ -1,7 +1,7 @@
 //! Changing known_hosts files: functions from the old bytes to the new.
 //!
 //! Nothing here reads or writes a file; the caller does, under a lock, and renames the result
-//! into place (or appends it, for [`append`]). Whatever a change is not about stays as it is,
+//! into place (or appends it, for [`append()`]). Whatever a change is not about stays as it is,
 //! byte for byte: comments, broken lines, line ends.
 
 mod append;
