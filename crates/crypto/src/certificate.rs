@@ -43,35 +43,6 @@ pub enum CertificateError {
     /// The authority's signature.
     #[error("the certificate is not signed by the authority it names: {0}")]
     Signature(#[from] VerifyError),
-    /// Its time has not come.
-    #[error(
-        "the certificate is not valid before {valid_after} (seconds since 1970); it is {now}: check the clocks"
-    )]
-    NotYetValid {
-        /// First second of its validity.
-        valid_after: u64,
-        /// As given.
-        now: u64,
-    },
-    /// Its time is over.
-    #[error("the certificate expired at {valid_before} (seconds since 1970); it is {now}")]
-    Expired {
-        /// First second after its validity.
-        valid_before: u64,
-        /// As given.
-        now: u64,
-    },
-    /// OpenSSH refuses host certificates without principals.
-    #[error("the certificate names no host")]
-    NoPrincipals,
-    /// Made for other names.
-    #[error("the certificate is not for {name:?} but for {principals:?}")]
-    WrongPrincipal {
-        /// Asked for.
-        name: String,
-        /// In the certificate.
-        principals: Vec<String>,
-    },
 }
 
 impl From<Truncated> for CertificateError {
@@ -187,23 +158,6 @@ impl Certificate {
             &self.signed,
             minimum_rsa_bits,
         )?;
-        Ok(())
-    }
-
-    /// PROTOCOL.certkeys: valid after <= now < valid before.
-    fn check_time(&self, now: u64) -> Result<(), CertificateError> {
-        if now < self.valid_after {
-            return Err(CertificateError::NotYetValid {
-                valid_after: self.valid_after,
-                now,
-            });
-        }
-        if now >= self.valid_before {
-            return Err(CertificateError::Expired {
-                valid_before: self.valid_before,
-                now,
-            });
-        }
         Ok(())
     }
 }

@@ -118,11 +118,6 @@ impl Cipher {
         }
     }
 
-    /// Packets in one direction after which OpenSSH wants new keys (packet.c, `MAX_PACKETS`).
-    pub const fn rekey_packets(self) -> u64 {
-        1 << 31
-    }
-
     pub(crate) fn aead(self) -> Option<&'static aead::Algorithm> {
         match self {
             Cipher::Aes128Gcm => Some(&aead::AES_128_GCM),

@@ -114,68 +114,6 @@ impl HostCertificate {
     ///
     /// [`CertificateError::Signature`] or [`CertificateError::Chained`].
     pub fn verify_ca(&self) -> Result<(), CertificateError> {
-        self.verify_ca_with_minimum(DEFAULT_MINIMUM_RSA_BITS)
+        self.certificate.verify_ca(DEFAULT_MINIMUM_RSA_BITS)
     }
-
-    /// [`HostCertificate::verify_ca`] with another least size of RSA keys (RequiredRSASize), in bits.
-    ///
-    /// # Errors
-    ///
-    /// As [`HostCertificate::verify_ca`].
-    pub fn verify_ca_with_minimum(&self, minimum_rsa_bits: usize) -> Result<(), CertificateError> {
-        self.certificate.verify_ca(minimum_rsa_bits)
-    }
-
-    /// Whether it is valid for the host `name` at `now` (seconds since 1970), as OpenSSH's client judges
-    /// (sshkey.c, `sshkey_cert_check_authority`): names are compared in lower case; a principal may be a
-    /// pattern with `*` and `?`.
-    ///
-    /// # Errors
-    ///
-    /// Which of both it is not.
-    pub fn check(&self, name: &str, now: u64) -> Result<(), CertificateError> {
-        self.certificate.check_time(now)?;
-        let principals = self.principals();
-        if principals.is_empty() {
-            return Err(CertificateError::NoPrincipals);
-        }
-        let lower = name.to_ascii_lowercase();
-        match principals
-            .iter()
-            .any(|pattern| matches_pattern(pattern.as_bytes(), lower.as_bytes()))
-        {
-            true => Ok(()),
-            false => Err(CertificateError::WrongPrincipal {
-                name: name.to_owned(),
-                principals: principals.to_vec(),
-            }),
-        }
-    }
-}
-
-/// `*` and `?` as in OpenSSH's match.c. Only the last star is ever taken back, so that a hostile pattern
-/// costs no more than the product of both lengths.
-pub(super) fn matches_pattern(pattern: &[u8], name: &[u8]) -> bool {
-    let (mut at, mut matched) = (0, 0);
-    let mut last_star: Option<(usize, usize)> = None;
-    while matched < name.len() {
-        match pattern.get(at) {
-            Some(b'*') => {
-                last_star = Some((at, matched));
-                at += 1;
-            }
-            Some(octet) if *octet == b'?' || *octet == name[matched] => {
-                at += 1;
-                matched += 1;
-            }
-            _ => {
-                let Some((star, taken)) = last_star else {
-                    return false;
-                };
-                last_star = Some((star, taken + 1));
-                (at, matched) = (star + 1, taken + 1);
-            }
-        }
-    }
-    pattern[at..].iter().all(|octet| *octet == b'*')
 }

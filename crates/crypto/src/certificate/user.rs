@@ -50,15 +50,6 @@ impl UserCertificate {
         &self.certificate.principals
     }
 
-    /// Whether its time has come and is not over at `now` (seconds since 1970).
-    ///
-    /// # Errors
-    ///
-    /// Which of both it is not.
-    pub fn check_time(&self, now: u64) -> Result<(), CertificateError> {
-        self.certificate.check_time(now)
-    }
-
     /// The names under which signatures with `signature_algorithm` are asked for with this certificate
     /// (PROTOCOL.certkeys): "rsa-sha2-512" becomes "rsa-sha2-512-cert-v01@openssh.com".
     pub fn request_algorithm(&self, signature_algorithm: &str) -> String {
