@@ -23,7 +23,7 @@ pub(crate) fn matches(pattern: &[u8], text: &[u8]) -> bool {
     matches_by(pattern, text, |p, t| p.to_ascii_lowercase() == t)
 }
 
-/// As [`matches`], but letters compare with case.
+/// As [`matches()`], but letters compare with case.
 pub(crate) fn matches_exact_case(pattern: &[u8], text: &[u8]) -> bool {
     matches_by(pattern, text, |p, t| p == t)
 }

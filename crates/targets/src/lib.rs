@@ -13,7 +13,7 @@
 //!
 //! This crate is pure: it reads no file. [`parse_list`] returns `^path` as [`Item::File`]; the caller reads
 //! it and hands the bytes to [`parse_file`]. [`distinct`] and [`exclude`] then settle what is left, and
-//! [`fold`] writes names back in the same grammar, exactly.
+//! [`fold()`] writes names back in the same grammar, exactly.
 //!
 //! ```
 //! use sshoal_targets::{Item, fold, parse_list};
