@@ -2,7 +2,7 @@
 //!
 //! A line is passed on when its newline is there, so lines are never torn and never mixed. What has come of
 //! an unfinished line waits in a [`Capture`]: in memory up to 64 KiB, then in the spill file. A line longer
-//! than [`LineLimits::max_line`] is broken there with a newline, and goes on behind the prefix again. A last line
+//! than [`LineStyle::max_line`] is broken there with a newline, and goes on behind the prefix again. A last line
 //! without a newline gets one when its host ends.
 
 use std::io;

@@ -98,7 +98,8 @@ impl Authentication {
 
 // What the caller answers.
 impl Connection {
-    /// Tries a credential; asked for by [`Event::AuthenticationNeeded`]. Does nothing if none was asked for.
+    /// Tries a credential; asked for by [`Event::AuthenticationNeeded`](crate::Event::AuthenticationNeeded). Does
+    /// nothing if none was asked for.
     ///
     /// Where the server and the credential allow it, sessions opened before this travel in the same flight.
     ///
@@ -122,7 +123,7 @@ impl Connection {
         result.map_err(|error| self.fail(error))
     }
 
-    /// The signature blob for [`Event::SignatureNeeded`].
+    /// The signature blob for [`Event::SignatureNeeded`](crate::Event::SignatureNeeded).
     ///
     /// # Errors
     ///
@@ -164,7 +165,7 @@ impl Connection {
         }
     }
 
-    /// Answers for [`Event::PromptsToAnswer`], one for each prompt.
+    /// Answers for [`Event::PromptsToAnswer`](crate::Event::PromptsToAnswer), one for each prompt.
     ///
     /// # Errors
     ///
