@@ -7,7 +7,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use sshoal_fleet::Deadlines;
 use sshoal_net::{Input, RunPlan};
 use sshoal_report::{
-    BROKEN_PIPE, ExitPolicy, Host, INTERRUPTED, Layout, Options, Reporter, RunEnd, Sink, Verbosity,
+    CutShort, ExitPolicy, Host, INTERRUPTED, Layout, Options, Reporter, RunEnd, Sink, Verbosity,
 };
 use sshoal_targets::{Target, labels};
 
@@ -15,9 +15,6 @@ use crate::args::{HostArgs, OutputArgs, PaceArgs};
 use crate::hosts;
 use crate::observer::Reporting;
 use crate::terminal;
-
-/// Added to the number of the signal that ended us, as a shell does (docs/exit-status.md).
-const SIGNALLED: i32 = 128;
 
 /// There is nothing to run.
 #[derive(Debug, thiserror::Error)]
@@ -48,6 +45,8 @@ pub(crate) struct Showing<'a> {
 
 impl Showing<'_> {
     /// Carries out the plan, shows it, and returns the exit status.
+    ///
+    /// An error means that nothing was run. What goes wrong later is told, and makes the exit status.
     pub(crate) fn carry_out(
         &self,
         plan: RunPlan,
@@ -55,24 +54,21 @@ impl Showing<'_> {
     ) -> Result<u8, Box<dyn std::error::Error>> {
         let reporter = self.reporter(hosts)?;
         let end = sshoal_net::run(plan, Reporting::new(reporter))?;
-        let stopped = end
-            .stopped_by
-            .map(|signal| u8::try_from(SIGNALLED + signal).unwrap_or(u8::MAX));
-        let Some(heard) = end.heard else {
+        let cut_short = match (end.stopped_by, end.interrupts) {
+            (Some(signal), _) => Some(CutShort::Stopped(signal)),
+            (None, 0) => None,
+            (None, _) => Some(CutShort::Interrupted),
+        };
+        let Some(observer) = end.observer else {
             // Whoever holds the terminal sits in a write that does not end.
             terminal::take_back();
-            return Ok(stopped.unwrap_or(INTERRUPTED));
+            return Ok(cut_short.map_or(INTERRUPTED, CutShort::exit_status));
         };
-        let end_of_run = RunEnd {
-            interrupted: end.interrupts > 0 || end.stopped_by.is_some(),
+        let end = RunEnd {
+            cut_short,
             elapsed: self.since.elapsed(),
         };
-        let summary = heard.and_then(|observer| observer.into_reporter().finish(end_of_run));
-        let summary = match summary {
-            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(BROKEN_PIPE),
-            summary => summary?,
-        };
-        Ok(stopped.unwrap_or_else(|| summary.exit_status(self.exit_policy())))
+        Ok(observer.into_reporter().finish(end).exit_status)
     }
 
     fn reporter(&self, hosts: Vec<Host>) -> io::Result<Reporter> {

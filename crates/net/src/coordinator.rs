@@ -43,9 +43,9 @@ pub enum RunError {
 
 /// How a run ended.
 pub struct RunEnd<O> {
-    /// The observer, which has heard everything, or its first error: the run was abandoned then. `None` if the user
-    /// left while there was still something to tell, because whoever reads it does not.
-    pub heard: Option<io::Result<O>>,
+    /// The observer, which has heard everything, or all results if it returned an error: the run was abandoned then.
+    /// `None` if the user left while there was still something to tell, because whoever reads it does not.
+    pub observer: Option<O>,
     /// How often the user pressed Ctrl-C.
     pub interrupts: u32,
     /// The number of the signal that ended the run, if one did: SIGHUP, SIGQUIT or SIGTERM.
@@ -91,9 +91,9 @@ pub fn run<O: Observer>(plan: RunPlan, observer: O) -> Result<RunEnd<O>, RunErro
         {
             tracing::warn!(path = %path.display(), %error, "the server cache cannot be written");
         }
-        let heard = coordinator.observer.finish(leaving(&mut signals)).await;
+        let observer = coordinator.observer.finish(leaving(&mut signals)).await;
         Ok(RunEnd {
-            heard: heard.map(|(observer, result)| result.map(|()| observer)),
+            observer,
             interrupts: signals.interrupted,
             stopped_by: signals.stopped_by,
         })

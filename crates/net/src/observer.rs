@@ -1,6 +1,7 @@
 //! Who hears of a run: in a thread of its own, so that a slow terminal delays no host.
 
 use std::io;
+use std::slice;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
@@ -14,7 +15,8 @@ use crate::login::LockedKey;
 use crate::passphrases::Passphrases;
 use crate::worker::Output;
 
-/// Hears what happens in a run, in order for each host. The first error ends the run: nobody listens any more.
+/// Hears what happens in a run, in order for each host. The first error ends the run: after it only the hosts' results
+/// are told, and nobody asks how that went.
 pub trait Observer: Send + 'static {
     /// A piece of a command's output.
     ///
@@ -70,6 +72,15 @@ pub(crate) enum Notice {
     Unlock(Arc<LockedKey>),
 }
 
+impl Notice {
+    fn result(&self) -> Option<&HostResult> {
+        match self {
+            Notice::Result(result) => Some(result),
+            _ => None,
+        }
+    }
+}
+
 struct Batch {
     notices: Vec<Notice>,
     progress: Progress,
@@ -81,8 +92,8 @@ pub(crate) struct ObserverThread<O> {
     failed: Arc<AtomicBool>,
     /// Set when the run is over: no question needs an answer any more.
     over: Arc<AtomicBool>,
-    /// The observer and its first error, once all was heard.
-    heard: oneshot::Receiver<(O, io::Result<()>)>,
+    /// The observer, once all was heard.
+    heard: oneshot::Receiver<O>,
     thread: JoinHandle<()>,
 }
 
@@ -97,18 +108,25 @@ impl<O: Observer> ObserverThread<O> {
         let thread = std::thread::Builder::new()
             .name("observer".to_owned())
             .spawn(move || {
-                let mut result = Ok(());
+                let mut listens = true;
                 let mut passphrases = Passphrases::default();
                 let wanted = || !run_over.load(Ordering::Relaxed);
                 for batch in receiver {
                     // Output that nobody hears gives its budget back all the same, so that no host waits for ever.
-                    if result.is_ok() {
-                        result = hear(&mut observer, &mut passphrases, &wanted, &batch);
-                        flag.store(result.is_err(), Ordering::Relaxed);
+                    let mut notices = batch.notices.iter();
+                    if listens {
+                        let heard = hear(&mut observer, &mut passphrases, &wanted, &mut notices)
+                            .and_then(|()| observer.progress(&batch.progress));
+                        listens = heard.is_ok();
+                        flag.store(!listens, Ordering::Relaxed);
+                    }
+                    for result in notices.filter_map(Notice::result) {
+                        // The first error was the one that counts.
+                        let _ = observer.result(result);
                     }
                 }
                 // Nobody waits for it if the user has left.
-                let _ = give_back.send((observer, result));
+                let _ = give_back.send(observer);
             })?;
         Ok(ObserverThread {
             batches,
@@ -129,18 +147,15 @@ impl<O: Observer> ObserverThread<O> {
         self.failed.load(Ordering::Relaxed) || self.thread.is_finished()
     }
 
-    /// Waits until everything was heard, and gives the observer back with its first error; or until the user leaves:
-    /// then the thread stays behind, perhaps in a write that nobody reads.
-    pub(crate) async fn finish(
-        self,
-        leaving: impl Future<Output = ()>,
-    ) -> Option<(O, io::Result<()>)> {
+    /// Waits until everything was heard, and gives the observer back; or until the user leaves: then the thread stays
+    /// behind, perhaps in a write that nobody reads.
+    pub(crate) async fn finish(self, leaving: impl Future<Output = ()>) -> Option<O> {
         self.over.store(true, Ordering::Relaxed);
         drop(self.batches);
         tokio::select! {
             biased;
             heard = self.heard => match heard {
-                Ok(heard) => Some(heard),
+                Ok(observer) => Some(observer),
                 Err(_) => match self.thread.join() {
                     Ok(()) => None,
                     Err(panic) => std::panic::resume_unwind(panic),
@@ -151,13 +166,14 @@ impl<O: Observer> ObserverThread<O> {
     }
 }
 
+/// Tells the observer, until it returns an error; leaves the notices after that one.
 fn hear(
     observer: &mut impl Observer,
     passphrases: &mut Passphrases,
     wanted: &dyn Fn() -> bool,
-    batch: &Batch,
+    notices: &mut slice::Iter<'_, Notice>,
 ) -> io::Result<()> {
-    for notice in &batch.notices {
+    for notice in notices {
         match notice {
             Notice::Output(output) => {
                 observer.output(output.host, output.stream, &output.octets)?
@@ -168,5 +184,5 @@ fn hear(
             Notice::Unlock(key) => passphrases.unlock(key, observer, wanted)?,
         }
     }
-    observer.progress(&batch.progress)
+    Ok(())
 }

@@ -151,9 +151,9 @@ fn outcomes(hosts: Vec<HostPlan>, jumps: Vec<Endpoint>, workers: usize) -> Vec<O
         workers,
     };
     let (tell, told) = mpsc::channel();
-    std::thread::spawn(move || tell.send(run(plan, Results::default()).unwrap().heard));
+    std::thread::spawn(move || tell.send(run(plan, Results::default()).unwrap().observer));
     let heard = told.recv_timeout(DEADLINE).expect("the run hangs");
-    let Results(mut results) = heard.unwrap().unwrap();
+    let Results(mut results) = heard.unwrap();
     results.sort_by_key(|result| result.host.0);
     results.into_iter().map(|result| result.outcome).collect()
 }

@@ -57,8 +57,8 @@ pub(crate) struct Console {
     pending: Vec<u8>,
     pending_for: Stream,
     status_shown: bool,
-    /// The first failed write, after which nothing is written any more.
-    broken: bool,
+    /// Which streams a write has failed on: nothing more is written there.
+    broken: [bool; 2],
 }
 
 impl Console {
@@ -69,7 +69,7 @@ impl Console {
             pending: Vec::with_capacity(WRITE_SIZE),
             pending_for: Stream::Stdout,
             status_shown: false,
-            broken: false,
+            broken: [false; 2],
         }
     }
 
@@ -161,15 +161,20 @@ impl Console {
         self.write(Stream::Stderr, ERASE_LINE)
     }
 
-    /// After one failure nothing more is written: half a line must not be followed by another.
+    /// After one failure nothing more is written to a stream: half a line must not be followed by another.
     fn write(&mut self, stream: Stream, bytes: &[u8]) -> io::Result<()> {
-        if self.broken {
+        if self.broken[stream as usize] {
             return Err(io::ErrorKind::BrokenPipe.into());
         }
         let writer = &mut self.sink(stream).writer;
         let result = writer.write_all(bytes).and_then(|()| writer.flush());
-        self.broken = result.is_err();
+        self.broken[stream as usize] = result.is_err();
+        let name = match stream {
+            Stream::Stdout => "standard output",
+            Stream::Stderr => "standard error",
+        };
         result
+            .map_err(|error| io::Error::new(error.kind(), format!("cannot write {name}: {error}")))
     }
 }
 

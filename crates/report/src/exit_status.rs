@@ -1,5 +1,7 @@
 //! The status that a run exits with: stable, documented in docs/exit-status.md.
 
+use std::io;
+
 /// All hosts ran the command, and it returned 0 everywhere.
 pub const OK: u8 = 0;
 /// All hosts ran the command; on some it returned another status or a signal ended it.
@@ -8,12 +10,57 @@ pub const COMMAND_FAILED: u8 = 1;
 pub const USAGE: u8 = 2;
 /// Some host was not reached, or it is not known how its command ended.
 pub const HOST_FAILED: u8 = 3;
+/// Our own output could not be written, which ended the run; commands may have run (EX_IOERR of sysexits.h).
+pub const OUTPUT_FAILED: u8 = 74;
 /// The run was interrupted (128 + SIGINT).
-pub const INTERRUPTED: u8 = 130;
+pub const INTERRUPTED: u8 = SIGNALLED + 2;
 /// Whoever read our output went away (128 + SIGPIPE, as a shell shows for any filter).
-pub const BROKEN_PIPE: u8 = 141;
+pub const BROKEN_PIPE: u8 = SIGNALLED + 13;
 /// With `-S`, what a host counts for whose command gave no status, as with ssh.
 pub const UNKNOWN_STATUS: u8 = 255;
+
+/// Added to the number of the signal that ended something, as a shell does.
+const SIGNALLED: u8 = 128;
+
+/// What ended a run, or its report, before its time. The later one counts if there are two.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum CutShort {
+    /// Our own output could not be written.
+    OutputFailed,
+    /// The user interrupted it (SIGINT).
+    Interrupted,
+    /// A signal of this number stopped it: SIGHUP, SIGQUIT or SIGTERM.
+    Stopped(i32),
+    /// Whoever read our output went away.
+    ReaderGone,
+}
+
+impl CutShort {
+    /// What the first failure of our output means.
+    pub(crate) fn by(failure: &io::Error) -> CutShort {
+        match failure.kind() {
+            io::ErrorKind::BrokenPipe => CutShort::ReaderGone,
+            _ => CutShort::OutputFailed,
+        }
+    }
+
+    /// Whether it was a signal: the user's, or the system's.
+    pub fn is_interruption(self) -> bool {
+        matches!(self, CutShort::Interrupted | CutShort::Stopped(_))
+    }
+
+    /// The status to exit with.
+    pub fn exit_status(self) -> u8 {
+        match self {
+            CutShort::OutputFailed => OUTPUT_FAILED,
+            CutShort::Interrupted => INTERRUPTED,
+            CutShort::Stopped(signal) => {
+                u8::try_from(signal).map_or(UNKNOWN_STATUS, |signal| SIGNALLED | signal)
+            }
+            CutShort::ReaderGone => BROKEN_PIPE,
+        }
+    }
+}
 
 /// How the hosts of a run ended. The first five add up to the hosts that have ended.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -43,10 +90,12 @@ pub enum ExitPolicy {
 }
 
 /// The exit status of a run whose hosts ended so.
-pub fn exit_status(counts: &Counts, interrupted: bool, policy: ExitPolicy) -> u8 {
+pub fn exit_status(counts: &Counts, cut_short: Option<CutShort>, policy: ExitPolicy) -> u8 {
+    if let Some(cut_short) = cut_short {
+        return cut_short.exit_status();
+    }
     let host_failed = counts.failed + counts.not_started > 0;
     match policy {
-        _ if interrupted => INTERRUPTED,
         ExitPolicy::LargestRemote if host_failed => UNKNOWN_STATUS,
         ExitPolicy::LargestRemote => counts.largest_status,
         ExitPolicy::ByKind if host_failed => HOST_FAILED,
@@ -80,7 +129,7 @@ pub fn signal_status(name: &str) -> u8 {
         "TERM" => 15,
         _ => return UNKNOWN_STATUS,
     };
-    128 + number
+    SIGNALLED + number
 }
 
 #[cfg(test)]
@@ -120,18 +169,38 @@ mod tests {
             (not_all_started, 3, 255),
         ] {
             assert_eq!(
-                exit_status(&counts, false, ExitPolicy::ByKind),
+                exit_status(&counts, None, ExitPolicy::ByKind),
                 by_kind,
                 "{counts:?}"
             );
             assert_eq!(
-                exit_status(&counts, false, ExitPolicy::LargestRemote),
+                exit_status(&counts, None, ExitPolicy::LargestRemote),
                 largest,
                 "{counts:?}"
             );
-            assert_eq!(exit_status(&counts, true, ExitPolicy::ByKind), 130);
-            assert_eq!(exit_status(&counts, true, ExitPolicy::LargestRemote), 130);
+            for policy in [ExitPolicy::ByKind, ExitPolicy::LargestRemote] {
+                let interrupted = Some(CutShort::Interrupted);
+                assert_eq!(exit_status(&counts, interrupted, policy), 130);
+            }
         }
+    }
+
+    #[test]
+    fn of_two_ends_the_one_further_down_in_the_table_counts() {
+        use CutShort::*;
+        let ends = [
+            OutputFailed,
+            Interrupted,
+            Stopped(1),
+            Stopped(15),
+            ReaderGone,
+        ];
+        assert!(ends.is_sorted(), "in the order of docs/exit-status.md");
+        assert_eq!(ends.map(CutShort::exit_status), [74, 130, 129, 143, 141]);
+        assert_eq!(Some(Interrupted).max(None), Some(Interrupted));
+        let by = |kind| CutShort::by(&io::Error::from(kind));
+        assert_eq!(by(io::ErrorKind::BrokenPipe), ReaderGone);
+        assert_eq!(by(io::ErrorKind::StorageFull), OutputFailed);
     }
 
     #[test]

@@ -9,9 +9,7 @@ use base64::{engine::general_purpose::STANDARD, write::EncoderWriter};
 use serde::Serialize;
 use sshoal_fleet::{Fate, HostResult, Outcome, PhaseTimes};
 
-use crate::{
-    Host, Summary, exit_status::ExitPolicy, kept::Kept, sanitise::steers_terminal, spill::Spill,
-};
+use crate::{Host, Summary, kept::Kept, sanitise::steers_terminal, spill::Spill};
 
 /// The schema's version, in every object. It grows when a member changes its meaning or goes; new members
 /// may appear at any time.
@@ -118,7 +116,7 @@ pub(crate) fn host_record(host: &Host, result: &HostResult) -> Vec<u8> {
 }
 
 /// The closing object as text on one line, without the newline.
-pub(crate) fn summary_record(summary: &Summary, policy: ExitPolicy) -> Vec<u8> {
+pub(crate) fn summary_record(summary: &Summary) -> Vec<u8> {
     let counts = summary.counts;
     serialise(&SummaryRecord {
         r#type: "summary",
@@ -130,7 +128,7 @@ pub(crate) fn summary_record(summary: &Summary, policy: ExitPolicy) -> Vec<u8> {
         failed: counts.failed,
         not_started: counts.not_started,
         interrupted: summary.interrupted,
-        exit_status: summary.exit_status(policy),
+        exit_status: summary.exit_status,
         elapsed_us: micros(summary.elapsed),
     })
 }

@@ -2,7 +2,7 @@
 
 use std::{
     ffi::OsStr,
-    fs::{self, DirBuilder},
+    fs::{self, DirBuilder, File},
     io::{self, BufWriter, Write as _},
     os::unix::fs::DirBuilderExt as _,
     path::{Path, PathBuf},
@@ -25,23 +25,31 @@ pub fn last_run_path(xdg_state_home: Option<&OsStr>, home: Option<&OsStr>) -> Op
     Some(state.join("sshoal/last-run.jsonl"))
 }
 
-/// Results being written. The file of the run before stays until [`ResultFile::commit`] replaces it in one
-/// step; without that nothing changes.
+/// Results being written, in place from the first moment on: whatever ends this program, the results of the run
+/// before cannot be taken for those of the last. Until [`ResultFile::commit`] the file has no summary at its end,
+/// and [`read_last_run`] refuses it.
 pub(crate) struct ResultFile {
-    path: PathBuf,
-    file: BufWriter<NamedTempFile>,
+    file: BufWriter<File>,
 }
 
 impl ResultFile {
-    /// Begins a file beside `path`, readable by its owner only; missing directories are made, 0700.
-    pub(crate) fn begin(path: PathBuf) -> io::Result<ResultFile> {
+    /// Replaces `path` by a new file, readable by its owner only, in one step; missing directories are made, 0700.
+    /// If that fails the file of the run before is gone, too, where it can be removed.
+    pub(crate) fn begin(path: &Path) -> io::Result<ResultFile> {
+        let begun = ResultFile::replace(path);
+        if begun.is_err() {
+            // A folder that nothing can be made in may not let go of anything either: then that is told.
+            let _ = fs::remove_file(path);
+        }
+        begun
+    }
+
+    fn replace(path: &Path) -> io::Result<ResultFile> {
         let dir = path.parent().unwrap_or(Path::new("."));
         DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
         let file = NamedTempFile::with_prefix_in(".last-run-", dir)?; // created with mode 0600
-        Ok(ResultFile {
-            path,
-            file: BufWriter::new(file),
-        })
+        let file = BufWriter::new(file.persist(path)?);
+        Ok(ResultFile { file })
     }
 
     pub(crate) fn record(&mut self, line: &[u8]) -> io::Result<()> {
@@ -49,15 +57,10 @@ impl ResultFile {
         self.file.write_all(b"\n")
     }
 
-    /// Ends the file with the summary, by which a reader knows that it is complete, and puts it in place.
+    /// Ends the file with the summary, by which a reader knows that it is complete.
     pub(crate) fn commit(mut self, summary: &[u8]) -> io::Result<()> {
         self.record(summary)?;
-        let file = self
-            .file
-            .into_inner()
-            .map_err(io::IntoInnerError::into_error)?;
-        file.persist(&self.path)?;
-        Ok(())
+        self.file.flush()
     }
 }
 
@@ -105,7 +108,10 @@ pub enum LastRunError {
         why: String,
     },
     /// The closing line is missing.
-    #[error("{label} is cut off: run once without --retry-failed to write the file anew")]
+    #[error(
+        "{label} has no end: the last run goes on, or was ended before it could tell how its hosts did; \
+         name them with -w or -f"
+    )]
     CutOff {
         /// The file.
         label: String,
@@ -142,8 +148,10 @@ struct PastRecord {
 /// A line that is not understood, or no summary at the end.
 pub fn parse_last_run(label: &str, contents: &[u8]) -> Result<Vec<PastHost>, LastRunError> {
     let mut hosts = Vec::new();
-    let lines = contents.split(|byte| *byte == b'\n').enumerate();
-    for (index, line) in lines.filter(|(_, line)| !line.is_empty()) {
+    // What stands behind the last newline is half a line.
+    let whole = contents.iter().rposition(|byte| *byte == b'\n');
+    let lines = contents[..whole.unwrap_or(0)].split(|byte| *byte == b'\n');
+    for (index, line) in lines.enumerate().filter(|(_, line)| !line.is_empty()) {
         let wrong = |why| LastRunError::Line {
             label: label.to_owned(),
             line: index + 1,

@@ -39,8 +39,8 @@ mod summary;
 pub use console::{Sink, Stream, Terminal};
 pub use diff::MAX_DIFF;
 pub use exit_status::{
-    BROKEN_PIPE, COMMAND_FAILED, Counts, ExitPolicy, HOST_FAILED, INTERRUPTED, OK, UNKNOWN_STATUS,
-    USAGE, exit_status, remote_status, signal_status,
+    BROKEN_PIPE, COMMAND_FAILED, Counts, CutShort, ExitPolicy, HOST_FAILED, INTERRUPTED, OK,
+    OUTPUT_FAILED, UNKNOWN_STATUS, USAGE, exit_status, remote_status, signal_status,
 };
 pub use host::Host;
 pub use json::SCHEMA_VERSION;

@@ -15,15 +15,20 @@ pub(crate) struct Recorded(Arc<Mutex<Record>>);
 struct Record {
     bytes: Vec<u8>,
     writes: usize,
-    /// How many more bytes are taken before the reader is gone.
-    room: Option<usize>,
+    /// How many bytes are taken, and how writing fails then.
+    room: Option<(usize, io::ErrorKind)>,
 }
 
 impl Recorded {
     /// Takes `room` bytes, then fails as a pipe does whose reader has gone.
     pub(crate) fn closing_after(room: usize) -> Recorded {
+        Recorded::failing_after(room, io::ErrorKind::BrokenPipe)
+    }
+
+    /// Takes `room` bytes, then fails in this way.
+    pub(crate) fn failing_after(room: usize, kind: io::ErrorKind) -> Recorded {
         let recorded = Recorded::default();
-        recorded.record(|record| record.room = Some(room));
+        recorded.record(|record| record.room = Some((room, kind)));
         recorded
     }
 
@@ -61,12 +66,12 @@ impl Recorded {
 impl Write for Recorded {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.record(|record| {
-            let room = record
-                .room
-                .map_or(usize::MAX, |room| room - record.bytes.len());
-            let count = bytes.len().min(room);
-            if count == 0 && !bytes.is_empty() {
-                return Err(io::ErrorKind::BrokenPipe.into());
+            let mut count = bytes.len();
+            if let Some((room, kind)) = record.room {
+                count = count.min(room - record.bytes.len());
+                if count == 0 && !bytes.is_empty() {
+                    return Err(kind.into());
+                }
             }
             record.bytes.extend_from_slice(&bytes[..count]);
             record.writes += 1;

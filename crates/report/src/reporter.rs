@@ -2,16 +2,16 @@
 
 use std::{
     io::{self, Write as _},
-    time::{Duration, Instant},
+    path::Path,
+    time::Instant,
 };
 
 use sshoal_fleet::{HostId, HostResult, Outcome, Progress};
 
 use crate::{
-    Host, Layout, Options, Sink, Summary, Verbosity,
+    Host, Layout, Options, Sink, Verbosity,
     console::{Console, Stream},
-    diff::write_diffs,
-    gather::{Gathered, write_groups},
+    gather::Gathered,
     json,
     kept::Kept,
     last_run::ResultFile,
@@ -24,17 +24,9 @@ use crate::{
     summary::Tally,
 };
 
-/// How long `--diff` may look for the shortest differences, over all groups.
-const DIFF_TIME: Duration = Duration::from_secs(10);
+mod closing;
 
-/// How the run itself ended.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct RunEnd {
-    /// Whether the user interrupted it.
-    pub interrupted: bool,
-    /// How long it took.
-    pub elapsed: Duration,
-}
+pub use closing::RunEnd;
 
 /// Shows a run: output and results go in, text comes out of the two sinks.
 ///
@@ -42,8 +34,9 @@ pub struct RunEnd {
 /// after each batch of events, and at least ten times a second while a run is on a terminal. Writing blocks
 /// while the reader of our output is slow: the caller reads no more from its hosts meanwhile.
 ///
-/// The first error of a method ends the report. If it is a [`io::ErrorKind::BrokenPipe`], whoever read our
-/// output has seen enough: the run ends without a word, with status [`crate::BROKEN_PIPE`].
+/// The first error of a method ends what is shown. The hosts' results are still to be handed over, for the summary
+/// and for `--retry-failed`; whatever else comes is dropped. [`Reporter::finish`] tells of the error, unless it is
+/// a [`io::ErrorKind::BrokenPipe`]: then whoever read our output has seen enough.
 pub struct Reporter {
     hosts: Vec<Host>,
     labels: Vec<String>,
@@ -56,6 +49,8 @@ pub struct Reporter {
     tally: Tally,
     ended: Vec<bool>,
     status: StatusLine,
+    /// The first error of our output.
+    failure: Option<io::Error>,
 }
 
 /// What a layout keeps of the output that it has not shown.
@@ -104,35 +99,45 @@ impl Reporter {
             tally: Tally::default(),
             ended: vec![false; count],
             status: StatusLine::default(),
+            failure: None,
             options,
         };
-        reporter.begin_result_file()?;
+        reporter.begin_result_file();
         Ok(reporter)
     }
 
-    fn begin_result_file(&mut self) -> io::Result<()> {
-        let Some(path) = self.options.result_file.clone() else {
-            return Ok(());
-        };
-        match ResultFile::begin(path) {
-            Ok(file) => self.result_file = Some(file),
-            Err(error) => self.results_lost(&error)?,
+    fn begin_result_file(&mut self) {
+        match self.options.result_file.as_deref().map(ResultFile::begin) {
+            Some(Ok(file)) => self.result_file = Some(file),
+            Some(Err(error)) => self.results_lost(&error),
+            None => {}
         }
-        Ok(())
     }
 
-    fn results_lost(&mut self, error: &io::Error) -> io::Result<()> {
+    /// No reason to end anything: the run goes on.
+    fn results_lost(&mut self, error: &io::Error) {
         self.result_file = None;
-        let path = self
-            .options
-            .result_file
-            .as_deref()
-            .unwrap_or(std::path::Path::new(""))
-            .display();
+        let path = self.options.result_file.as_deref();
         let text = format!(
-            "cannot keep the results in {path}: {error}; --retry-failed will not know this run"
+            "cannot keep the results in {}: {error}; --retry-failed will not know this run",
+            path.unwrap_or(Path::new("")).display()
         );
-        self.notice(&text)
+        if self.speaks() {
+            // A standard error that cannot be written is noticed where more than this is lost.
+            let _ = self.say(&format!("sshoal: {}\n", visible(&text)));
+        }
+    }
+
+    /// Shows something, unless a failure has ended that before; remembers the first failure.
+    fn show(&mut self, something: impl FnOnce(&mut Self) -> io::Result<()>) -> io::Result<()> {
+        if self.failure.is_some() {
+            return Ok(());
+        }
+        let shown = something(self);
+        if let Err(error) = &shown {
+            self.failure = Some(io::Error::new(error.kind(), error.to_string()));
+        }
+        shown
     }
 
     /// Takes output as it came from a host.
@@ -140,6 +145,10 @@ impl Reporter {
     /// # Errors
     /// Our output, the output directory or the spill file cannot be written.
     pub fn handle_output(&mut self, host: HostId, stream: Stream, bytes: &[u8]) -> io::Result<()> {
+        self.show(|reporter| reporter.take_output(host, stream, bytes))
+    }
+
+    fn take_output(&mut self, host: HostId, stream: Stream, bytes: &[u8]) -> io::Result<()> {
         let host = self.position(host)?;
         if bytes.is_empty() {
             return Ok(());
@@ -173,6 +182,14 @@ impl Reporter {
     /// # Errors
     /// As [`Reporter::handle_output`]; also a host that is not of this run, or has ended before.
     pub fn handle_result(&mut self, result: &HostResult) -> io::Result<()> {
+        match self.keep_result(result) {
+            Ok((host, record)) => self.show(|reporter| reporter.show_result(host, result, &record)),
+            Err(error) => self.show(|_| Err(error)),
+        }
+    }
+
+    /// Counts and records the result. Returns the host's position, and the record if anybody wants it.
+    fn keep_result(&mut self, result: &HostResult) -> io::Result<(usize, Vec<u8>)> {
         let host = self.position(result.host)?;
         if std::mem::replace(&mut self.ended[host], true) {
             return Err(io::Error::other(format!(
@@ -181,9 +198,6 @@ impl Reporter {
             )));
         }
         self.tally.add(host, &self.labels[host], result);
-        if let Some(outdir) = &mut self.outdir {
-            outdir.end(host)?;
-        }
         let record = match self.options.layout {
             Layout::Json => json::host_record(&self.hosts[host], result),
             _ if self.result_file.is_some() => json::host_record(&self.hosts[host], result),
@@ -192,9 +206,16 @@ impl Reporter {
         if let Some(file) = &mut self.result_file
             && let Err(error) = file.record(&record)
         {
-            self.results_lost(&error)?;
+            self.results_lost(&error);
         }
-        self.end_output(host, result, &record)?;
+        Ok((host, record))
+    }
+
+    fn show_result(&mut self, host: usize, result: &HostResult, record: &[u8]) -> io::Result<()> {
+        if let Some(outdir) = &mut self.outdir {
+            outdir.end(host)?;
+        }
+        self.end_output(host, result, record)?;
         if self.options.verbosity == Verbosity::Verbose {
             let line = result_line(&self.labels[host], result);
             self.say(&line)?;
@@ -246,6 +267,10 @@ impl Reporter {
     /// # Errors
     /// Our output cannot be written.
     pub fn tick(&mut self, now: Instant, progress: &Progress) -> io::Result<()> {
+        self.show(|reporter| reporter.draw(now, progress))
+    }
+
+    fn draw(&mut self, now: Instant, progress: &Progress) -> io::Result<()> {
         self.console.flush()?;
         let wanted = self.options.progress && self.options.layout != Layout::Raw;
         let Some(columns) = self
@@ -280,8 +305,10 @@ impl Reporter {
         if !self.speaks() {
             return Ok(());
         }
-        self.say(&format!("sshoal: {}\n", visible(text)))?;
-        self.console.flush()
+        self.show(|reporter| {
+            reporter.say(&format!("sshoal: {}\n", visible(text)))?;
+            reporter.console.flush()
+        })
     }
 
     /// Makes the terminal ours no longer, until the next tick: for a question to the user.
@@ -289,76 +316,10 @@ impl Reporter {
     /// # Errors
     /// Our output cannot be written.
     pub fn pause(&mut self) -> io::Result<()> {
-        self.console.flush()?;
-        self.console.erase_status()
-    }
-
-    /// Shows what was gathered and the summary, and keeps the results for `--retry-failed`.
-    ///
-    /// # Errors
-    /// As [`Reporter::handle_output`].
-    pub fn finish(mut self, end: RunEnd) -> io::Result<Summary> {
-        self.pause()?;
-        let summary =
-            std::mem::take(&mut self.tally).close(&self.labels, end.interrupted, end.elapsed);
-        self.finish_output()?;
-        let record = json::summary_record(&summary, self.options.exit_policy);
-        if self.options.layout == Layout::Json {
-            let mut out = self.console.writer(Stream::Stdout);
-            out.write_all(&record)?;
-            out.write_all(b"\n")?;
-        }
-        if let Some(file) = self.result_file.take()
-            && let Err(error) = file.commit(&record)
-        {
-            self.results_lost(&error)?;
-        }
-        if self.speaks() && self.is_of_interest(&summary) {
-            self.say(&summary.text())?;
-        }
-        self.console.flush()?;
-        Ok(summary)
-    }
-
-    fn is_of_interest(&self, summary: &Summary) -> bool {
-        match self.options.layout {
-            _ if self.options.verbosity == Verbosity::Verbose => true,
-            // Who used a program there has seen how it ended.
-            Layout::Raw => summary.counts.failed + summary.counts.not_started > 0,
-            _ => self.console.is_terminal(Stream::Stderr) || !summary.all_ok(),
-        }
-    }
-
-    /// Shows all output that is still kept.
-    fn finish_output(&mut self) -> io::Result<()> {
-        let Reporter {
-            console,
-            spill,
-            labels,
-            ..
-        } = self;
-        match &mut self.view {
-            View::Lines(_) => (0..self.hosts.len()).try_for_each(|host| self.end_lines(host)),
-            View::Gather(gathered) => {
-                let stdout = gathered.take(Stream::Stdout, labels, spill)?;
-                let stderr = gathered.take(Stream::Stderr, labels, spill)?;
-                let same = (stdout.len() == 1).then(|| stdout[0].hosts.len());
-                if self.options.layout == Layout::Diff {
-                    let deadline = Instant::now() + DIFF_TIME;
-                    write_diffs(stdout, labels, deadline, console, spill)?;
-                } else {
-                    write_groups(stdout, labels, Stream::Stdout, console, spill)?;
-                }
-                write_groups(stderr, labels, Stream::Stderr, console, spill)?;
-                match same {
-                    Some(hosts) if self.options.layout == Layout::Diff => self.notice(&format!(
-                        "no differences: {hosts} hosts gave the same output"
-                    )),
-                    _ => Ok(()),
-                }
-            }
-            View::Json(_) | View::Raw | View::Nowhere => Ok(()),
-        }
+        self.show(|reporter| {
+            reporter.console.flush()?;
+            reporter.console.erase_status()
+        })
     }
 
     /// Appends text of ours, whole lines, to standard error.

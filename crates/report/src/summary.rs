@@ -6,6 +6,7 @@ use sshoal_fleet::{FailureKind, HostResult, Outcome};
 use sshoal_targets::fold;
 
 use crate::{
+    CutShort, RunEnd,
     exit_status::{Counts, ExitPolicy, exit_status, remote_status, signal_status},
     sanitise::visible,
 };
@@ -22,8 +23,10 @@ pub struct Summary {
     pub failures: Vec<FailureGroup>,
     /// Names of the hosts that were not started.
     pub not_started: Vec<String>,
-    /// Whether the user interrupted the run.
+    /// Whether a signal ended the run: the user's, or the system's.
     pub interrupted: bool,
+    /// The status to exit with.
+    pub exit_status: u8,
     /// From the first start to the last end.
     pub elapsed: Duration,
 }
@@ -121,7 +124,8 @@ impl Tally {
         }
     }
 
-    pub(crate) fn close(self, labels: &[String], interrupted: bool, elapsed: Duration) -> Summary {
+    /// The summary; its status is that of the run, as long as all of it can be shown.
+    pub(crate) fn close(self, labels: &[String], end: RunEnd, policy: ExitPolicy) -> Summary {
         let names =
             |hosts: Vec<usize>| hosts.into_iter().map(|host| labels[host].clone()).collect();
         let group = |((kind, reason), Failed { hosts, examples })| FailureGroup {
@@ -134,18 +138,14 @@ impl Tally {
             counts: self.counts,
             failures: self.failures.into_iter().map(group).collect(),
             not_started: names(self.not_started),
-            interrupted,
-            elapsed,
+            interrupted: end.cut_short.is_some_and(CutShort::is_interruption),
+            exit_status: exit_status(&self.counts, end.cut_short, policy),
+            elapsed: end.elapsed,
         }
     }
 }
 
 impl Summary {
-    /// The status to exit with.
-    pub fn exit_status(&self, policy: ExitPolicy) -> u8 {
-        exit_status(&self.counts, self.interrupted, policy)
-    }
-
     /// How many hosts have ended.
     pub fn hosts(&self) -> usize {
         let Counts {

@@ -78,7 +78,7 @@ fn run(layout: Layout) -> Vec<u8> {
             })
             .unwrap();
     }
-    reporter.finish(RunEnd::default()).unwrap();
+    reporter.finish(RunEnd::default());
     stdout.0.lock().unwrap().clone()
 }
 

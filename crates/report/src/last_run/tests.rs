@@ -13,7 +13,7 @@ fn host(target: &str, outcome: &str, failure: &str) -> String {
 }
 
 fn error(lines: &[&str]) -> String {
-    parse_last_run("last", lines.join("\n").as_bytes())
+    parse_last_run("last", (lines.join("\n") + "\n").as_bytes())
         .unwrap_err()
         .to_string()
 }
@@ -46,7 +46,7 @@ fn hosts_come_back_with_their_endings() {
         r#"{"type":"from the future","version":1}"#,
         SUMMARY,
     ];
-    let hosts = parse_last_run("last", lines.join("\n").as_bytes()).unwrap();
+    let hosts = parse_last_run("last", (lines.join("\n") + "\n").as_bytes()).unwrap();
     let found: Vec<_> = hosts
         .iter()
         .map(|host| (host.target.to_string(), host.ending))
@@ -67,8 +67,11 @@ fn hosts_come_back_with_their_endings() {
 
 #[test]
 fn a_file_that_is_not_whole_is_refused() {
-    assert!(error(&[]).contains("last is cut off"));
-    assert!(error(&[&host("a", "ok", "null")]).contains("last is cut off"));
+    assert!(error(&[]).contains("last has no end"));
+    assert!(error(&[&host("a", "ok", "null")]).contains("last has no end"));
+    let torn = host("a", "ok", "null") + "\n" + &SUMMARY[..SUMMARY.len() / 2];
+    let torn = parse_last_run("last", torn.as_bytes());
+    assert!(matches!(torn, Err(LastRunError::CutOff { .. })), "{torn:?}");
     assert!(error(&[&host("a", "ok", "null"), "{\"type\":"]).contains("last:2: not a result"));
     assert!(error(&[r#"{"type":"host","version":2}"#]).contains("schema version 2"));
     assert!(error(&[&host("a[1-2]", "ok", "null")]).contains("is not one host"));
@@ -81,31 +84,44 @@ fn a_file_that_is_not_whole_is_refused() {
 }
 
 #[test]
-fn the_file_is_private_and_replaced_in_one_step() {
+fn the_file_is_private_and_of_the_last_run_from_its_beginning() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("state/sshoal/last-run.jsonl");
-    let mut first = ResultFile::begin(path.clone()).unwrap();
-    first.record(host("web1", "ok", "null").as_bytes()).unwrap();
-    assert!(matches!(
-        read_last_run(&path),
-        Err(LastRunError::Read { .. })
-    ));
+    let web1 = host("web1", "ok", "null");
+    let mut first = ResultFile::begin(&path).unwrap();
+    first.record(web1.as_bytes()).unwrap();
+    let unfinished = read_last_run(&path);
+    assert!(matches!(unfinished, Err(LastRunError::CutOff { .. })));
     first.commit(SUMMARY.as_bytes()).unwrap();
     assert_eq!(read_last_run(&path).unwrap().len(), 1);
     let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
     assert_eq!((mode(&path), mode(path.parent().unwrap())), (0o600, 0o700));
 
-    let mut interrupted = ResultFile::begin(path.clone()).unwrap();
-    interrupted.record(b"half").unwrap();
-    drop(interrupted);
-    assert_eq!(
-        read_last_run(&path).unwrap().len(),
-        1,
-        "the file of the run before stays"
-    );
-    assert_eq!(
-        fs::read_dir(path.parent().unwrap()).unwrap().count(),
-        1,
-        "nothing else is left"
-    );
+    // As if killed: nothing is committed, and nothing of it is cleaned up.
+    let mut killed = ResultFile::begin(&path).unwrap();
+    killed.record(web1.as_bytes()).unwrap();
+    killed.file.flush().unwrap();
+    std::mem::forget(killed);
+    let unfinished = read_last_run(&path);
+    assert!(matches!(unfinished, Err(LastRunError::CutOff { .. })));
+    let files = fs::read_dir(path.parent().unwrap()).unwrap().count();
+    assert_eq!(files, 1, "nothing else is left");
+}
+
+#[test]
+fn what_cannot_be_replaced_is_not_taken_for_the_last_run() {
+    // PATH_MAX, 4096 octets, has room for the file's path and not for that of another beside it.
+    let root = tempfile::tempdir().unwrap();
+    let mut dir = root.path().to_owned();
+    while dir.as_os_str().len() < 4085 {
+        let room = 4085 - dir.as_os_str().len();
+        // No folder of no or of one octet is left over.
+        let length = if room > 300 { 200 } else { room - 1 };
+        dir.push("d".repeat(length.min(250)));
+    }
+    fs::create_dir_all(&dir).unwrap();
+    let path = dir.join("last");
+    fs::write(&path, "of the run before").unwrap();
+    assert!(ResultFile::begin(&path).is_err());
+    assert!(!path.exists());
 }
