@@ -4,8 +4,11 @@ use std::{
     collections::HashSet,
     fs::{self, File, OpenOptions},
     io::{self, Write as _},
-    path::PathBuf,
+    os::unix::fs::OpenOptionsExt as _,
+    path::{Path, PathBuf},
 };
+
+use rustix::fs::OFlags;
 
 use crate::console::Stream;
 
@@ -27,6 +30,9 @@ pub(crate) struct OutDir {
 
 impl OutDir {
     /// Makes the directory if it is not there.
+    ///
+    /// # Errors
+    /// It cannot be made, or has something else than a file where one of ours is to be.
     pub(crate) fn create(dir: PathBuf, labels: &[String]) -> io::Result<OutDir> {
         fs::create_dir_all(&dir).map_err(|error| {
             io::Error::new(
@@ -37,9 +43,11 @@ impl OutDir {
                 ),
             )
         })?;
+        let names = file_names(labels);
+        check_entries(&dir, &names)?;
         Ok(OutDir {
             dir,
-            names: file_names(labels),
+            names,
             begun: vec![[false; 2]; labels.len()],
             open: Vec::new(),
         })
@@ -82,15 +90,20 @@ impl OutDir {
     }
 
     fn open_file(&mut self, key: (usize, Stream)) -> io::Result<File> {
-        let begun = self.begun[key.0][key.1 as usize];
+        // Whoever else may write to the directory must not choose what is overwritten (NOFOLLOW), nor keep us waiting
+        // for the other end of a FIFO (NONBLOCK, which means nothing to a regular file).
+        let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
         let mut options = OpenOptions::new();
-        if begun {
-            options.append(true);
-        } else {
-            options.write(true).create(true).truncate(true);
-        }
+        options.append(true).create(true);
+        options.custom_flags(flags.bits().cast_signed());
         let file = options.open(self.path(key))?;
-        self.begun[key.0][key.1 as usize] = true;
+        if !file.metadata()?.is_file() {
+            return Err(not_a_file());
+        }
+        let begun = &mut self.begun[key.0][key.1 as usize];
+        if !std::mem::replace(begun, true) {
+            file.set_len(0)?;
+        }
         Ok(file)
     }
 
@@ -111,6 +124,36 @@ impl OutDir {
             ),
         )
     }
+}
+
+fn not_a_file() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file")
+}
+
+/// Looks for what would only be refused when hosts have run their command: symbolic links, FIFOs, directories under
+/// names of ours.
+fn check_entries(dir: &Path, names: &[String]) -> io::Result<()> {
+    // A directory that may be written to and not listed is checked file by file.
+    let Ok(entries) = fs::read_dir(dir) else {
+        return Ok(());
+    };
+    let names: HashSet<&str> = names.iter().map(String::as_str).collect();
+    for entry in entries {
+        let entry = entry?;
+        let name = entry.file_name();
+        let stem = name.to_str().and_then(|name| name.rsplit_once('.'));
+        let is_ours = stem
+            .is_some_and(|(stem, ending)| ["out", "err"].contains(&ending) && names.contains(stem));
+        if is_ours && !entry.file_type()?.is_file() {
+            let (path, error) = (entry.path(), not_a_file());
+            let text = format!(
+                "cannot write output file {}: {error}; remove it or take another directory",
+                path.display()
+            );
+            return Err(io::Error::new(error.kind(), text));
+        }
+    }
+    Ok(())
 }
 
 /// A file name for each label. Letters, digits and `._@:+=,-` stand for themselves, other bytes become

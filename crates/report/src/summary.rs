@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fmt::Write as _, time::Duration};
 
-use sshoal_fleet::{FailureKind, HostResult, Outcome};
+use sshoal_fleet::{Failure, FailureKind, HostResult, Outcome};
 use sshoal_targets::fold;
 
 use crate::{
@@ -11,8 +11,8 @@ use crate::{
     sanitise::visible,
 };
 
-/// How many different remedies the summary of one kind of failure shows.
-const MAX_REMEDIES: usize = 3;
+/// How many hosts of one kind of failure the summary quotes.
+const MAX_EXAMPLES: usize = 3;
 
 /// How a run ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,8 +40,10 @@ pub struct FailureGroup {
     pub reason: Option<Reason>,
     /// The hosts' names.
     pub hosts: Vec<String>,
-    /// What happened to one host for each remedy, at most three.
+    /// What happened to hosts of which it is not the same, at most three.
     pub examples: Vec<Example>,
+    /// Whether that leaves hosts out to which something else happened.
+    pub has_more: bool,
 }
 
 /// How a command failed that ran.
@@ -77,6 +79,41 @@ pub(crate) struct Tally {
 struct Failed {
     hosts: Vec<usize>,
     examples: Vec<Example>,
+    /// What the examples say, but for what is about one host alone.
+    gists: Vec<String>,
+    has_more: bool,
+}
+
+impl Failed {
+    /// Quotes the failure if nothing like it has been quoted yet.
+    fn quote(&mut self, label: &str, failure: &Failure) {
+        let gist = gist(label, failure);
+        if self.gists.contains(&gist) {
+            return;
+        }
+        if self.examples.len() == MAX_EXAMPLES {
+            self.has_more = true;
+            return;
+        }
+        self.gists.push(gist);
+        self.examples.push(Example {
+            host: label.to_owned(),
+            detail: failure.detail.clone(),
+            remedy: failure.remedy.clone(),
+        });
+    }
+}
+
+/// What one host's failure may have in common with another's: without its name and without words with digits, which
+/// are addresses, ports, fingerprints and times.
+fn gist(label: &str, failure: &Failure) -> String {
+    let is_label = |word: &str| word.trim_matches(|c: char| c.is_ascii_punctuation()) == label;
+    let is_common =
+        |word: &&str| !is_label(word) && !word.bytes().any(|byte| byte.is_ascii_digit());
+    let words = failure.detail.split_whitespace().filter(is_common);
+    let mut gist: String = words.flat_map(|word| [word, " "]).collect();
+    gist.push_str(&failure.remedy);
+    gist
 }
 
 impl Tally {
@@ -107,20 +144,10 @@ impl Tally {
                 (failure.kind, None)
             }
         };
-        let Failed { hosts, examples } = self.failures.entry((kind, reason)).or_default();
-        hosts.push(host);
-        if let Outcome::Failed { failure, .. } = &result.outcome
-            && examples.len() < MAX_REMEDIES
-            && examples
-                .iter()
-                .all(|example| example.remedy != failure.remedy)
-        {
-            let (detail, remedy) = (failure.detail.clone(), failure.remedy.clone());
-            examples.push(Example {
-                host: label.to_owned(),
-                detail,
-                remedy,
-            });
+        let failed = self.failures.entry((kind, reason)).or_default();
+        failed.hosts.push(host);
+        if let Outcome::Failed { failure, .. } = &result.outcome {
+            failed.quote(label, failure);
         }
     }
 
@@ -128,11 +155,12 @@ impl Tally {
     pub(crate) fn close(self, labels: &[String], end: RunEnd, policy: ExitPolicy) -> Summary {
         let names =
             |hosts: Vec<usize>| hosts.into_iter().map(|host| labels[host].clone()).collect();
-        let group = |((kind, reason), Failed { hosts, examples })| FailureGroup {
+        let group = |((kind, reason), failed): (_, Failed)| FailureGroup {
             kind,
             reason,
-            hosts: names(hosts),
-            examples,
+            hosts: names(failed.hosts),
+            examples: failed.examples,
+            has_more: failed.has_more,
         };
         Summary {
             counts: self.counts,
@@ -216,14 +244,23 @@ impl FailureGroup {
             Some(Reason::Signal(name)) => format!("signal {}", visible(name)),
         };
         push_line(text, format_args!("{kind}: {}", named(&self.hosts)));
-        for Example {
+        let mut examples = self.examples.iter().peekable();
+        while let Some(Example {
             host,
             detail,
             remedy,
-        } in &self.examples
+        }) = examples.next()
         {
             push_line(text, format_args!("    {host}: {}", visible(detail)));
-            push_line(text, format_args!("    to do: {}", visible(remedy)));
+            if examples.peek().is_none_or(|next| next.remedy != *remedy) {
+                push_line(text, format_args!("    to do: {}", visible(remedy)));
+            }
+        }
+        if self.has_more {
+            push_line(
+                text,
+                format_args!("    on others it was something else: -v or --json tells of each"),
+            );
         }
     }
 }

@@ -1,8 +1,9 @@
 #![allow(clippy::unwrap_used)]
 
-use std::collections::HashSet;
+use std::{collections::HashSet, os::unix::fs::symlink};
 
 use proptest::prelude::*;
+use rustix::fs::{CWD, FileType, Mode, mknodat};
 
 use super::*;
 
@@ -86,8 +87,8 @@ fn nothing_of_an_earlier_run_is_left() {
 #[test]
 fn a_failure_names_the_file() {
     let dir = tempfile::tempdir().unwrap();
-    fs::create_dir(dir.path().join("a.out")).unwrap();
     let mut out = OutDir::create(dir.path().into(), &labels(&["a"])).unwrap();
+    fs::create_dir(dir.path().join("a.out")).unwrap();
     let error = out.push(0, Stream::Stdout, b"x").unwrap_err();
     assert!(
         error.to_string().contains("cannot write output file"),
@@ -97,6 +98,47 @@ fn a_failure_names_the_file() {
     let file = dir.path().join("file");
     fs::write(&file, "").unwrap();
     assert!(OutDir::create(file.join("dir"), &[]).is_err());
+}
+
+/// A directory that somebody else may write to: `a.out` is a symbolic link to a file of ours, `b.out` a FIFO.
+fn traps(dir: &Path) -> PathBuf {
+    let ours = dir.join("ours");
+    fs::write(&ours, "precious").unwrap();
+    symlink(&ours, dir.join("a.out")).unwrap();
+    let mode = Mode::RUSR | Mode::WUSR;
+    mknodat(CWD, dir.join("b.out"), FileType::Fifo, mode, 0).unwrap();
+    ours
+}
+
+#[test]
+fn nothing_but_regular_files_is_written() {
+    let dir = tempfile::tempdir().unwrap();
+    // The traps are laid when the run has begun.
+    let mut out = OutDir::create(dir.path().into(), &labels(&["a", "b"])).unwrap();
+    let ours = traps(dir.path());
+    for host in [0, 1] {
+        let error = out.push(host, Stream::Stdout, b"x").unwrap_err();
+        assert!(error.to_string().contains("cannot write"), "{error}");
+    }
+    // A FIFO that is being read can be opened, and is refused all the same.
+    let fifo = dir.path().join("b.out");
+    let read = OFlags::RDONLY | OFlags::NONBLOCK;
+    let _reader = rustix::fs::open(&fifo, read, Mode::empty()).unwrap();
+    let error = out.push(1, Stream::Stdout, b"x").unwrap_err();
+    assert!(error.to_string().contains("no regular file"), "{error}");
+    assert_eq!(fs::read(&ours).unwrap(), b"precious");
+}
+
+#[test]
+fn what_is_no_file_is_found_before_anything_is_run() {
+    for (host, trap) in [("a", "a.out"), ("b", "b.out")] {
+        let dir = tempfile::tempdir().unwrap();
+        traps(dir.path());
+        let refused = OutDir::create(dir.path().into(), &labels(&[host, "c"]));
+        let error = refused.err().unwrap().to_string();
+        assert!(error.contains(trap) && error.contains("no regular file"));
+        assert!(OutDir::create(dir.path().into(), &labels(&["c", "ours"])).is_ok());
+    }
 }
 
 proptest! {

@@ -80,6 +80,7 @@ connect-timeout: web[2-3] (2)
     to do: look
 auth-denied: web[8-10] (3)
     web8: evil \x1b[2J\x0abanner
+    web9: as above
     to do: use another key
     web10: too many keys
     to do: set IdentitiesOnly
@@ -118,7 +119,47 @@ fn examples_are_bounded() {
     let summary = summary((0..100).map(each).collect(), false);
     assert_eq!(
         (summary.failures.len(), summary.failures[0].examples.len()),
-        (1, MAX_REMEDIES)
+        (1, MAX_EXAMPLES)
     );
     assert_eq!(summary.exit_status, 3);
+}
+
+#[test]
+fn different_failures_of_one_kind_are_told_and_those_that_differ_by_the_host_alone_once() {
+    let refused = |n: u32| {
+        let detail = format!("connecting to 10.0.0.{n} port 2222: Connection refused");
+        failed(FailureKind::Protocol, &detail, "look")
+    };
+    let named = |n: u32| {
+        let detail = format!("jump host web{n}: no");
+        failed(FailureKind::Protocol, &detail, "look")
+    };
+    let outcomes = vec![refused(1), refused(2), named(3), named(4), refused(5)];
+    let expected = "protocol: web[1-5] (5)
+    web1: connecting to 10.0.0.1 port 2222: Connection refused
+    web3: jump host web3: no
+    to do: look
+";
+    let text = summary(outcomes.clone(), false).text();
+    assert!(text.ends_with(expected), "{text}");
+
+    let other = |words: &str| failed(FailureKind::Protocol, words, "look elsewhere");
+    let more = [outcomes, vec![other("a"), other("b")]].concat();
+    let text = summary(more, false).text();
+    let end = "    to do: look
+    web6: a
+    to do: look elsewhere
+    on others it was something else: -v or --json tells of each
+";
+    assert!(text.ends_with(end), "{text}");
+}
+
+#[test]
+fn a_host_s_name_is_no_difference() {
+    let failure = |host: &str| {
+        let detail = format!("looking up {host}: no such name");
+        Failure::new(FailureKind::Resolve, detail)
+    };
+    assert_eq!(gist("db", &failure("db")), gist("o", &failure("o")));
+    assert_ne!(gist("db", &failure("db")), gist("db", &failure("gateway")));
 }
