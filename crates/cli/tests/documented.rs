@@ -12,6 +12,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
+use sshoal_fleet::FailureKind;
 use sshoal_testbed::sshd::key_files::{KeyType, generate};
 use support::User;
 use tempfile::TempDir;
@@ -118,6 +119,27 @@ fn every_key_of_the_defaults_file_is_listed() {
                     "{CONFIG} does not list {key}"
                 );
             }
+        }
+    }
+}
+
+#[test]
+fn remedies_name_what_there_is() {
+    let (flags, commands) = (all_flags(), commands());
+    for remedy in FailureKind::all().map(FailureKind::remedy) {
+        for span in spans(remedy) {
+            let ours = span.strip_prefix("sshoal ");
+            let command = ours.map(|words| words.split(' ').next().unwrap().to_owned());
+            assert!(
+                command.is_none_or(|name| commands.contains(&name)),
+                "{remedy}"
+            );
+        }
+        // Outside of backquotes a flag is one of ours.
+        let outside: String = remedy.split('`').step_by(2).collect();
+        let words = outside.split([' ', '(', ')', ',', ':']);
+        for flag in words.filter(|word| word.starts_with('-')) {
+            assert!(flags.contains(flag), "{flag}: {remedy}");
         }
     }
 }

@@ -205,3 +205,21 @@ fn hosts_that_were_not_started_are_retried_and_exclusions_hold() {
         .expect(2)
         .says(&["--retry-failed", "--hosts-file"]);
 }
+
+#[test]
+fn what_is_to_be_done_about_a_wrong_port_helps() {
+    let shoal = Shoal::simulated(1, &[]);
+    let name = shoal.name(0);
+    let right = shoal.hosts.addresses()[0].port();
+    let run = |host: &str, port: u16| {
+        let option = format!("Port={port}");
+        let mut command = shoal.configured(&["-o", &option, "-w", host, "true"]);
+        Running::start(&mut command).wait()
+    };
+    // Nobody listens on port 1.
+    run(&name, 1)
+        .expect(3)
+        .says(&["refused", "HOST:PORT", "-o Port="]);
+    run(&name, right).expect(0);
+    run(&format!("{name}:{right}"), 1).expect(0);
+}
