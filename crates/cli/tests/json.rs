@@ -201,6 +201,18 @@ fn a_host_that_was_not_started_has_its_object_too() {
 }
 
 #[test]
+fn a_host_that_was_being_logged_in_to_was_not_started_either_but_tried() {
+    let shoal = Shoal::simulated(1, &["0=silent-after-message:3"]);
+    let running = Running::start(&mut shoal.command(&["--json", "hostname"]));
+    support::wait_until("it logs in", || shoal.hosts.totals().connections == 1);
+    running.interrupt();
+    let objects = parse(&running.wait().expect(130).stdout());
+    let told = ["outcome", "fate"].map(|name| objects[0][name].as_str());
+    assert_eq!(told, [Some("not-started"), Some("not-sent")]);
+    assert_eq!(objects[0]["attempts"], 1);
+}
+
+#[test]
 fn the_examples_hold() {
     let shoal = Shoal::simulated(3, &["1=auth-denied"]);
     let lines = shoal.run(&["--json", "hostname"]).expect(3).stdout();
