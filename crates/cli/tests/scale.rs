@@ -6,10 +6,14 @@ mod support;
 
 use std::process::{Child, Command, Stdio};
 
+use sshoal_testbed::simulated::SimulationSpec;
 use support::program::Running;
-use support::{User, testbed_program, wait_until};
+use support::{Shoal, User, testbed_program, wait_until};
 
 const HOSTS: usize = 10_000;
+/// Hosts that run a command at the same time: more than without `-p`. As many as above would take their own program
+/// more descriptors than a process can count on.
+const AT_ONCE: usize = 4000;
 /// T4: what a whole run over them may take of memory. An unoptimised build keeps to it as well.
 const MEMORY_LIMIT: u64 = 400 * 1024 * 1024;
 
@@ -79,4 +83,21 @@ fn ten_thousand_hosts_are_all_ok() {
         .count();
     assert_eq!(again, 0, "nobody needed a second attempt");
     assert_eq!(records.by_name().len(), HOSTS);
+}
+
+#[test]
+fn as_many_hosts_as_are_allowed_run_at_the_same_time() {
+    let mut spec = SimulationSpec::new(AT_ONCE as u32);
+    spec.base = [127, 29, 0, 0].into();
+    let shoal = Shoal::simulate(&spec);
+    let mut command = shoal.command(&["--json", "-p", "10000", "sleep 3600"]);
+    let running = Running::start(&mut command);
+    let all = AT_ONCE as u64;
+    wait_until("all run the command", || shoal.hosts.totals().execs == all);
+    let totals = shoal.hosts.totals();
+    assert_eq!((totals.open, totals.peak_open), (all, all));
+    assert_eq!(totals.connections, all, "nobody needed a second one");
+    running.interrupt();
+    let summary = running.wait().expect(130).records().summary;
+    assert_eq!((summary.hosts, summary.signalled), (AT_ONCE, AT_ONCE));
 }
