@@ -7,13 +7,13 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use sshoal_fleet::Deadlines;
 use sshoal_net::{Input, RunPlan};
 use sshoal_report::{
-    CutShort, ExitPolicy, Host, INTERRUPTED, Layout, Options, Reporter, RunEnd, Sink, Verbosity,
+    CutShort, ExitPolicy, Host, INTERRUPTED, Layout, Options, Reporter, Sink, Verbosity,
 };
 use sshoal_targets::{Target, labels};
 
 use crate::args::{HostArgs, OutputArgs, PaceArgs};
 use crate::hosts;
-use crate::observer::Reporting;
+use crate::observer::{Reporting, cut_short};
 use crate::terminal;
 
 /// There is nothing to run.
@@ -52,23 +52,14 @@ impl Showing<'_> {
         plan: RunPlan,
         hosts: Vec<Host>,
     ) -> Result<u8, Box<dyn std::error::Error>> {
-        let reporter = self.reporter(hosts)?;
-        let end = sshoal_net::run(plan, Reporting::new(reporter))?;
-        let cut_short = match (end.stopped_by, end.interrupts) {
-            (Some(signal), _) => Some(CutShort::Stopped(signal)),
-            (None, 0) => None,
-            (None, _) => Some(CutShort::Interrupted),
-        };
-        let Some(observer) = end.observer else {
-            // Whoever holds the terminal sits in a write that does not end.
-            terminal::take_back();
-            return Ok(cut_short.map_or(INTERRUPTED, CutShort::exit_status));
-        };
-        let end = RunEnd {
-            cut_short,
-            elapsed: self.since.elapsed(),
-        };
-        Ok(observer.into_reporter().finish(end).exit_status)
+        let reporting = Reporting::new(self.reporter(hosts)?, self.since);
+        let end = sshoal_net::run(plan, reporting)?;
+        if let Some(summary) = end.summary {
+            return Ok(summary.exit_status);
+        }
+        // Whoever holds the terminal sits in a write that does not end.
+        terminal::take_back();
+        Ok(cut_short(end.interruption).map_or(INTERRUPTED, CutShort::exit_status))
     }
 
     fn reporter(&self, hosts: Vec<Host>) -> io::Result<Reporter> {

@@ -4,8 +4,8 @@ use std::io;
 use std::time::Instant;
 
 use sshoal_fleet::{HostId, HostResult, Progress};
-use sshoal_net::{Observer, Secret, Stream};
-use sshoal_report::Reporter;
+use sshoal_net::{Interruption, Observer, Secret, Stream};
+use sshoal_report::{CutShort, Reporter, RunEnd, Summary};
 
 use crate::prompt::{self, PromptError};
 use crate::terminal::RawMode;
@@ -13,21 +13,28 @@ use crate::terminal::RawMode;
 /// Passes everything on to the report.
 pub(crate) struct Reporting {
     reporter: Reporter,
+    /// When the program was started.
+    since: Instant,
     /// The terminal's lending, while it lasts.
     lent: Option<RawMode>,
 }
 
 impl Reporting {
-    pub(crate) fn new(reporter: Reporter) -> Self {
+    pub(crate) fn new(reporter: Reporter, since: Instant) -> Self {
         Reporting {
             reporter,
+            since,
             lent: None,
         }
     }
+}
 
-    /// Takes the terminal back.
-    pub(crate) fn into_reporter(self) -> Reporter {
-        self.reporter
+/// What signals mean for the run's end.
+pub(crate) fn cut_short(by: Interruption) -> Option<CutShort> {
+    match (by.stopped_by, by.interrupts) {
+        (Some(signal), _) => Some(CutShort::Stopped(signal)),
+        (None, 0) => None,
+        (None, _) => Some(CutShort::Interrupted),
     }
 }
 
@@ -70,5 +77,16 @@ impl Observer for Reporting {
 
     fn progress(&mut self, progress: &Progress) -> io::Result<()> {
         self.reporter.tick(Instant::now(), progress)
+    }
+
+    type Summary = Summary;
+
+    /// Takes the terminal back, and closes the report.
+    fn finish(self, interruption: Interruption) -> Summary {
+        drop(self.lent);
+        self.reporter.finish(RunEnd {
+            cut_short: cut_short(interruption),
+            elapsed: self.since.elapsed(),
+        })
     }
 }

@@ -194,7 +194,7 @@ fn an_interrupt_before_anybody_is_connected_starts_nobody() {
 }
 
 /// Starts hosts whose output nobody reads, and waits until the pipe is full.
-fn unread(shoal: &Shoal<Simulation>) -> (Running, Sender<()>) {
+fn unread(shoal: &Shoal<Simulation>, arguments: &[&str]) -> (Running, Sender<()>) {
     let (tell, full) = mpsc::channel();
     let (go, gone) = mpsc::channel::<()>();
     let read = move |stdout: ChildStdout| {
@@ -206,7 +206,7 @@ fn unread(shoal: &Shoal<Simulation>) -> (Running, Sender<()>) {
         let _ = gone.recv();
         Vec::new()
     };
-    let running = Running::start_read_by(&mut shoal.command(&["-q", "x"]), read);
+    let running = Running::start_read_by(&mut shoal.command(arguments), read);
     full.recv_timeout(DEADLINE).unwrap();
     (running, go)
 }
@@ -219,16 +219,33 @@ fn nobody_is_kept_by_output_that_is_not_read() {
             shoal.hosts.totals().open == 0
         });
     };
-    let (mut twice, _go) = unread(&shoal);
+    let (mut twice, _go) = unread(&shoal, &["-q", "x"]);
     twice.interrupt();
     nobody_is_left();
     assert!(twice.is_running(), "there is output to be read");
     twice.interrupt();
     twice.wait_for_exit(130);
-    let (terminated, _go) = unread(&shoal);
+    let (terminated, _go) = unread(&shoal, &["-q", "x"]);
     kill_process(terminated.pid(), Signal::TERM).unwrap();
     terminated.wait_for_exit(143);
     nobody_is_left();
+}
+
+#[test]
+fn nobody_is_kept_by_what_is_shown_at_the_end_and_not_read_either() {
+    // Gathered output is shown when all hosts have ended.
+    let shoal = Shoal::simulated(2, &[]);
+    let arguments = ["-b", "yes-bytes 1000000"];
+    let (mut interrupted, _go) = unread(&shoal, &arguments);
+    // Two that come at once are one.
+    wait_until("a further Ctrl-C ends it", || {
+        interrupted.interrupt();
+        !interrupted.is_running()
+    });
+    interrupted.wait_for_exit(130);
+    let (terminated, _go) = unread(&shoal, &arguments);
+    kill_process(terminated.pid(), Signal::TERM).unwrap();
+    terminated.wait_for_exit(143);
 }
 
 /// How many connections to a port have not been answered: state SYN_SENT, 02, of /proc/net/tcp (proc(5)).

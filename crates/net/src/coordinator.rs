@@ -14,7 +14,7 @@ use tokio::task::LocalSet;
 use crate::observer::{Notice, Observer, ObserverThread};
 use crate::plan::RunPlan;
 use crate::server_cache::Learned;
-use crate::signals::{Signals, Wanted};
+use crate::signals::{Interruption, Signals, Wanted};
 use crate::worker::{Control, Order, Report, Shared, Worker, WorkerThread};
 
 /// How often the observer hears of progress.
@@ -42,14 +42,12 @@ pub enum RunError {
 }
 
 /// How a run ended.
-pub struct RunEnd<O> {
-    /// The observer, which has heard everything, or all results if it returned an error: the run was abandoned then.
-    /// `None` if the user left while there was still something to tell, because whoever reads it does not.
-    pub observer: Option<O>,
-    /// How often the user pressed Ctrl-C.
-    pub interrupts: u32,
-    /// The number of the signal that ended the run, if one did: SIGHUP, SIGQUIT or SIGTERM.
-    pub stopped_by: Option<i32>,
+pub struct RunEnd<S> {
+    /// What the observer left. `None` if the user left while there was still something to tell, because whoever reads
+    /// it does not.
+    pub summary: Option<S>,
+    /// What signals did, up to the very end.
+    pub interruption: Interruption,
 }
 
 /// Runs the plan to its end. The observer is called from a thread of its own.
@@ -57,7 +55,7 @@ pub struct RunEnd<O> {
 /// # Errors
 ///
 /// [`RunError`] before anything was started.
-pub fn run<O: Observer>(plan: RunPlan, observer: O) -> Result<RunEnd<O>, RunError> {
+pub fn run<O: Observer>(plan: RunPlan, observer: O) -> Result<RunEnd<O::Summary>, RunError> {
     let plan = Arc::new(plan);
     let hosts = (0..plan.work.hosts() as u32).map(HostId);
     let jobs = hosts.map(|host| Job {
@@ -91,11 +89,12 @@ pub fn run<O: Observer>(plan: RunPlan, observer: O) -> Result<RunEnd<O>, RunErro
         {
             tracing::warn!(path = %path.display(), %error, "the server cache cannot be written");
         }
-        let observer = coordinator.observer.finish(leaving(&mut signals)).await;
+        let so_far = signals.interruption();
+        let leaving = leaving(&mut signals);
+        let summary = coordinator.observer.finish(so_far, leaving).await;
         Ok(RunEnd {
-            observer,
-            interrupts: signals.interrupted,
-            stopped_by: signals.stopped_by,
+            summary,
+            interruption: signals.interruption(),
         })
     });
     // A name lookup that does not end is left behind.
@@ -103,7 +102,7 @@ pub fn run<O: Observer>(plan: RunPlan, observer: O) -> Result<RunEnd<O>, RunErro
     end
 }
 
-struct Coordinator<O> {
+struct Coordinator<O: Observer> {
     fleet: Fleet,
     worker: Rc<Worker>,
     /// Threads that perform hosts beside this one.

@@ -39,4 +39,5 @@ pub use observer::Observer;
 pub use plan::{Endpoint, HostPlan, HostTrust, LocalCommand, RunPlan, Strictness, Work};
 pub use prepare::{Place, Preparation, PrepareError, SshOptions};
 pub use server_cache::server_cache_path;
+pub use signals::Interruption;
 pub use sshoal_proto::{Secret, Stream};

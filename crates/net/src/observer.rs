@@ -2,9 +2,9 @@
 
 use std::io;
 use std::slice;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
+use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 
 use sshoal_fleet::{HostId, HostResult, Progress};
@@ -13,6 +13,7 @@ use tokio::sync::oneshot;
 
 use crate::login::LockedKey;
 use crate::passphrases::Passphrases;
+use crate::signals::Interruption;
 use crate::worker::Output;
 
 /// Hears what happens in a run, in order for each host. The first error ends the run: after it only the hosts' results
@@ -60,6 +61,13 @@ pub trait Observer: Send + 'static {
     ///
     /// It could not be passed on.
     fn progress(&mut self, progress: &Progress) -> io::Result<()>;
+
+    /// What is left of the observer when the run is over.
+    type Summary: Send + 'static;
+
+    /// All hosts have ended, and everything was told, or all results. What is still to be said may take its time: the
+    /// user can leave meanwhile.
+    fn finish(self, interruption: Interruption) -> Self::Summary;
 }
 
 /// What the observer is told.
@@ -87,13 +95,13 @@ struct Batch {
 }
 
 /// The observer's thread.
-pub(crate) struct ObserverThread<O> {
+pub(crate) struct ObserverThread<O: Observer> {
     batches: mpsc::Sender<Batch>,
     failed: Arc<AtomicBool>,
     /// Set when the run is over: no question needs an answer any more.
-    over: Arc<AtomicBool>,
-    /// The observer, once all was heard.
-    heard: oneshot::Receiver<O>,
+    over: Arc<OnceLock<Interruption>>,
+    /// What is left of the observer, once it has finished.
+    summary: oneshot::Receiver<O::Summary>,
     thread: JoinHandle<()>,
 }
 
@@ -102,15 +110,15 @@ impl<O: Observer> ObserverThread<O> {
         let (batches, receiver) = mpsc::channel::<Batch>();
         let failed = Arc::new(AtomicBool::new(false));
         let flag = failed.clone();
-        let over = Arc::new(AtomicBool::new(false));
+        let over = Arc::new(OnceLock::new());
         let run_over = over.clone();
-        let (give_back, heard) = oneshot::channel();
+        let (give_back, summary) = oneshot::channel();
         let thread = std::thread::Builder::new()
             .name("observer".to_owned())
             .spawn(move || {
                 let mut listens = true;
                 let mut passphrases = Passphrases::default();
-                let wanted = || !run_over.load(Ordering::Relaxed);
+                let wanted = || run_over.get().is_none();
                 for batch in receiver {
                     // Output that nobody hears gives its budget back all the same, so that no host waits for ever.
                     let mut notices = batch.notices.iter();
@@ -125,14 +133,16 @@ impl<O: Observer> ObserverThread<O> {
                         let _ = observer.result(result);
                     }
                 }
-                // Nobody waits for it if the user has left.
-                let _ = give_back.send(observer);
+                if let Some(interruption) = run_over.get() {
+                    // Nobody waits for it if the user has left.
+                    let _ = give_back.send(observer.finish(*interruption));
+                }
             })?;
         Ok(ObserverThread {
             batches,
             failed,
             over,
-            heard,
+            summary,
             thread,
         })
     }
@@ -147,15 +157,19 @@ impl<O: Observer> ObserverThread<O> {
         self.failed.load(Ordering::Relaxed) || self.thread.is_finished()
     }
 
-    /// Waits until everything was heard, and gives the observer back; or until the user leaves: then the thread stays
-    /// behind, perhaps in a write that nobody reads.
-    pub(crate) async fn finish(self, leaving: impl Future<Output = ()>) -> Option<O> {
-        self.over.store(true, Ordering::Relaxed);
+    /// Waits until everything was heard and said; or until the user leaves: then the thread stays behind, perhaps in a
+    /// write that nobody reads.
+    pub(crate) async fn finish(
+        self,
+        interruption: Interruption,
+        leaving: impl Future<Output = ()>,
+    ) -> Option<O::Summary> {
+        self.over.get_or_init(|| interruption);
         drop(self.batches);
         tokio::select! {
             biased;
-            heard = self.heard => match heard {
-                Ok(observer) => Some(observer),
+            summary = self.summary => match summary {
+                Ok(summary) => Some(summary),
                 Err(_) => match self.thread.join() {
                     Ok(()) => None,
                     Err(panic) => std::panic::resume_unwind(panic),

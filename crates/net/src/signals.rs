@@ -20,15 +20,22 @@ pub(crate) enum Wanted {
     Stop,
 }
 
+/// What signals did to a run.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Interruption {
+    /// How often the user pressed Ctrl-C.
+    pub interrupts: u32,
+    /// The number of the signal that ended the run, if one did: SIGHUP, SIGQUIT or SIGTERM.
+    pub stopped_by: Option<i32>,
+}
+
 /// Listens for them from its making on. Signals that were ignored when the program was started, as nohup(1) and
 /// a shell's `&` have it, stay ignored.
 pub(crate) struct Signals {
     interrupts: Option<Signal>,
     stops: [(i32, Option<Signal>); STOPS.len()],
-    /// How often SIGINT has come.
-    pub(crate) interrupted: u32,
-    /// Which of the others has come.
-    pub(crate) stopped_by: Option<i32>,
+    /// What has come.
+    interruption: Interruption,
 }
 
 impl Signals {
@@ -42,14 +49,18 @@ impl Signals {
         Signals {
             interrupts: listen(SignalKind::interrupt()),
             stops: STOPS.map(|kind| (kind.as_raw_value(), listen(kind))),
-            interrupted: 0,
-            stopped_by: None,
+            interruption: Interruption::default(),
         }
+    }
+
+    /// What has come so far.
+    pub(crate) fn interruption(&self) -> Interruption {
+        self.interruption
     }
 
     /// Whether a signal came after which nobody waits.
     pub(crate) fn stopped(&self) -> bool {
-        self.interrupted > 1 || self.stopped_by.is_some()
+        self.interruption.interrupts > 1 || self.interruption.stopped_by.is_some()
     }
 
     /// Waits for the next.
@@ -57,8 +68,8 @@ impl Signals {
         let [hangup, quit, terminate] = &mut self.stops;
         let stopped_by = tokio::select! {
             () = received(&mut self.interrupts) => {
-                self.interrupted += 1;
-                return match self.interrupted {
+                self.interruption.interrupts += 1;
+                return match self.interruption.interrupts {
                     1 => Wanted::Interrupt,
                     _ => Wanted::Stop,
                 };
@@ -67,7 +78,7 @@ impl Signals {
             () = received(&mut quit.1) => quit.0,
             () = received(&mut terminate.1) => terminate.0,
         };
-        self.stopped_by = Some(stopped_by);
+        self.interruption.stopped_by = Some(stopped_by);
         Wanted::Stop
     }
 }

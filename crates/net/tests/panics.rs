@@ -17,7 +17,8 @@ use sshoal_fleet::{
     Deadlines, FailureKind, Fate, HostId, HostResult, Limits, Outcome, Progress, RetryPolicy,
 };
 use sshoal_net::{
-    Endpoint, HostPlan, Observer, Preparation, RunPlan, Secret, SshOptions, Stream, Work, run,
+    Endpoint, HostPlan, Interruption, Observer, Preparation, RunPlan, Secret, SshOptions, Stream,
+    Work, run,
 };
 use sshoal_proto::{SessionRequest, Settings};
 use sshoal_targets::Target;
@@ -94,6 +95,12 @@ impl Observer for Results {
     fn progress(&mut self, _: &Progress) -> io::Result<()> {
         Ok(())
     }
+
+    type Summary = Vec<HostResult>;
+
+    fn finish(self, _: Interruption) -> Vec<HostResult> {
+        self.0
+    }
 }
 
 /// Hosts as a user's configuration describes them, behind a jump host if one is named.
@@ -151,9 +158,9 @@ fn outcomes(hosts: Vec<HostPlan>, jumps: Vec<Endpoint>, workers: usize) -> Vec<O
         workers,
     };
     let (tell, told) = mpsc::channel();
-    std::thread::spawn(move || tell.send(run(plan, Results::default()).unwrap().observer));
+    std::thread::spawn(move || tell.send(run(plan, Results::default()).unwrap().summary));
     let heard = told.recv_timeout(DEADLINE).expect("the run hangs");
-    let Results(mut results) = heard.unwrap();
+    let mut results = heard.unwrap();
     results.sort_by_key(|result| result.host.0);
     results.into_iter().map(|result| result.outcome).collect()
 }
