@@ -18,6 +18,7 @@ readonly test_needs=(
     /usr/lib*/openssh/sftp-server:openssh-sftp-server
     dropbear:dropbear-bin
     dshbak:pdsh
+    nodeattr:genders
     ip:iproute2
     sudo:sudo
     unshare:util-linux

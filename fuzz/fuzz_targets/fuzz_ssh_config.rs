@@ -3,10 +3,13 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use sshoal_ssh_config::{Config, Environment, LoadError, Loader, Need, Origin, Query, Supply};
+use sshoal_ssh_config::{
+    Answers, Config, Environment, Implemented, LoadError, Loader, Lookup, Need, Origin, Query,
+    Question, ResolveError, Resolved, Supply, Unresolved,
+};
 
 /// What bytes above 127 stand for, so that the fuzzer need not find them letter by letter.
-const WORDS: [&str; 64] = [
+const WORDS: [&str; 80] = [
     "Host ",
     "Match ",
     "Include ",
@@ -18,6 +21,22 @@ const WORDS: [&str; 64] = [
     "all",
     "final",
     "canonical",
+    "exec ",
+    "tagged ",
+    "localnetwork ",
+    "sessiontype ",
+    "command ",
+    "10.0.0.0/8",
+    "LocalForward ",
+    "DynamicForward ",
+    "CanonicalizeHostname ",
+    "CanonicalDomains ",
+    "CanonicalizePermittedCNAMEs ",
+    "IPQoS ",
+    "EscapeChar ",
+    "AddKeysToAgent ",
+    "TunnelDevice ",
+    "Tag ",
     "HostName ",
     "User ",
     "Port ",
@@ -105,9 +124,11 @@ fuzz_target!(|bytes: &[u8]| {
             host: "H.example.com",
             user: Some("u"),
             port: Some(7),
+            command: Some("c"),
+            tag: Some("t"),
         },
     ] {
-        let resolved = match config.resolve(&query) {
+        let resolved = match resolve(&config, &query) {
             Ok(resolved) => resolved,
             Err(error) => {
                 assert!(!error.to_string().is_empty());
@@ -118,9 +139,10 @@ fuzz_target!(|bytes: &[u8]| {
             format!("{resolved:?}"),
             format!(
                 "{:?}",
-                config.resolve(&query).expect("it was resolved before")
+                resolve(&config, &query).expect("it was resolved before")
             )
         );
+        assert!(resolved.dump(&Implemented::default()).len() > 70);
         if let Some(port) = query.port {
             assert_eq!(
                 (
@@ -143,15 +165,42 @@ fuzz_target!(|bytes: &[u8]| {
     }
 });
 
-fn load(option: &str, file: &[u8]) -> Result<Config, LoadError> {
-    let environment = Environment {
+/// Answers all questions: there is no file, no name, no user, and every command succeeds.
+fn resolve(config: &Config, query: &Query<'_>) -> Result<Resolved, ResolveError> {
+    let mut answers = Answers::default();
+    for _ in 0..MAX_SUPPLIES {
+        match config.resolve(query, &answers) {
+            Ok(resolved) => return Ok(resolved),
+            Err(Unresolved::Refused(error)) => return Err(error),
+            Err(Unresolved::Asks(question)) => match question {
+                Question::Exec { command } => answers.exited(command, Some(0)),
+                Question::LocalAddresses => answers.local_addresses(Vec::new()),
+                Question::Lookup { name, family } => {
+                    answers.looked_up(name, family, Lookup::NotFound);
+                }
+                Question::Home { user } => answers.home(user, None),
+                Question::Include(request) => {
+                    let loader = request.loader(environment());
+                    answers.included(request, loader.finish());
+                }
+            },
+        }
+    }
+    panic!("the resolver never has enough");
+}
+
+fn environment() -> Environment {
+    Environment {
         local_user: "me".into(),
         home: "/home/me".into(),
         local_host: "here".into(),
         uid: 1000,
         variables: [("HOME".to_string(), "/home/me".to_string())].into(),
-    };
-    let mut loader = Loader::new(&[option.into()], Some("/f"), environment);
+    }
+}
+
+fn load(option: &str, file: &[u8]) -> Result<Config, LoadError> {
+    let mut loader = Loader::new(&[option.into()], Some("/f"), environment());
     for _ in 0..MAX_SUPPLIES {
         let Some(need) = loader.poll_need() else {
             return loader.finish();

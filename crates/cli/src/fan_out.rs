@@ -109,12 +109,7 @@ pub(crate) fn hosts(targets: &[Target]) -> Vec<Host> {
 
 /// `--stdin`.
 pub(crate) fn input(path: &Path, hosts: usize) -> Result<Input, String> {
-    // A directory can be opened, and would fail on every host.
-    let opened = match path.is_dir() {
-        true => Err(io::ErrorKind::IsADirectory.into()),
-        false => Input::open(path, hosts),
-    };
-    opened.map_err(|error| {
+    Input::open(path, hosts).map_err(|error| {
         format!(
             "cannot read standard input from {}: {error}",
             path.display()

@@ -142,5 +142,12 @@ fn read(path: &Path) -> Result<Vec<Target>, HostsError> {
     if contents.len() as u64 > MAX_FILE {
         return Err(HostsError::TooLarge { path: label });
     }
-    Ok(parse_file(&label, &contents)?)
+    let targets = parse_file(&label, &contents)?;
+    // Users and ports are fields of their own; no other option reaches a connection yet.
+    match targets.iter().find_map(|target| target.options.first()) {
+        Some((keyword, _)) => Err(HostsError::Unsupported {
+            item: format!("the option {keyword} of {label}"),
+        }),
+        None => Ok(targets),
+    }
 }

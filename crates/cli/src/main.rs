@@ -16,7 +16,7 @@ mod template;
 mod terminal;
 mod tips;
 
-use std::io::IsTerminal as _;
+use std::io::IsTerminal;
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -62,7 +62,7 @@ fn execute(cli: &Cli) -> Result<u8, Box<dyn std::error::Error>> {
     }
 }
 
-/// `-vv` shows the connections' messages, `-vvv` all states.
+/// `-vv` shows the names of the messages of each host's connection, `-vvv` phases as well; never what is in them.
 fn trace(verbose: u8) {
     let level = match verbose {
         0 | 1 => return,
@@ -71,7 +71,7 @@ fn trace(verbose: u8) {
     };
     tracing_subscriber::fmt()
         .with_max_level(level)
-        .with_ansi(std::io::stderr().is_terminal())
         .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal())
         .init();
 }

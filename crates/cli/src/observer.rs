@@ -55,6 +55,14 @@ impl Observer for Reporting {
         self.reporter.notice(text)
     }
 
+    fn demand(&mut self, text: &str) -> io::Result<()> {
+        self.reporter.demand(text)
+    }
+
+    fn banner(&mut self, from: &str, text: &[u8]) -> io::Result<()> {
+        self.reporter.banner(from, text)
+    }
+
     fn ask(&mut self, question: &str, wanted: &dyn Fn() -> bool) -> io::Result<Option<Secret>> {
         self.reporter.pause()?;
         match prompt::secret(question, wanted) {

@@ -63,7 +63,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<u8, Box<dyn std::error::Error>> {
         return Ok(0);
     }
     let password = password(&args.login, plans.len())?;
-    let deadlines = deadlines(args);
+    let deadlines = deadlines(args, &mut plans);
     let jumps = preparation.into_jumps();
     let plan = RunPlan {
         limits: limits(args, &plans, jumps.len(), &deadlines),
@@ -272,10 +272,28 @@ fn limits(args: &RunArgs, hosts: &[HostPlan], jumps: usize, deadlines: &Deadline
     }
 }
 
-fn deadlines(args: &RunArgs) -> Deadlines {
+/// The flags go before ConnectTimeout of ssh_config, which is each host's own.
+fn deadlines(args: &RunArgs, hosts: &mut [HostPlan]) -> Deadlines {
     let defaults = fan_out::deadlines(&args.pace);
+    let timeouts = || {
+        hosts
+            .iter()
+            .filter_map(|host| host.endpoint.tcp.connect_timeout)
+    };
+    let connect = match args.login.connect_timeout {
+        Some(limit) => Some(limit),
+        None => timeouts().max().max(defaults.connect),
+    };
+    for host in hosts {
+        let own = &mut host.endpoint.tcp.connect_timeout;
+        *own = match args.login.connect_timeout {
+            Some(_) => None,
+            // The run's deadline is then another host's.
+            None => own.or(defaults.connect.filter(|_| connect != defaults.connect)),
+        };
+    }
     Deadlines {
-        connect: args.login.connect_timeout.or(defaults.connect),
+        connect,
         login: args.login.login_timeout.or(defaults.login),
         ..defaults
     }

@@ -7,7 +7,7 @@ mod support;
 
 use rustix::process::{Pid, Signal, kill_process};
 use sshoal_testbed::sshd::SshdSpec;
-use support::Shoal;
+use support::{Shoal, shared_folder, wait_until};
 
 /// Messages that a host sends before the command's exit-status, and more than it sends in all.
 const MESSAGES: std::ops::Range<usize> = 7..16;
@@ -101,4 +101,18 @@ fn what_keeps_output_open_for_ever_is_given_up_at_the_deadline_and_the_status_co
         (record.outcome.as_str(), record.fate.as_str()),
         ("exit", "ran")
     );
+}
+
+#[test]
+fn a_command_whose_time_is_over_is_told_to_end() {
+    let shoal = Shoal::real(&SshdSpec::new(1));
+    let marks = shared_folder();
+    let mark = marks.path().join("terminated");
+    let line = format!(
+        "trap 'touch {}; exit' TERM; while :; do sleep 0.1; done",
+        mark.display()
+    );
+    let records = shoal.run(&["-u", "1", "--json", &line]).expect(3).records();
+    assert_eq!(records.hosts[0].failure(), "command-timeout");
+    wait_until("the command was told", || mark.exists());
 }

@@ -170,6 +170,7 @@ impl Desk {
         for (name, text) in [
             ("hosts.txt", "web[1-9]\n"),
             ("hosts", "web[1-9]\n"),
+            ("bmcs.txt", "bmc[1-9]\n"),
             ("check.sh", "#!/bin/sh\nexit 0\n"),
             ("motd", "Hello.\n"),
             ("fleet.conf", "Host *\n    User admin\n"),

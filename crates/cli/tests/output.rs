@@ -398,3 +398,67 @@ fn a_reader_that_goes_ends_the_run_quietly() {
         .expect_memory_below(MEMORY_LIMIT);
     assert_eq!(ended.stderr(), "");
 }
+
+#[test]
+fn banners_are_shown_to_those_who_ask_for_more_made_visible_bounded_and_apart() {
+    let dir = tempfile::tempdir().unwrap();
+    let banner = dir.path().join("banner");
+    let text = format!(
+        "Mind\x1b[2J the gap\nauthorised only\n{}last",
+        "long\n".repeat(2000)
+    );
+    fs::write(&banner, text).unwrap();
+    let shoal = Shoal::real(&SshdSpec::new(1).line(format!("Banner {}", banner.display())));
+    let shown = format!("sshoal: {}: banner: ", shoal.name(0));
+
+    let usual = shoal.run(&["echo out"]).expect(0);
+    assert!(!usual.stderr().contains("banner"), "{}", usual.stderr());
+    for layout in [&["-v"][..], &["-v", "--json"]] {
+        let ended = shoal.run(&[layout, &["echo out"]].concat()).expect(0);
+        let said = ended.stderr();
+        assert!(
+            said.contains(&format!("{shown}Mind\\x1b[2J the gap\n")),
+            "{said}"
+        );
+        assert!(
+            said.contains(&format!("{shown}authorised only\n")),
+            "{said}"
+        );
+        let octets: usize = said
+            .lines()
+            .filter_map(|line| line.strip_prefix(&shown))
+            .map(|line| line.len() + 1)
+            .sum();
+        assert!((4000..4200).contains(&octets), "{octets} octets are shown");
+        assert!(!ended.stdout().contains("gap"), "{}", ended.stdout());
+        assert!(ended.stdout().contains("out"));
+    }
+}
+
+#[test]
+fn twice_verbose_traces_messages_by_host_and_connection_and_thrice_phases_without_contents() {
+    let shoal = Shoal::real(&SshdSpec::new(2));
+    let plain = shoal.run(&["-v", "echo secret-word"]).expect(0);
+    assert!(!plain.stderr().contains("KEXINIT"), "{}", plain.stderr());
+    let traced = shoal.run(&["-vv", "echo secret-word"]).expect(0).stderr();
+    for host in 0..2 {
+        let span = format!(
+            "host{{name=\"{}\"}}:connection{{from=127.",
+            shoal.name(host)
+        );
+        for message in ["sent NEWKEYS", "received USERAUTH_SUCCESS"] {
+            let said = |line: &str| line.contains(&span) && line.contains(message);
+            assert_eq!(
+                traced.lines().filter(|line| said(line)).count(),
+                1,
+                "{message}: {traced}"
+            );
+        }
+    }
+    assert!(
+        !traced.contains("secret-word") && !traced.contains("entered"),
+        "{traced}"
+    );
+    let all = shoal.run(&["-vvv", "true"]).expect(0).stderr();
+    assert!(all.contains("entered phase=connect"), "{all}");
+}

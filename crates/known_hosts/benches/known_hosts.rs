@@ -10,7 +10,9 @@ use std::time::{Duration, Instant};
 use aws_lc_rs::hmac;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use sshoal_known_hosts::{HostName, KnownHosts};
+use sshoal_known_hosts::{
+    FileIdentity, Found, HashedIndex, HashedSearch, HostName, IndexBase, KnownHosts,
+};
 
 const LINES: usize = 21_000;
 
@@ -35,6 +37,16 @@ fn main() {
             "parse",
             best(21, || bytes.clone(), |bytes| drop(black_box(parse(bytes)))),
         );
+        let only = [HostName::new("host20999.example.com")];
+        let parse_for = |bytes| KnownHosts::parse_for(vec![("known_hosts".into(), bytes)], &only);
+        report(
+            "parse for one host",
+            best(
+                21,
+                || bytes.clone(),
+                |bytes| drop(black_box(parse_for(bytes))),
+            ),
+        );
         let known = parse(bytes.clone());
         assert!(known.problems().is_empty());
         let host = HostName::new("host20999.example.com");
@@ -47,11 +59,18 @@ fn main() {
             .map(|n| format!("host{n:05}.example.com"))
             .collect();
         let hosts: Vec<HostName<'_>> = names.iter().map(|name| HostName::new(name)).collect();
-        let mut known = parse(bytes);
+        let mut known = parse(bytes.clone());
         report(
             "learn 1000 hosts",
-            best(1, || (), |()| known.learn(&hosts, 2)),
+            best(
+                1,
+                || (),
+                |()| known.learn(&hosts, |search| on_threads(search, 2)),
+            ),
         );
+        if known.hashed_entries(0) > 0 {
+            recall(&known, &bytes, &hosts);
+        }
         report(
             "look 1000 learned hosts up",
             best(
@@ -65,6 +84,42 @@ fn main() {
             ),
         );
     }
+}
+
+/// The cached index of the hashed names: written, read, and asked about the same hosts.
+fn recall(known: &KnownHosts, content: &[u8], hosts: &[HostName<'_>]) {
+    let identity = FileIdentity::default();
+    let write = || {
+        let index = known.write_index(0, &identity, IndexBase::New([7; 32]));
+        index.expect("there are hashed entries")
+    };
+    report(
+        "write the index",
+        best(9, || (), |()| drop(black_box(write()))),
+    );
+    let bytes = write();
+    let parse = |bytes| HashedIndex::parse(bytes, &identity, content).expect("it is whole");
+    let time = best(9, || bytes.clone(), |bytes| drop(black_box(parse(bytes))));
+    report("read the index", time);
+    let index = parse(bytes.clone());
+    for count in [1, 1000] {
+        let fresh = || KnownHosts::parse(vec![("known_hosts".into(), content.to_vec())]);
+        let ask = |mut known: KnownHosts| {
+            assert_eq!(known.recall(0, &index, &hosts[..count]), Ok(count));
+            known
+        };
+        let time = best(9, fresh, |known| drop(black_box(ask(known))));
+        report(&format!("recall and drop, {count} hosts"), time);
+    }
+}
+
+fn on_threads(search: &HashedSearch, threads: usize) -> Vec<Found> {
+    std::thread::scope(|scope| {
+        let spawn = |range| scope.spawn(move || search.scan(range));
+        let running: Vec<_> = search.ranges(threads).into_iter().map(spawn).collect();
+        let found = running.into_iter().map(|thread| thread.join());
+        found.filter_map(Result::ok).collect()
+    })
 }
 
 fn file(host: impl Fn(usize) -> String) -> Vec<u8> {

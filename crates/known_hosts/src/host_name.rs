@@ -38,6 +38,14 @@ impl<'a> HostName<'a> {
         name
     }
 
+    /// Whether the name may be written into a known_hosts file: it has no character that means
+    /// something there (`check_host_key`, sshconnect.c), and none that parts names or lines.
+    pub fn is_recordable(&self) -> bool {
+        const MEANINGFUL: &[u8] = b"@?*#[]|'\"\\,!";
+        let plain = |c: u8| !MEANINGFUL.contains(&c) && !c.is_ascii_whitespace() && c >= b' ';
+        !self.name.is_empty() && self.name.bytes().all(plain)
+    }
+
     /// Whether the port is left out when the host is written.
     pub fn is_default_port(&self) -> bool {
         self.port == 0 || self.port == DEFAULT_PORT

@@ -23,12 +23,14 @@ const END: u32 = u32::MAX;
 impl NameIndex {
     /// Notes every name of an entry's plain list. [`seal`](Self::seal) must follow the last one.
     pub(crate) fn add(&mut self, hosts: &[u8], entry: u32) {
-        for name in hosts.split(|&c| c == b',') {
+        let mut start = 0;
+        for end in memchr::memchr_iter(b',', hosts).chain([hosts.len()]) {
             self.names.push(Name {
-                hash: hash(name),
+                hash: hash(&hosts[start..end]),
                 entry,
                 next: END,
             });
+            start = end + 1;
         }
     }
 

@@ -6,6 +6,8 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
+use crate::reader::{Reader, put_string};
+
 /// The plain key types that OpenSSH reads from a known_hosts line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum KeyType {
@@ -118,6 +120,36 @@ impl<'a> KeyFields<'a> {
                 .all(|(a, b)| self.bare(a) == self.bare(b))
     }
 
+    /// The plain key's blob as OpenSSH writes it, whatever padding its numbers had.
+    pub(crate) fn canonical(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        put_string(&mut out, self.key_type.name().as_bytes());
+        for field in &self.fields[..self.key_type.row().2] {
+            let bare = self.bare(field);
+            match bare.first() {
+                Some(0x80..) if self.key_type.row().3 => {
+                    put_string(&mut out, &[&[0], bare].concat())
+                }
+                _ => put_string(&mut out, bare),
+            }
+        }
+        out
+    }
+
+    /// The number of bits of an RSA modulus or a DSA prime, what `ssh-keygen -l` calls the size;
+    /// `None` for types whose size is fixed.
+    pub(crate) fn bits(&self) -> Option<usize> {
+        let number = match self.key_type {
+            KeyType::Rsa => self.bare(self.fields[1]),
+            KeyType::Dsa => self.bare(self.fields[0]),
+            _ => return None,
+        };
+        let head = number
+            .first()
+            .map_or(0, |head| head.leading_zeros() as usize);
+        Some(number.len() * 8 - head)
+    }
+
     fn bare<'b>(&self, field: &'b [u8]) -> &'b [u8] {
         if !self.key_type.row().3 {
             return field;
@@ -152,9 +184,9 @@ pub(crate) fn claimed_name(blob: &[u8]) -> Option<&[u8]> {
 
 /// RFC 4251 section 5 `string`: the value and what follows it.
 fn split_string(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
-    let (head, rest) = bytes.split_first_chunk::<4>()?;
-    let len = usize::try_from(u32::from_be_bytes(*head)).ok()?;
-    (len <= rest.len()).then(|| rest.split_at(len))
+    let mut reader = Reader(bytes);
+    let value = reader.string()?;
+    Some((value, reader.0))
 }
 
 /// Decodes a line's base64 key; `None` unless every character and the padding are right.

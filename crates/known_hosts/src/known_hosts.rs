@@ -1,13 +1,9 @@
 //! The parsed files and the look-up of hosts in them.
 
-use std::collections::HashMap;
 use std::fmt;
 use std::ops::Range;
-use std::panic;
-use std::sync::{Arc, OnceLock};
-use std::thread;
+use std::sync::Arc;
 
-use crate::hashed::{self, HashedName};
 use crate::host_name::HostName;
 use crate::index::NameIndex;
 use crate::key::{self, KeyType};
@@ -15,6 +11,7 @@ use crate::line::Marker;
 use crate::parse::Parser;
 use crate::pattern::{self, ListMatch};
 use crate::revocation::RevokedKey;
+use crate::search::{HashedEntries, searched_names};
 
 /// A file and a line in it, counted from 1.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -52,6 +49,7 @@ impl fmt::Display for LineProblem {
 pub(crate) struct File {
     pub(crate) label: Arc<str>,
     pub(crate) bytes: Vec<u8>,
+    pub(crate) hashed: HashedEntries,
 }
 
 /// What an entry is for.
@@ -65,6 +63,8 @@ pub(crate) enum Kind {
 pub(crate) struct Record {
     pub(crate) file: u32,
     pub(crate) line: usize,
+    /// Where the line begins.
+    pub(crate) start: usize,
     /// The host field; empty only for a damaged revocation, which then applies to all hosts.
     pub(crate) hosts: Range<usize>,
     /// The base64 key; empty only for a damaged revocation.
@@ -84,11 +84,6 @@ pub struct KnownHosts {
     pub(crate) names: NameIndex,
     /// Entries with wildcards or negations, or for all hosts: matched one by one.
     pub(crate) patterns: Vec<u32>,
-    /// Entries with a hashed name, and their hashes once a look-up needed them.
-    pub(crate) hashed: Vec<u32>,
-    hashes: OnceLock<Vec<Option<HashedName>>>,
-    /// Hashed entries of names that were looked up in advance, by the written name.
-    learned: HashMap<String, Vec<u32>>,
 }
 
 impl KnownHosts {
@@ -99,6 +94,17 @@ impl KnownHosts {
     /// [`problems`](Self::problems) and keep none of the others from working.
     pub fn parse(files: Vec<(String, Vec<u8>)>) -> KnownHosts {
         let mut parser = Parser::default();
+        for (label, bytes) in files {
+            parser.add_file(&label, bytes);
+        }
+        parser.finish()
+    }
+
+    /// As [`parse`](Self::parse), for a program that will ask about a few `hosts` only, such as a
+    /// `KnownHostsCommand`: the answers for them are the same at a fraction of the cost, those for
+    /// other hosts are not. Damaged lines of others are not reported.
+    pub fn parse_for(files: Vec<(String, Vec<u8>)>, hosts: &[HostName<'_>]) -> KnownHosts {
+        let mut parser = Parser::for_names(searched_names(hosts));
         for (label, bytes) in files {
             parser.add_file(&label, bytes);
         }
@@ -120,12 +126,31 @@ impl KnownHosts {
         self.records.is_empty()
     }
 
+    /// All entries, in the order of files and lines.
+    pub fn entries(&self) -> impl Iterator<Item = Entry<'_>> {
+        let records = self.records.iter();
+        records.map(|record| Entry {
+            known: self,
+            record,
+        })
+    }
+
+    /// As [`entries`](Self::entries), with the numbers of their records.
+    pub(crate) fn numbered_entries(&self) -> impl Iterator<Item = (u32, Entry<'_>)> {
+        (0..).zip(self.entries())
+    }
+
     /// The entries that apply to a host, in the order of files and lines.
     ///
     /// Costs a look into the index, a match for each entry with wildcards, and an HMAC for each
     /// hashed entry unless the host was [learned](Self::learn).
     pub fn lookup(&self, host: &HostName<'_>) -> Matches<'_> {
-        let name = host.written();
+        self.lookup_written(&host.written())
+    }
+
+    /// As [`lookup`](Self::lookup), for a name as known_hosts writes it: lowercase, with brackets
+    /// and port unless that is 22.
+    pub fn lookup_written(&self, name: &str) -> Matches<'_> {
         let named = self
             .names
             .candidates(name.as_bytes())
@@ -133,79 +158,15 @@ impl KnownHosts {
         let mut entries: Vec<u32> = named
             .filter(|&id| self.applies(id, name.as_bytes()))
             .collect();
-        match self.learned.get(&name) {
-            Some(hashed) => entries.extend(hashed),
-            None if self.hashed.is_empty() => {}
-            None => {
-                let found = hashed::scan(&self.hashed, self.hashes(), &[name.as_bytes()]);
-                entries.extend(found.into_iter().map(|(_, id)| id));
-            }
+        for file in self.files.iter().filter(|file| !file.hashed.is_empty()) {
+            let found = file.hashed.find(name, |id| self.hosts_of(file, id));
+            entries.extend(found);
         }
         entries.sort_unstable();
         Matches {
             known: self,
             entries,
         }
-    }
-
-    /// Looks many hosts up in the hashed entries at once and remembers the result, so that
-    /// looking them up and judging their keys later computes nothing. Of a host on another port
-    /// the bare name is looked up as well, because it is asked for when nothing else is known.
-    ///
-    /// Costs one HMAC for each pair of a host and a hashed entry, spread over `threads` threads;
-    /// nothing if no entry is hashed.
-    pub fn learn(&mut self, hosts: &[HostName<'_>], threads: usize) {
-        if self.hashed.is_empty() {
-            return;
-        }
-        let bare = hosts.iter().filter(|host| !host.is_default_port());
-        let bare: Vec<_> = bare.map(|host| HostName::new(host.name)).collect();
-        let mut written: Vec<String> = hosts.iter().chain(&bare).map(HostName::written).collect();
-        written.sort_unstable();
-        written.dedup();
-        let names: Vec<&[u8]> = written.iter().map(String::as_bytes).collect();
-        let mut found = vec![Vec::new(); names.len()];
-        for (name, id) in self.scan_on_threads(&names, threads.max(1)) {
-            found[name].push(id);
-        }
-        self.learned.extend(written.into_iter().zip(found));
-    }
-
-    /// Pairs of a name's place and a hashed entry, in the order of the entries.
-    fn scan_on_threads(&self, names: &[&[u8]], threads: usize) -> Vec<(usize, u32)> {
-        let part = self.hashed.len().div_ceil(threads);
-        let parts = self.hashed.chunks(part).zip(self.hashes().chunks(part));
-        thread::scope(|scope| {
-            let running: Vec<_> = parts
-                .map(|(ids, hashes)| {
-                    let scan = move || hashed::scan(ids, hashes, names);
-                    // Where no more threads are to be had, this one does the work.
-                    thread::Builder::new()
-                        .spawn_scoped(scope, scan)
-                        .map_err(|_| scan())
-                })
-                .collect();
-            let join = |thread: thread::ScopedJoinHandle<'_, _>| {
-                thread
-                    .join()
-                    .unwrap_or_else(|payload| panic::resume_unwind(payload))
-            };
-            running
-                .into_iter()
-                .flat_map(|part| part.map_or_else(|done| done, join))
-                .collect()
-        })
-    }
-
-    /// The hashed entries' hashes, decoded when first needed.
-    fn hashes(&self) -> &[Option<HashedName>] {
-        self.hashes.get_or_init(|| {
-            let hosts = self
-                .hashed
-                .iter()
-                .map(|&id| self.hosts(&self.records[id as usize]));
-            hosts.map(HashedName::decode).collect()
-        })
     }
 
     /// Whether an entry that is not hashed applies to the lowercase `name`.
@@ -215,11 +176,16 @@ impl KnownHosts {
             || pattern::matches_list(self.hosts(record), name) == ListMatch::Matched
     }
 
-    fn hosts(&self, record: &Record) -> &[u8] {
+    /// The host field of a record of `file`.
+    pub(crate) fn hosts_of<'f>(&self, file: &'f File, id: u32) -> &'f [u8] {
+        &file.bytes[self.records[id as usize].hosts.clone()]
+    }
+
+    pub(crate) fn hosts(&self, record: &Record) -> &[u8] {
         &self.files[record.file as usize].bytes[record.hosts.clone()]
     }
 
-    fn key_text(&self, record: &Record) -> &[u8] {
+    pub(crate) fn key_text(&self, record: &Record) -> &[u8] {
         &self.files[record.file as usize].bytes[record.key.clone()]
     }
 }
@@ -239,6 +205,11 @@ impl<'k> Matches<'k> {
             known,
             record: &known.records[id as usize],
         })
+    }
+
+    /// The numbers of the entries' records.
+    pub(crate) fn ids(&self) -> impl Iterator<Item = u32> + '_ {
+        self.entries.iter().copied()
     }
 
     /// Whether the host is not mentioned anywhere.
@@ -277,6 +248,22 @@ impl<'k> Entry<'k> {
     /// The host field as written: names, patterns, or a hashed name.
     pub fn hosts(&self) -> &'k [u8] {
         self.known.hosts(self.record)
+    }
+
+    /// Which of the files it is in.
+    pub(crate) fn file(&self) -> usize {
+        self.record.file as usize
+    }
+
+    /// The key as it is written, in base64.
+    pub(crate) fn key_text(&self) -> &'k [u8] {
+        self.known.key_text(self.record)
+    }
+
+    /// The whole line as it stands in its file, without the line feed.
+    pub fn line_text(&self) -> &'k [u8] {
+        let bytes = &self.known.files[self.record.file as usize].bytes[self.record.start..];
+        &bytes[..memchr::memchr(b'\n', bytes).unwrap_or(bytes.len())]
     }
 
     /// Decodes the key (RFC 4253 section 6.6); `None` if what the line holds is not a whole key of

@@ -9,23 +9,47 @@
 //! [`KnownHosts::problems`] lists them. Damaged `@revoked` lines stay in force as far as they can
 //! be read, and farther where in doubt.
 
+mod check;
+pub mod edit;
 mod hashed;
+mod hashed_index;
+mod host_key_update;
 mod host_name;
 mod index;
 mod judge;
 mod key;
 mod key_types;
 mod known_hosts;
+mod krl;
 mod line;
 mod parse;
 mod pattern;
+mod reader;
 mod revocation;
+mod revoked_host_keys;
+mod search;
+mod split;
 #[cfg(test)]
 mod testing;
 
+pub use check::{Duplicate, Report, TwoKeys, Weakness};
+pub use hashed::SALT_LEN;
+#[cfg(feature = "fuzzing")]
+pub use hashed_index::seal_index;
+pub use hashed_index::{
+    FileIdentity, HashedIndex, INDEX_KEY_LEN, IndexBase, IndexError, MAX_INDEX_LEN, MAX_INDEX_NAMES,
+};
+pub use host_key_update::{
+    MAX_OFFERED_KEYS, NoUpdate, OfferError, OfferedKeys, Proof, ProofError, UpdatePlan,
+    parse_proofs, prove_request,
+};
 pub use host_name::{DEFAULT_PORT, HostName};
 pub use judge::{Certificate, Changed, Presented, Query, Unknown, Verdict};
 pub use key::KeyType;
 pub use key_types::KnownTypes;
 pub use known_hosts::{Entry, KnownHosts, LineProblem, Location, Matches};
+pub use krl::{KrlError, MAX_KRL_LEN};
 pub use line::Marker;
+pub use revoked_host_keys::{CertificateIdentity, Revoked, RevokedHostKeys, RevokedHostKeysError};
+pub use search::{Found, HashedSearch};
+pub use split::{DirectoryError, Split, SplitFile, SplitHost, split_config};

@@ -13,7 +13,7 @@ const HASHED_HALF: usize = 28;
 const HASHED_MAGIC: &[u8] = b"|1|";
 
 /// What stands at the start of a line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Marker {
     /// No marker: the key is the host's own.
     None,

@@ -8,11 +8,16 @@ use crate::key::{self, KeyType};
 use crate::known_hosts::{File, Kind, KnownHosts, LineProblem, Record};
 use crate::line::{self, Line, Marker};
 use crate::revocation::{self, RevokedKey, Salvaged};
+use crate::search::HashedEntries;
 
 /// Collects entries file by file.
 #[derive(Default)]
 pub(crate) struct Parser {
     known: KnownHosts,
+    /// The hashed entries of the file that is being read.
+    hashed: Vec<u32>,
+    /// If only some hosts will be asked about, how known_hosts writes them.
+    wanted: Option<Vec<String>>,
 }
 
 /// Where a line is: its file's number and label, its own number, and the file's bytes.
@@ -20,6 +25,8 @@ struct Place<'a> {
     file: u32,
     label: &'a Arc<str>,
     line: usize,
+    /// Where the line begins.
+    start: usize,
     bytes: &'a [u8],
 }
 
@@ -32,13 +39,22 @@ impl Place<'_> {
 }
 
 impl Parser {
+    /// Passes lines over that are about none of the `wanted` names.
+    pub(crate) fn for_names(wanted: impl IntoIterator<Item = String>) -> Parser {
+        Parser {
+            wanted: Some(wanted.into_iter().collect()),
+            ..Parser::default()
+        }
+    }
+
     /// Reads all lines of a file.
     pub(crate) fn add_file(&mut self, label: &str, bytes: Vec<u8>) {
         let label: Arc<str> = label.into();
         let file = self.known.files.len() as u32;
-        self.known
-            .records
-            .reserve(memchr::memchr_iter(b'\n', &bytes).count() + 1);
+        if self.wanted.is_none() {
+            let lines = memchr::memchr_iter(b'\n', &bytes).count() + 1;
+            self.known.records.reserve(lines);
+        }
         let mut start = 0;
         for (index, end) in memchr::memchr_iter(b'\n', &bytes)
             .chain([bytes.len()])
@@ -48,18 +64,46 @@ impl Parser {
                 file,
                 label: &label,
                 line: index + 1,
+                start,
                 bytes: &bytes,
             };
-            self.add_line(&place, &bytes[start..end]);
+            let line = &bytes[start..end];
+            if !self.is_about_others(line) {
+                self.add_line(&place, line);
+            }
             start = end + 1;
         }
-        self.known.files.push(File { label, bytes });
+        self.known.files.push(File {
+            label,
+            bytes,
+            hashed: HashedEntries::new(std::mem::take(&mut self.hashed)),
+        });
     }
 
     /// Makes the index usable.
     pub(crate) fn finish(mut self) -> KnownHosts {
         self.known.names.seal();
         self.known
+    }
+
+    /// Whether a line, whole or broken, can say nothing of the wanted names: it is a plain list
+    /// without them. A line with an `@` anywhere may be a revocation.
+    fn is_about_others(&self, line: &[u8]) -> bool {
+        let Some(wanted) = &self.wanted else {
+            return false;
+        };
+        let (hosts, _) = line::split_word(line.trim_ascii_start());
+        if hosts.starts_with(b"|")
+            || !is_indexable(hosts)
+            || memchr::memchr2(b'@', 0, line).is_some()
+        {
+            return false;
+        }
+        let is_wanted = |name: &[u8]| {
+            let mut wanted = wanted.iter();
+            wanted.any(|wanted| wanted.as_bytes().eq_ignore_ascii_case(name))
+        };
+        !hosts.split(|&c| c == b',').any(is_wanted)
     }
 
     fn add_line(&mut self, place: &Place<'_>, line: &[u8]) {
@@ -111,13 +155,14 @@ impl Parser {
     ) {
         let id = self.known.records.len() as u32;
         match hosts {
-            Some(hosts) if hosts[0] == b'|' => self.known.hashed.push(id),
+            Some(hosts) if hosts[0] == b'|' => self.hashed.push(id),
             Some(hosts) if is_indexable(hosts) => self.known.names.add(hosts, id),
             Some(_) | None => self.known.patterns.push(id),
         }
         self.known.records.push(Record {
             file: place.file,
             line: place.line,
+            start: place.start,
             hosts: hosts.map_or(0..0, |hosts| place.range(hosts)),
             key: key.map_or(0..0, |(_, text)| place.range(text)),
             key_type: key.map(|(key_type, _)| key_type),

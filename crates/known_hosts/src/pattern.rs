@@ -77,7 +77,7 @@ pub(crate) fn matches_list(list: &[u8], name: &[u8]) -> ListMatch {
 
 /// Whether the list needs matching at all: without `*`, `?` and `!` it is a list of exact names.
 pub(crate) fn is_plain_list(list: &[u8]) -> bool {
-    !list.iter().any(|c| matches!(c, b'*' | b'?' | b'!'))
+    memchr::memchr3(b'*', b'?', b'!', list).is_none()
 }
 
 #[cfg(test)]

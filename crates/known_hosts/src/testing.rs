@@ -6,6 +6,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
+use crate::hashed::HashedName;
 use crate::{HostName, KnownHosts};
 
 fn string(bytes: &[u8]) -> Vec<u8> {
@@ -50,6 +51,11 @@ pub(crate) fn text(blob: &[u8]) -> String {
     let len = u32::from_be_bytes([blob[0], blob[1], blob[2], blob[3]]) as usize;
     let name = std::str::from_utf8(&blob[4..4 + len]).unwrap();
     format!("{name} {}", STANDARD.encode(blob))
+}
+
+/// A name hashed with a salt of its own for each `salt`.
+pub(crate) fn hashed(name: &str, salt: u8) -> String {
+    HashedName::of(name.as_bytes(), [salt; 20]).written()
 }
 
 /// One file of these lines.

@@ -32,6 +32,8 @@ struct Case {
     known_hosts: &'static str,
     name: &'static str,
     port: u16,
+    /// `HostKeyAlias`
+    alias: Option<&'static str>,
     certificate: Option<Signed>,
     /// What ssh does; sshoal does the same, unless `stricter`.
     accepted: bool,
@@ -130,6 +132,9 @@ impl Oracle {
         ] {
             command.args(["-o", option]);
         }
+        if let Some(alias) = case.alias {
+            command.args(["-o", &format!("HostKeyAlias={alias}")]);
+        }
         let output = command
             .arg(case.name)
             .arg("true")
@@ -147,7 +152,8 @@ impl Oracle {
 
     fn verdict(&self, case: &Case, known_hosts: &str) -> Verdict {
         let known = KnownHosts::parse(vec![("known_hosts".into(), known_hosts.into())]);
-        let names = [HostName::with_port(case.name, case.port)];
+        let named = HostName::with_port(case.name, case.port);
+        let names = [case.alias.map_or(named, HostName::new)];
         let query = Query {
             names: &names,
             now: 1_900_000_000,
@@ -185,6 +191,7 @@ fn plain(known_hosts: &'static str, name: &'static str, port: u16, accepted: boo
         known_hosts,
         name,
         port,
+        alias: None,
         certificate: None,
         accepted,
         stricter: false,
@@ -195,6 +202,13 @@ fn stricter(known_hosts: &'static str) -> Case {
     Case {
         stricter: true,
         ..plain(known_hosts, "h", 22, true)
+    }
+}
+
+fn aliased(known_hosts: &'static str, alias: &'static str, accepted: bool) -> Case {
+    Case {
+        alias: Some(alias),
+        ..plain(known_hosts, "h", 2222, accepted)
     }
 }
 
@@ -238,6 +252,25 @@ fn cases() -> Vec<Case> {
         plain("[h]:2222 OTHER\nh HOST\n", "h", 2222, false),
         plain("[h]:2222 HOST\nh OTHER\n", "h", 2222, true),
         plain("h OTHER\n", "h", 2222, false),
+        // An alias takes no port, and the name does not count beside it.
+        aliased("alias HOST\n", "alias", true),
+        aliased("alias HOST\n", "ALIAS", true),
+        aliased("al* HOST\n", "alias", true),
+        aliased("[alias]:2222 HOST\n", "alias", false),
+        aliased("[h]:2222 HOST\nh HOST\n", "alias", false),
+        aliased("[h]:2222 OTHER\nalias HOST\n", "alias", true),
+        aliased("@revoked alias HOST\nalias HOST\n", "alias", false),
+        Case {
+            certificate: Some(Signed {
+                principals: &["alias"],
+                ..good
+            }),
+            ..aliased("@cert-authority alias CA\n", "alias", true)
+        },
+        Case {
+            certificate: Some(good),
+            ..aliased("@cert-authority alias CA\n", "alias", false)
+        },
         // Revocations.
         plain("@revoked * HOST\nh HOST\n", "h", 22, false),
         plain("h HOST\n@revoked h HOST\n", "h", 22, false),

@@ -233,6 +233,8 @@ impl<O: Observer> Coordinator<O> {
             Report::Jump(jump, event) => self.fleet.handle_jump(Instant::now(), jump, event),
             Report::Learned(fingerprint, server) => self.learned.insert(fingerprint, server),
             Report::Notice(text) => self.notices.push(Notice::Words(text)),
+            Report::Demand(text) => self.notices.push(Notice::Demand(text)),
+            Report::Banner(banner) => self.notices.push(Notice::Banner(banner)),
             Report::Unlock(key) => self.notices.push(Notice::Unlock(key)),
             Report::Output(output) => self.notices.push(Notice::Output(output)),
             Report::TerminalLent => self.notices.push(Notice::TerminalLent),

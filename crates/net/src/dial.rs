@@ -5,25 +5,35 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use sshoal_fleet::{Failure, FailureKind};
+use sshoal_ssh_config::AddressFamily;
 use tokio::task::JoinSet;
 
 use crate::failures;
 use crate::link::Link;
+use crate::plan::{Endpoint, TcpOptions};
 
 /// RFC 8305 section 8, Connection Attempt Delay: the next address is tried this long after the last.
 const ATTEMPT_DELAY: Duration = Duration::from_millis(250);
 
 /// The addresses of a host, families alternating (RFC 8305 section 4).
-pub(crate) async fn addresses(name: &str, port: u16) -> Result<Vec<SocketAddr>, Failure> {
-    if let Ok(address) = name.parse::<IpAddr>() {
-        return Ok(vec![SocketAddr::new(address, port)]);
-    }
-    let found = tokio::net::lookup_host((name, port))
-        .await
-        .map_err(|error| {
-            Failure::new(FailureKind::Resolve, format!("looking up {name}: {error}"))
-        })?;
-    let (v6, v4): (Vec<SocketAddr>, Vec<SocketAddr>) = found.partition(SocketAddr::is_ipv6);
+pub(crate) async fn addresses(host: &Endpoint) -> Result<Vec<SocketAddr>, Failure> {
+    let (name, port) = (host.name.as_str(), host.port);
+    let found: Vec<SocketAddr> = match name.parse::<IpAddr>() {
+        Ok(address) => vec![SocketAddr::new(address, port)],
+        Err(_) => tokio::net::lookup_host((name, port))
+            .await
+            .map_err(|error| {
+                Failure::new(FailureKind::Resolve, format!("looking up {name}: {error}"))
+            })?
+            .collect(),
+    };
+    let usable = |address: &SocketAddr| match host.tcp.address_family {
+        AddressFamily::Any => true,
+        AddressFamily::Inet => address.is_ipv4(),
+        AddressFamily::Inet6 => address.is_ipv6(),
+    };
+    let usable = found.into_iter().filter(usable);
+    let (v6, v4): (Vec<SocketAddr>, Vec<SocketAddr>) = usable.partition(SocketAddr::is_ipv6);
     let mut alternating = Vec::with_capacity(v6.len() + v4.len());
     for at in 0..v6.len().max(v4.len()) {
         alternating.extend(v6.get(at));
@@ -32,25 +42,51 @@ pub(crate) async fn addresses(name: &str, port: u16) -> Result<Vec<SocketAddr>, 
     match alternating.is_empty() {
         true => Err(Failure::new(
             FailureKind::Resolve,
-            format!("{name} has no address"),
+            match host.tcp.address_family {
+                AddressFamily::Any => format!("{name} has no address"),
+                _ => format!("{name} has no address of the family that AddressFamily asks for"),
+            },
         )),
         false => Ok(alternating),
     }
 }
 
 /// Connects to the first address that answers, starting the next when one fails or takes long.
-pub(crate) async fn connect(addresses: &[SocketAddr]) -> Result<Link, Failure> {
+pub(crate) async fn connect(
+    addresses: &[SocketAddr],
+    options: &TcpOptions,
+) -> Result<Link, Failure> {
+    let Some(limit) = options.connect_timeout else {
+        return race(addresses, *options).await;
+    };
+    match tokio::time::timeout(limit, race(addresses, *options)).await {
+        Ok(end) => end,
+        Err(_) => Err(Failure::new(
+            FailureKind::ConnectTimeout,
+            format!("no connection within {limit:?}"),
+        )),
+    }
+}
+
+async fn race(addresses: &[SocketAddr], options: TcpOptions) -> Result<Link, Failure> {
+    let failed = |address: SocketAddr, error: &io::Error| {
+        let to = match options.bind_address {
+            None => address.to_string(),
+            Some(from) => format!("{address} from BindAddress {from}"),
+        };
+        failures::connecting(&to, error)
+    };
     if let [only] = addresses {
-        return Link::connect(*only)
+        return Link::connect(*only, &options)
             .await
-            .map_err(|error| failures::connecting(&only.to_string(), &error));
+            .map_err(|error| failed(*only, &error));
     }
     let mut waiting = addresses.iter().copied();
     let mut running: JoinSet<(SocketAddr, io::Result<Link>)> = JoinSet::new();
     let mut last = None;
     loop {
         if let Some(address) = waiting.next() {
-            running.spawn_local(async move { (address, Link::connect(address).await) });
+            running.spawn_local(async move { (address, Link::connect(address, &options).await) });
         } else if running.is_empty() {
             return Err(last.unwrap_or_else(|| {
                 Failure::new(FailureKind::Resolve, "no address to connect to")
@@ -64,7 +100,7 @@ pub(crate) async fn connect(addresses: &[SocketAddr]) -> Result<Link, Failure> {
         match tokio::time::timeout(patience, running.join_next()).await {
             Ok(Some(Ok((_, Ok(link))))) => return Ok(link),
             Ok(Some(Ok((address, Err(error))))) => {
-                last = Some(failures::connecting(&address.to_string(), &error))
+                last = Some(failed(address, &error));
             }
             Ok(Some(Err(_)) | None) | Err(_) => {}
         }

@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::io;
+use std::net::SocketAddr;
 use std::task::{Context, Poll, ready};
 use std::time::Instant;
 
@@ -166,6 +167,11 @@ impl Drive {
                 return Ok(taken);
             }
         }
+    }
+
+    /// Our end of the connection, if it is one of TCP's.
+    pub(crate) fn local_address(&self) -> Option<SocketAddr> {
+        self.link.local_address()
     }
 
     /// Says goodbye, as far as the link takes it at once.

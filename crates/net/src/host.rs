@@ -24,7 +24,12 @@ pub(crate) type Orders = mpsc::UnboundedReceiver<Control>;
 pub(crate) async fn attempt(worker: Rc<Worker>, host: HostId, mut orders: Orders) {
     let watch = Watch::begin(&worker, host);
     let event = match caught(run(&worker, host, &mut orders)).await {
-        Ok(end) => ending(end),
+        Ok(end) => {
+            if let Err(Ended { failure, fate, .. }) = &end {
+                tracing::warn!(kind = %failure.kind, detail = failure.detail, ?fate, "failed");
+            }
+            ending(end)
+        }
         Err(failure) => FleetEvent::Crashed(failure),
     };
     watch.end(event);
@@ -95,11 +100,13 @@ impl<'w> Attempt<'w, '_> {
     async fn connect(&mut self) -> Result<(Link, Duration), Ended> {
         let endpoint = &self.plan.endpoint;
         let Some(jump) = endpoint.via else {
-            let lookup = dial::addresses(&endpoint.name, endpoint.port);
+            let lookup = dial::addresses(endpoint);
             let addresses = self.unless_aborted(lookup).await?;
             self.worker.enter(self.host, Phase::Connect);
             let connecting = Instant::now();
-            let link = self.unless_aborted(dial::connect(&addresses)).await?;
+            let link = self
+                .unless_aborted(dial::connect(&addresses, &endpoint.tcp))
+                .await?;
             return Ok((link, connecting.elapsed()));
         };
         // The jump host looks the name up.

@@ -36,7 +36,9 @@ pub use descriptors::{connections_allowed, processes_allowed};
 pub use input::Input;
 pub use login::{LoginPlan, logins_wait_for_touch};
 pub use observer::Observer;
-pub use plan::{Endpoint, HostPlan, HostTrust, LocalCommand, RunPlan, Strictness, Work};
+pub use plan::{
+    Endpoint, HostPlan, HostTrust, LocalCommand, RunPlan, Strictness, TcpOptions, Work,
+};
 pub use prepare::{Place, Preparation, PrepareError, SshOptions};
 pub use server_cache::server_cache_path;
 pub use signals::Interruption;

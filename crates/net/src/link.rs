@@ -1,16 +1,17 @@
 //! The byte stream under a connection.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use rustix::net::sockopt::set_tcp_quickack;
+use rustix::net::sockopt::{set_socket_keepalive, set_tcp_quickack};
 use sshoal_fleet::Failure;
 use tokio::io::{AsyncRead, ReadBuf};
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
 
 use crate::jump::Tunnel;
+use crate::plan::TcpOptions;
 
 /// A byte stream to a server.
 pub(crate) enum Link {
@@ -30,11 +31,32 @@ pub(crate) enum LinkError {
 }
 
 impl Link {
-    pub(crate) async fn connect(address: SocketAddr) -> io::Result<Link> {
-        let stream = TcpStream::connect(address).await?;
+    pub(crate) async fn connect(address: SocketAddr, options: &TcpOptions) -> io::Result<Link> {
+        let stream = match options.bind_address {
+            None => TcpStream::connect(address).await?,
+            Some(from) => {
+                let socket = match from {
+                    IpAddr::V4(_) => TcpSocket::new_v4()?,
+                    IpAddr::V6(_) => TcpSocket::new_v6()?,
+                };
+                socket.bind(SocketAddr::new(from, 0))?;
+                socket.connect(address).await?
+            }
+        };
+        if options.keep_alive {
+            set_socket_keepalive(&stream, true)?;
+        }
         // Our flights are written whole: waiting to fill a segment only delays them.
         stream.set_nodelay(true)?;
         Ok(Link::Tcp(stream))
+    }
+
+    /// Our end, as logs of servers and packet captures name the connection.
+    pub(crate) fn local_address(&self) -> Option<SocketAddr> {
+        match self {
+            Link::Tcp(stream) => stream.local_addr().ok(),
+            Link::Tunnel(_) => None,
+        }
     }
 
     /// Reads what is there. Nothing read is the end of the stream.

@@ -14,7 +14,7 @@ use tokio::sync::oneshot;
 use crate::login::LockedKey;
 use crate::passphrases::Passphrases;
 use crate::signals::Interruption;
-use crate::worker::Output;
+use crate::worker::{Banner, Output};
 
 /// Hears what happens in a run, in order for each host. The first error ends the run: after it only the hosts' results
 /// are told, and nobody asks how that went.
@@ -39,6 +39,20 @@ pub trait Observer: Send + 'static {
     ///
     /// It could not be passed on.
     fn notice(&mut self, text: &str) -> io::Result<()>;
+
+    /// Something that the user must do now, or hosts wait until their deadlines.
+    ///
+    /// # Errors
+    ///
+    /// It could not be passed on.
+    fn demand(&mut self, text: &str) -> io::Result<()>;
+
+    /// What the server that the user named `from` says before a login, or the first 4 KiB of it. Not sanitised.
+    ///
+    /// # Errors
+    ///
+    /// It could not be passed on.
+    fn banner(&mut self, from: &str, text: &[u8]) -> io::Result<()>;
 
     /// Asks the user for a secret. `None` if there is nobody to ask, if the user gives none, or as soon as `wanted`
     /// says that the answer is of no use any more. Nothing else is told meanwhile: the terminal is the question's.
@@ -75,6 +89,8 @@ pub(crate) enum Notice {
     Output(Output),
     Result(HostResult),
     Words(String),
+    Demand(String),
+    Banner(Banner),
     TerminalLent,
     /// Ask for the key's passphrase, and settle the key.
     Unlock(Arc<LockedKey>),
@@ -194,6 +210,8 @@ fn hear(
             }
             Notice::Result(result) => observer.result(result)?,
             Notice::Words(text) => observer.notice(text)?,
+            Notice::Demand(text) => observer.demand(text)?,
+            Notice::Banner(Banner { from, text }) => observer.banner(from, text)?,
             Notice::TerminalLent => observer.terminal_lent()?,
             Notice::Unlock(key) => passphrases.unlock(key, observer, wanted)?,
         }

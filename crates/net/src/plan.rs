@@ -1,12 +1,15 @@
 //! What a run is to do, resolved: nothing here needs a look at a configuration file any more.
 
 use std::ffi::OsString;
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use sshoal_fleet::{Deadlines, HostId, JumpId, Limits, RetryPolicy};
-use sshoal_known_hosts::KnownHosts;
+use sshoal_known_hosts::{KnownHosts, RevokedHostKeys};
 use sshoal_proto::{Secret, SessionRequest, Settings};
+use sshoal_ssh_config::AddressFamily;
 
 use crate::input::Input;
 use crate::login::LoginPlan;
@@ -45,6 +48,14 @@ impl RunPlan {
     /// The jump host with this number, which the plan must have.
     pub(crate) fn jump(&self, jump: JumpId) -> &Endpoint {
         &self.jumps[jump.0 as usize]
+    }
+
+    /// What the user calls a host; commands on this machine have no name here.
+    pub(crate) fn label(&self, host: HostId) -> Option<&str> {
+        match &self.work {
+            Work::Sessions(hosts) => Some(&hosts[host.0 as usize].endpoint.label),
+            Work::Local(_) => None,
+        }
     }
 
     /// The last jump host on the way to a host.
@@ -135,6 +146,8 @@ pub struct Endpoint {
     pub name: String,
     /// The TCP port.
     pub port: u16,
+    /// How TCP is used to get there.
+    pub tcp: TcpOptions,
     /// The user to log in as.
     pub user: String,
     /// How to tell that it is the right host.
@@ -143,6 +156,19 @@ pub struct Endpoint {
     pub login: Arc<LoginPlan>,
     /// Algorithms and limits of the connection.
     pub settings: Arc<Settings>,
+}
+
+/// How a TCP connection is made. All are keywords of ssh_config(5).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TcpOptions {
+    /// AddressFamily: which addresses of the host to use.
+    pub address_family: AddressFamily,
+    /// BindAddress: the local address to connect from.
+    pub bind_address: Option<IpAddr>,
+    /// ConnectTimeout, where it is set; the run's own deadline holds as well.
+    pub connect_timeout: Option<Duration>,
+    /// TCPKeepAlive.
+    pub keep_alive: bool,
 }
 
 /// How to tell that a host is the right one.
@@ -155,6 +181,10 @@ pub struct HostTrust {
     pub port: u16,
     /// Host-key algorithms in order of preference, before what is known reorders them.
     pub algorithms: Arc<[&'static str]>,
+    /// What authorities may have signed host certificates with (CASignatureAlgorithms).
+    pub ca_signature_algorithms: Arc<[&'static str]>,
+    /// RevokedHostKeys: the files, by their paths.
+    pub revoked: Arc<[(String, RevokedHostKeys)]>,
     /// StrictHostKeyChecking.
     pub strictness: Strictness,
 }

@@ -11,6 +11,8 @@ use std::time::{Duration, Instant};
 use sshoal_fleet::{Event as FleetEvent, Failure, FailureKind, Gate, HostId, Outcome, Phase};
 use sshoal_proto::{Connection, Event, ExecFate, LocalChannel};
 
+use tracing::Instrument;
+
 use crate::crash::caught;
 use crate::drive::{Answer, Broken, Drive, sleep_until};
 use crate::failures::Ended;
@@ -84,7 +86,7 @@ impl<'a> HostSession<'a> {
                 host,
                 plan,
                 channel,
-                login: Login::new(&plan.endpoint, &worker.plan).feeding(worker.plan.input.as_ref()),
+                login: Login::of_session(&plan.endpoint, &worker.plan),
                 shortcuts: opened.shortcuts,
                 started: false,
                 pty_refused: false,
@@ -101,8 +103,11 @@ impl<'a> HostSession<'a> {
 
     /// Until the command's channel is closed or the connection is over.
     pub(crate) async fn run(&mut self, orders: &mut Orders) -> Result<Outcome, Ended> {
-        match caught(self.advance(orders)).await {
+        let from = self.drive.local_address().map(tracing::field::display);
+        let span = tracing::debug_span!("connection", from);
+        match caught(self.advance(orders).instrument(span)).await {
             Ok(end) => {
+                self.state.login.show_last_banners(self.state.worker);
                 self.drive.hang_up();
                 self.state.deliver_rest(orders).await;
                 end
@@ -366,7 +371,8 @@ impl State<'_> {
             match wish {
                 Wish::ReachGate => self.report(FleetEvent::Reached(Gate::Signature)),
                 Wish::LeaveGate => self.report(FleetEvent::Left(Gate::Signature)),
-                Wish::Say(text) => self.worker.report(Report::Notice(text)),
+                Wish::Demand(text) => self.worker.report(Report::Demand(text)),
+                Wish::Show(banner) => self.worker.report(Report::Banner(banner)),
                 Wish::Unlock(key) => self.worker.report(Report::Unlock(key)),
             }
         }

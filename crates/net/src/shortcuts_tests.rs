@@ -102,11 +102,7 @@ fn plan(folder: &Path, server: &Server, server_cache: std::path::PathBuf) -> Run
         config_file: Some(folder.join("ssh_config")),
         ..SshOptions::default()
     };
-    let target = Target {
-        name: server.address().ip().to_string(),
-        user: None,
-        port: None,
-    };
+    let target = Target::named(server.address().ip().to_string());
     let request = SessionRequest::exec("exit 3");
     let host = Preparation::new(&options)
         .unwrap()
@@ -134,7 +130,9 @@ fn host(worker: &Worker) -> &HostPlan {
 
 /// One connection to the host, from TCP to its end.
 async fn attempt(worker: &Rc<Worker>, server: &Server) -> Result<Outcome, Ended> {
-    let link = Link::connect(server.address().into()).await.unwrap();
+    let link = Link::connect(server.address().into(), &host(worker).endpoint.tcp)
+        .await
+        .unwrap();
     let (_orders, mut obeyed) = mpsc::unbounded_channel();
     let mut session = HostSession::begin(worker, HostId(0), host(worker), link, FAR)?;
     session.run(&mut obeyed).await

@@ -2,9 +2,11 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use sshoal_crypto::{HostCertificate, fingerprint_sha256};
+use sshoal_crypto::{CertificateError, HostCertificate, VerifyError, fingerprint_sha256};
 use sshoal_fleet::{Failure, FailureKind};
-use sshoal_known_hosts::{Certificate, HostName, Presented, Query, Verdict};
+use sshoal_known_hosts::{
+    Certificate, CertificateIdentity, HostName, KeyType, Presented, Query, Verdict,
+};
 use sshoal_proto::HostKeyQuestion;
 
 use crate::plan::{HostTrust, Strictness};
@@ -31,34 +33,111 @@ impl HostTrust {
     /// Judges a proven host key.
     pub(crate) fn judge(&self, question: &HostKeyQuestion) -> Result<Accepted, Failure> {
         let verdict = match question.algorithm.ends_with("-cert-v01@openssh.com") {
-            false => self.verdict(&Presented::Key(&question.blob)),
+            false => {
+                self.check_revoked(&question.blob, None)?;
+                self.verdict(&Presented::Key(&question.blob))
+            }
             true => self.judge_certificate(&question.blob)?,
         };
         self.decide(verdict, &question.blob)
     }
 
+    /// A certificate that is no good leaves its plain key to be judged (sshconnect.c, check_host_key, "retry").
     fn judge_certificate(&self, blob: &[u8]) -> Result<Verdict, Failure> {
-        let certificate = HostCertificate::parse(blob)
-            .and_then(|certificate| certificate.verify_ca().map(|()| certificate))
-            .map_err(|error| {
-                Failure::new(
-                    FailureKind::Protocol,
-                    format!("the host certificate is not valid: {error}"),
-                )
-            })?;
+        let invalid = |error: CertificateError| {
+            let detail = format!("the host certificate is not valid: {error}");
+            Failure::new(FailureKind::Protocol, detail)
+        };
+        let certificate = HostCertificate::read(blob).map_err(invalid)?;
+        self.check_revoked(certificate.public_key(), Some(&certificate))?;
+        let refused = self.refused(&certificate).map_err(invalid)?;
         let principals: Vec<&str> = certificate
             .principals()
             .iter()
             .map(String::as_str)
             .collect();
-        Ok(self.verdict(&Presented::Certificate(Certificate {
+        let verdict = self.verdict(&Presented::Certificate(Certificate {
             key: certificate.public_key(),
             authority: certificate.ca_key(),
             principals: &principals,
             valid_after: certificate.valid_after(),
             valid_before: certificate.valid_before(),
-            refused: None,
-        })))
+            refused: refused.as_deref(),
+        }));
+        match verdict {
+            Verdict::Trusted {
+                authority: true, ..
+            }
+            | Verdict::Revoked { .. } => Ok(verdict),
+            _ if self.takes_plain_key(&certificate) => Ok(verdict),
+            _ => Err(self.only_as_certificate(refused)),
+        }
+    }
+
+    /// RevokedHostKeys (sshconnect.c, verify_host_key): before anything else is asked, and whatever the strictness.
+    fn check_revoked(
+        &self,
+        key: &[u8],
+        certificate: Option<&HostCertificate>,
+    ) -> Result<(), Failure> {
+        for (path, revoked) in self.revoked.iter() {
+            let checked = match certificate {
+                None => revoked.check_key(key),
+                Some(certificate) => revoked.check_certificate(&CertificateIdentity {
+                    key,
+                    authority: certificate.ca_key(),
+                    serial: certificate.serial(),
+                    key_id: certificate.key_id().as_bytes(),
+                }),
+            };
+            checked.map_err(|why| {
+                let name = self.host_name().written();
+                let shown = fingerprint_sha256(key);
+                let detail = format!("{name}: {why} by {path} (RevokedHostKeys), {shown}");
+                Failure::new(FailureKind::HostKeyRevoked, detail)
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Why a certificate is not relied on, whoever its authority is (sshkey.c, sshkey_cert_check_host).
+    ///
+    /// # Errors
+    ///
+    /// The authority did not sign it: OpenSSH does not go on with such a key at all (sshkey.c, cert_parse).
+    fn refused(&self, certificate: &HostCertificate) -> Result<Option<String>, CertificateError> {
+        let algorithm = certificate.signature_algorithm()?;
+        if !self.ca_signature_algorithms.contains(&algorithm) {
+            return Ok(Some(format!(
+                "the host certificate is signed with {algorithm}, which is not among CASignatureAlgorithms"
+            )));
+        }
+        match certificate.verify_ca() {
+            Err(error @ CertificateError::Signature(VerifyError::RsaKeySize { .. })) => {
+                return Ok(Some(error.to_string()));
+            }
+            result => result?,
+        }
+        Ok(certificate.check_use().err().map(|error| error.to_string()))
+    }
+
+    /// Whether HostKeyAlgorithms allows the plain key (sshconnect.c, hostkey_accepted_by_hostkeyalgs).
+    fn takes_plain_key(&self, certificate: &HostCertificate) -> bool {
+        let certified = KeyType::of_algorithm(certificate.key_type()).map(|(key_type, _)| key_type);
+        let mut allowed = self
+            .algorithms
+            .iter()
+            .filter_map(|name| KeyType::of_algorithm(name));
+        allowed.any(|(key_type, is_certificate)| !is_certificate && Some(key_type) == certified)
+    }
+
+    fn only_as_certificate(&self, refused: Option<String>) -> Failure {
+        let name = self.host_name().written();
+        let why = refused.unwrap_or_else(|| "no known_hosts line vouches for it".to_owned());
+        let detail = format!(
+            "the host certificate of {name} was not accepted: {why}; HostKeyAlgorithms does not allow its plain key"
+        );
+        Failure::new(FailureKind::HostKeyUnknown, detail)
     }
 
     fn verdict(&self, presented: &Presented<'_>) -> Verdict {

@@ -10,6 +10,7 @@ use sshoal_proto::Stream;
 use tokio::runtime::Builder;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::task::LocalSet;
+use tracing::Instrument;
 
 use crate::crash;
 use crate::guess::AdaptedSettings;
@@ -65,12 +66,23 @@ pub(crate) enum Report {
     Learned(String, KnownServer),
     /// For the user to read.
     Notice(String),
+    /// For the user to do.
+    Demand(String),
+    /// For the user to read, from a server.
+    Banner(Banner),
     /// The user is to be asked for this key's passphrase.
     Unlock(Arc<LockedKey>),
     /// For the observer; the permit is given back when the output is out of the way.
     Output(Output),
     /// A command has started that talks to the user's terminal.
     TerminalLent,
+}
+
+/// What a server says before a login (RFC 4252 section 5.4).
+pub(crate) struct Banner {
+    /// The host or jump host as the user named it.
+    pub(crate) from: String,
+    pub(crate) text: Vec<u8>,
 }
 
 /// A piece of a command's output.
@@ -125,7 +137,9 @@ impl Worker {
     pub(crate) fn take(self: &Rc<Self>, order: Order) {
         match order {
             Order::Attempt(host, orders) => {
-                tokio::task::spawn_local(host::attempt(self.clone(), host, orders));
+                let span = tracing::error_span!("host", name = self.plan.label(host));
+                let attempt = host::attempt(self.clone(), host, orders);
+                tokio::task::spawn_local(attempt.instrument(span));
             }
             Order::Connect(jump) => {
                 tokio::task::spawn_local(jump::connect(self.clone(), jump));
@@ -144,6 +158,7 @@ impl Worker {
 
     /// Tells the fleet that a host is in this phase now.
     pub(crate) fn enter(&self, host: HostId, phase: Phase) {
+        tracing::trace!(%phase, "entered");
         self.report(Report::Host(host, Event::Entered(phase)));
     }
 

@@ -84,6 +84,14 @@ impl Observer for Results {
         Ok(())
     }
 
+    fn demand(&mut self, _: &str) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn banner(&mut self, _: &str, _: &[u8]) -> io::Result<()> {
+        Ok(())
+    }
+
     fn ask(&mut self, _: &str, _: &dyn Fn() -> bool) -> io::Result<Option<Secret>> {
         Ok(None)
     }
@@ -119,11 +127,7 @@ fn resolved(
         ..SshOptions::default()
     };
     let mut preparation = Preparation::new(&options).unwrap();
-    let target = |host: &usize| Target {
-        name: name(*host),
-        user: None,
-        port: None,
-    };
+    let target = |host: &usize| Target::named(name(*host));
     let request = || SessionRequest::exec(command.as_bytes().to_vec());
     let plans = hosts
         .iter()

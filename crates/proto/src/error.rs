@@ -81,7 +81,7 @@ pub enum ConnectionError {
     /// The host key's signature of the exchange hash is wrong: an impostor, or a broken server.
     #[error("the host key did not sign this key exchange: {0}")]
     HostKeySignature(#[source] VerifyError),
-    /// The host certificate is broken or not a host's.
+    /// The host certificate is broken.
     #[error("the host certificate is not valid: {0}")]
     HostCertificate(#[source] CertificateError),
     /// The caller refused the host key.

@@ -93,7 +93,7 @@ pub enum Event {
 pub struct HostKeyQuestion {
     /// The negotiated algorithm, for example "ssh-ed25519".
     pub algorithm: &'static str,
-    /// The key or certificate (RFC 4253 section 6.6).
+    /// The key (RFC 4253 section 6.6), or a certificate, of which only the key inside was made use of so far.
     pub blob: Vec<u8>,
 }
 

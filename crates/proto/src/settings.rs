@@ -32,6 +32,9 @@ pub struct Settings {
     pub keepalive: Option<(Duration, u32)>,
     /// Where random octets for cookies and padding come from.
     pub random: fn(&mut [u8]),
+    /// Whether public keys sign for the server's host key as well where the server can check that
+    /// ("publickey-hostbound-v00@openssh.com", PROTOCOL section 3.1; PubkeyAuthentication unbound turns it off).
+    pub binds_to_host_key: bool,
     /// The furthest that flights may be merged, whatever the server supports.
     pub pipelining: Pipelining,
 }
@@ -65,6 +68,7 @@ impl Settings {
             window: 2 * 1024 * 1024,
             keepalive: None,
             random: sshoal_crypto::random,
+            binds_to_host_key: true,
             pipelining: Pipelining::Exec,
         }
     }

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use sshoal_crypto::{CryptoError, Opener, Sealer};
+use sshoal_wire::message_name;
 
 /// packet_length and padding_length.
 const HEADER: usize = 5;
@@ -62,6 +63,10 @@ impl Outgoing {
         self.buffer.extend_from_slice(&[0; HEADER]);
         encode(&mut self.buffer);
         let payload = self.buffer.len() - start - HEADER;
+        if let Some(number) = self.buffer.get(start + HEADER) {
+            // Without its length, which with a password in it would be the password's.
+            tracing::debug!(message = message_name(*number), "sent");
+        }
         let padding = self.sealer.padding_len(payload);
         let mut noise = [0; 256];
         (self.random)(&mut noise[..padding]);

@@ -28,11 +28,11 @@ pub enum Layout {
 /// How much we say ourselves, on standard error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Verbosity {
-    /// Nothing: neither progress nor summary.
+    /// Nothing but what the user must do at once: neither progress nor summary.
     Quiet,
     /// Progress on a terminal, and a summary if anything failed or someone watches.
     Normal,
-    /// Also a line for each host as it ends, and always a summary.
+    /// Also what servers say before a login, a line for each host as it ends, and always a summary.
     Verbose,
 }
 

@@ -19,7 +19,7 @@ use crate::{
     outdir::OutDir,
     progress::{NAMED_HOSTS, StatusLine},
     result_line::result_line,
-    sanitise::visible,
+    sanitise::{push_visible_lines, visible},
     spill::Spill,
     summary::Tally,
 };
@@ -309,6 +309,32 @@ impl Reporter {
             reporter.say(&format!("sshoal: {}\n", visible(text)))?;
             reporter.console.flush()
         })
+    }
+
+    /// Says what the user must do now, or the run waits: on standard error, even if the run is to be quiet.
+    ///
+    /// # Errors
+    /// Our output cannot be written.
+    pub fn demand(&mut self, text: &str) -> io::Result<()> {
+        self.say(&format!("sshoal: {}\n", visible(text)))?;
+        self.console.flush()
+    }
+
+    /// Shows what the server `from` says before a login (RFC 4252 section 5.4), made visible, on standard error: if
+    /// more than usual is to be said.
+    ///
+    /// # Errors
+    /// Our output cannot be written.
+    pub fn banner(&mut self, from: &str, text: &[u8]) -> io::Result<()> {
+        if self.options.verbosity < Verbosity::Verbose {
+            return Ok(());
+        }
+        let mut lines = Vec::new();
+        push_visible_lines(text, &mut lines);
+        for line in String::from_utf8_lossy(&lines).lines() {
+            self.say(&format!("sshoal: {}: banner: {line}\n", visible(from)))?;
+        }
+        Ok(())
     }
 
     /// Makes the terminal ours no longer, until the next tick: for a question to the user.

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use sshoal_ssh_config::{Config, Environment, Loader, Query, Supply};
+use sshoal_ssh_config::{Answers, Config, Environment, Loader, Query, Supply};
 
 const HOSTS: u32 = 1000;
 const STOCK: &str =
@@ -36,10 +36,13 @@ fn main() {
             for host in &names {
                 black_box(
                     config
-                        .resolve(&Query {
-                            host,
-                            ..Query::default()
-                        })
+                        .resolve(
+                            &Query {
+                                host,
+                                ..Query::default()
+                            },
+                            &Answers::default(),
+                        )
                         .is_ok(),
                 );
             }

@@ -2,27 +2,33 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-/// The name to connect to for `host`: an address in its canonical spelling, any other name in
-/// lowercase (`is_addr` and `resolve_canonicalize`, ssh.c).
-pub(crate) fn canonical(host: String) -> String {
-    if let Some(address) = ipv4(&host) {
-        return address.to_string();
-    }
-    let (address, scope) = host.split_at(host.find('%').unwrap_or(host.len()));
-    match address
-        .parse::<Ipv6Addr>()
-        .map(|address| format!("{address}{scope}"))
-    {
-        Ok(canonical) if !canonical.eq_ignore_ascii_case(&host) => canonical,
-        // What is canonical but for its case, and what only looks like an address, stays.
-        _ if host.contains(['%', ':']) => host,
-        _ => host.to_ascii_lowercase(),
-    }
+use crate::value::words::AddressFamily;
+
+/// The canonical spelling of an address of the family (`resolve_addr`, ssh.c); `None` for what is
+/// no such address.
+pub(crate) fn canonical(host: &str, family: AddressFamily) -> Option<String> {
+    let spelling = match ipv4(host) {
+        Some(_) if family == AddressFamily::Inet6 => return None,
+        Some(address) => address.to_string(),
+        None if family == AddressFamily::Inet => return None,
+        None => {
+            let (address, scope) = host.split_at(host.find('%').unwrap_or(host.len()));
+            format!("{}{scope}", address.parse::<Ipv6Addr>().ok()?)
+        }
+    };
+    // What is canonical but for its case stays as it is.
+    let is_canonical = spelling.eq_ignore_ascii_case(host);
+    Some(if is_canonical { host.into() } else { spelling })
+}
+
+/// Whether a name can only be an address, even if it is none (`is_addr_fast`, ssh.c).
+pub(crate) fn looks_like_one(name: &str) -> bool {
+    name.contains(['%', ':']) || name.chars().all(|c| c.is_ascii_digit() || c == '.')
 }
 
 /// An IPv4 address as inet_aton(3) reads it: one to four numbers, decimal, octal or hexadecimal,
 /// of which the last fills what the others leave.
-fn ipv4(text: &str) -> Option<Ipv4Addr> {
+pub(crate) fn ipv4(text: &str) -> Option<Ipv4Addr> {
     let numbers: Vec<u32> = text.split('.').map(number).collect::<Option<_>>()?;
     let (&last, bytes) = numbers.split_last()?;
     let free_bits = 32u32.checked_sub(8 * u32::try_from(bytes.len()).ok()?)?;
@@ -52,30 +58,53 @@ fn number(text: &str) -> Option<u32> {
 
 #[cfg(test)]
 mod tests {
-    use super::canonical;
+    use super::*;
 
     #[test]
-    fn addresses_have_one_spelling_and_names_are_lowercase() {
+    fn addresses_have_one_spelling() {
         let cases = [
             ("127.0.0.1", "127.0.0.1"),
             ("127.1", "127.0.0.1"),
             ("0x7f.1", "127.0.0.1"),
             ("0177.0.0.01", "127.0.0.1"),
             ("2130706433", "127.0.0.1"),
-            ("1.2.3.256", "1.2.3.256"),
-            ("1.2.3.4.5", "1.2.3.4.5"),
-            ("1.+2", "1.+2"),
-            ("089", "089"),
             ("2001:DB8:0::1", "2001:db8::1"),
             ("2001:DB8::1", "2001:DB8::1"),
             ("FE80:0::1%Eth0", "fe80::1%Eth0"),
-            ("DB%", "DB%"),
-            ("A:B", "A:B"),
-            ("Web1.Example.COM", "web1.example.com"),
-            ("", ""),
         ];
         for (host, expected) in cases {
-            assert_eq!(canonical(host.into()), expected, "{host}");
+            let canonical = canonical(host, AddressFamily::Any);
+            assert_eq!(canonical.as_deref(), Some(expected), "{host}");
+        }
+        for host in [
+            "1.2.3.256",
+            "1.2.3.4.5",
+            "1.+2",
+            "089",
+            "DB%",
+            "A:B",
+            "web1",
+            "",
+        ] {
+            assert_eq!(canonical(host, AddressFamily::Any), None, "{host}");
+        }
+    }
+
+    #[test]
+    fn an_address_of_the_other_family_is_none() {
+        assert_eq!(canonical("127.1", AddressFamily::Inet6), None);
+        assert_eq!(canonical("::1", AddressFamily::Inet), None);
+        assert!(canonical("127.1", AddressFamily::Inet).is_some());
+        assert!(canonical("::1", AddressFamily::Inet6).is_some());
+    }
+
+    #[test]
+    fn digits_dots_colons_and_percent_signs_are_for_addresses() {
+        for name in ["1.2.3.256", "1.2.3.4.5", "DB%", "A:B"] {
+            assert!(looks_like_one(name), "{name}");
+        }
+        for name in ["web1", "0x7f.1", "1.+2"] {
+            assert!(!looks_like_one(name), "{name}");
         }
     }
 }

@@ -1,5 +1,7 @@
 //! Algorithm lists with their `+`, `-` and `^` edits.
 
+pub(crate) mod names;
+
 use std::fmt;
 
 use crate::pattern;

@@ -1,6 +1,18 @@
 //! The conditions of `Host` and `Match` blocks, taken apart when the file is read.
 
+use crate::config::Query;
+use crate::environment::Environment;
+use crate::error::{Problem, ResolveError, Unresolved};
+use crate::expand::{self, TargetTokens, Tokens};
+use crate::keyword::Keyword;
+use crate::network::Network;
+use crate::origin::Origin;
 use crate::pattern;
+use crate::question::Answers;
+use crate::slots::Slots;
+
+/// The release whose rules hold, for `Match version` (`SSH_RELEASE`, version.h).
+const RELEASE: &str = "OpenSSH_10.5p1";
 
 /// When a block holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,20 +53,30 @@ enum Test {
     OriginalHost(String),
     User(String),
     LocalUser(String),
+    LocalNetwork(Vec<Network>),
+    Version(String),
+    Tagged(String),
+    Command(String),
+    SessionType(String),
+    /// A command, its tokens not expanded.
+    Exec {
+        command: String,
+        origin: Origin,
+    },
 }
 
 /// What conditions are judged by.
 #[derive(Clone, Copy)]
 pub(crate) struct Subject<'a> {
+    pub(crate) environment: &'a Environment,
+    pub(crate) answers: &'a Answers,
+    pub(crate) query: &'a Query<'a>,
+    /// What is set by now.
+    pub(crate) slots: &'a Slots<'a>,
     /// The host of this pass: as given, then as resolved.
     pub(crate) host: &'a str,
     /// The host with `HostName` applied as far as it is set by now.
     pub(crate) host_name: &'a str,
-    /// The host as given.
-    pub(crate) original_host: &'a str,
-    /// The remote user as far as it is set by now.
-    pub(crate) user: &'a str,
-    pub(crate) local_user: &'a str,
     pub(crate) second_pass: bool,
 }
 
@@ -80,7 +102,7 @@ impl Condition {
     }
 
     /// Reads the arguments of `Match` (`match_cfg_line`, readconf.c).
-    pub(crate) fn matching(arguments: Vec<String>) -> Result<Condition, String> {
+    pub(crate) fn matching(arguments: Vec<String>, origin: &Origin) -> Result<Condition, String> {
         let mut criteria: Vec<Criterion> = Vec::new();
         let mut arguments = arguments.into_iter();
         while let Some(argument) = arguments.next() {
@@ -106,7 +128,7 @@ impl Condition {
             }
             criteria.push(Criterion {
                 negated,
-                test: read_test(attribute, &mut arguments)?,
+                test: read_test(attribute, &mut arguments, origin)?,
             });
         }
         if criteria.is_empty() {
@@ -126,27 +148,32 @@ impl Condition {
     }
 
     /// Whether the block holds.
-    pub(crate) fn holds(&self, subject: &Subject<'_>) -> bool {
+    pub(crate) fn holds(&self, subject: &Subject<'_>) -> Result<bool, Unresolved> {
         match self {
-            Condition::Always => true,
-            Condition::Host(patterns) => {
-                let mut holds = false;
-                for pattern in patterns
-                    .iter()
-                    .filter(|pattern| pattern.matches(subject.host))
-                {
-                    if pattern.negated {
-                        return false;
+            Condition::Always => Ok(true),
+            Condition::Host(patterns) => Ok(one_matches(patterns, subject.host)),
+            Condition::Match(criteria) => {
+                for criterion in criteria {
+                    if criterion.test.holds(subject)? == criterion.negated {
+                        return Ok(false);
                     }
-                    holds = true;
                 }
-                holds
+                Ok(true)
             }
-            Condition::Match(criteria) => criteria
-                .iter()
-                .all(|criterion| criterion.test.holds(subject) != criterion.negated),
         }
     }
+}
+
+/// Whether a pattern matches, and no negated one.
+fn one_matches(patterns: &[Pattern], host: &str) -> bool {
+    let mut holds = false;
+    for pattern in patterns.iter().filter(|pattern| pattern.matches(host)) {
+        if pattern.negated {
+            return false;
+        }
+        holds = true;
+    }
+    holds
 }
 
 impl Pattern {
@@ -158,51 +185,145 @@ impl Pattern {
     }
 }
 
+/// Criteria that may be joined to their argument by `=`.
+const WITH_EQUALS: [&str; 9] = [
+    "host",
+    "originalhost",
+    "user",
+    "localuser",
+    "localnetwork",
+    "version",
+    "tagged",
+    "command",
+    "exec",
+];
+
 fn read_test(
     attribute: &str,
     arguments: &mut impl Iterator<Item = String>,
+    origin: &Origin,
 ) -> Result<Test, String> {
-    let (name, joined) = match attribute.split_once('=') {
-        Some((name, value)) => (name, Some(value.to_string())),
-        None => (attribute, None),
-    };
-    let name = name.to_ascii_lowercase();
-    match name.as_str() {
-        "final" | "canonical" if joined.is_none() => {
-            return Ok(Test::SecondPass {
-                requests_it: name == "final",
-            });
-        }
-        "exec" | "localnetwork" | "version" | "tagged" | "command" | "sessiontype" => {
-            return Err(format!("Match {name} is not supported yet"));
-        }
-        "host" | "originalhost" | "user" | "localuser" => {}
-        _ => return Err(format!("unsupported Match attribute \"{attribute}\"")),
+    let name = attribute.to_ascii_lowercase();
+    if let "final" | "canonical" = name.as_str() {
+        return Ok(Test::SecondPass {
+            requests_it: name == "final",
+        });
     }
-    let argument = joined.or_else(|| arguments.next());
-    let patterns = argument
-        .filter(|text| !text.is_empty() && !text.starts_with('#'))
+    let (name, argument) = match name.split_once('=') {
+        Some((name, _)) if WITH_EQUALS.contains(&name) => {
+            (name.to_string(), Some(attribute[name.len() + 1..].into()))
+        }
+        _ => (name, arguments.next()),
+    };
+    let may_be_empty = matches!(name.as_str(), "tagged" | "command");
+    let argument = argument
+        .filter(|text: &String| (may_be_empty || !text.is_empty()) && !text.starts_with('#'))
         .ok_or_else(|| format!("Match {name} lacks its argument"))?;
     Ok(match name.as_str() {
-        "host" => Test::Host(patterns.to_ascii_lowercase()),
-        "originalhost" => Test::OriginalHost(patterns.to_ascii_lowercase()),
-        "user" => Test::User(patterns),
-        _ => Test::LocalUser(patterns),
+        "host" => Test::Host(argument.to_ascii_lowercase()),
+        "originalhost" => Test::OriginalHost(argument.to_ascii_lowercase()),
+        "user" => Test::User(argument),
+        "localuser" => Test::LocalUser(argument),
+        "localnetwork" => Test::LocalNetwork(Network::parse_list(&argument)?),
+        "version" => Test::Version(argument),
+        "tagged" => Test::Tagged(argument),
+        "command" => Test::Command(argument),
+        "sessiontype" => Test::SessionType(argument),
+        "exec" => Test::Exec {
+            command: argument,
+            origin: origin.clone(),
+        },
+        _ => return Err(format!("unsupported Match attribute \"{attribute}\"")),
     })
 }
 
 impl Test {
-    fn holds(&self, subject: &Subject<'_>) -> bool {
+    fn holds(&self, subject: &Subject<'_>) -> Result<bool, Unresolved> {
         let in_lowercase = |patterns: &str, host: &str| {
             pattern::list_matches(patterns, &host.to_ascii_lowercase())
         };
-        match self {
+        // What is not set matches the empty argument only.
+        let or_empty = |patterns: &str, text: &str| match text {
+            "" => patterns.is_empty(),
+            text => pattern::list_matches(patterns, text),
+        };
+        Ok(match self {
             Test::All => true,
             Test::SecondPass { .. } => subject.second_pass,
             Test::Host(patterns) => in_lowercase(patterns, subject.host_name),
-            Test::OriginalHost(patterns) => in_lowercase(patterns, subject.original_host),
-            Test::User(patterns) => pattern::list_matches(patterns, subject.user),
-            Test::LocalUser(patterns) => pattern::list_matches(patterns, subject.local_user),
+            Test::OriginalHost(patterns) => in_lowercase(patterns, subject.query.host),
+            Test::User(patterns) => pattern::list_matches(patterns, subject.user()),
+            Test::LocalUser(patterns) => {
+                pattern::list_matches(patterns, &subject.environment.local_user)
+            }
+            Test::LocalNetwork(networks) => {
+                let mut addresses = subject.answers.addresses()?.iter();
+                addresses.any(|&address| networks.iter().any(|network| network.contains(address)))
+            }
+            Test::Version(patterns) => pattern::list_matches(patterns, RELEASE),
+            Test::Tagged(patterns) => or_empty(patterns, subject.tag()),
+            Test::Command(patterns) => or_empty(patterns, subject.query.command.unwrap_or("")),
+            Test::SessionType(patterns) => pattern::list_matches(patterns, subject.session_type()),
+            Test::Exec { command, origin } => subject.succeeds(command, origin)?,
+        })
+    }
+}
+
+impl Subject<'_> {
+    fn user(&self) -> &str {
+        let configured = self.slots.word_of(Keyword::User);
+        let user = self.query.user.or(configured);
+        user.unwrap_or(&self.environment.local_user)
+    }
+
+    fn tag(&self) -> &str {
+        let configured = self.slots.word_of(Keyword::Tag);
+        self.query.tag.or(configured).unwrap_or("")
+    }
+
+    fn session_type(&self) -> &'static str {
+        match self.slots.word_of(Keyword::SessionType) {
+            Some("subsystem") => "subsystem",
+            Some("none") => "none",
+            _ if self
+                .query
+                .command
+                .is_some_and(|command| !command.is_empty()) =>
+            {
+                "exec"
+            }
+            _ => "shell",
+        }
+    }
+
+    /// The tokens of `Match exec` and `Include`
+    /// (`expand_match_exec_or_include_path`, readconf.c).
+    pub(crate) fn tokens(&self) -> Tokens<'_> {
+        let key_alias = self.slots.word_of(Keyword::HostKeyAlias);
+        Tokens {
+            environment: self.environment,
+            original_host: Some(self.query.host),
+            target: Some(TargetTokens {
+                host_name: self.host_name,
+                port: self.slots.port_of(self.query).value,
+                key_alias: key_alias.unwrap_or(self.host_name),
+                jump_host: self.slots.jump_host().unwrap_or(""),
+                user: Some(self.user()),
+            }),
+        }
+    }
+
+    fn succeeds(&self, command: &str, origin: &Origin) -> Result<bool, Unresolved> {
+        let refused = |why| {
+            let origin = origin.clone();
+            Unresolved::from(ResolveError::Line(Problem { origin, why }))
+        };
+        let command = expand::percent(command, &self.tokens()).map_err(refused)?;
+        match self.answers.status_of(&command)? {
+            Some(status) => Ok(status == 0),
+            None => Err(refused(format!(
+                "Match exec: \"{command}\" ended abnormally"
+            ))),
         }
     }
 }

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use crate::condition::Condition;
 use crate::environment::Environment;
+use crate::error::Problem;
 use crate::keyword::Keyword;
 use crate::origin::Origin;
 use crate::value::Value;
@@ -17,6 +18,11 @@ pub struct Query<'a> {
     pub user: Option<&'a str>,
     /// The port, if one was given with the host: it beats every line and `-o` option.
     pub port: Option<u16>,
+    /// The command, if one was given: for `Match command` and `sessiontype`. As ssh does, it is
+    /// refused together with a `RemoteCommand`.
+    pub command: Option<&'a str>,
+    /// The tag given with `-P`, for `Match tagged`.
+    pub tag: Option<&'a str>,
 }
 
 /// All configuration of a run: `-o` options, the user's file, the system's, and what they include.
@@ -27,8 +33,31 @@ pub struct Config {
     pub(crate) scopes: Vec<Scope>,
     pub(crate) steps: Vec<Step>,
     pub(crate) directives: Vec<Directive>,
+    /// Files whose names depend on the host.
+    pub(crate) includes: Vec<HostInclude>,
     /// Whether some `Match final` asks for a second pass.
     pub(crate) wants_second_pass: bool,
+    pub(crate) warnings: Vec<Problem>,
+}
+
+impl Config {
+    /// What ssh warns of and goes on: unsupported keywords, an `Include` of a path with a
+    /// variable that is not set.
+    pub fn warnings(&self) -> &[Problem] {
+        &self.warnings
+    }
+}
+
+/// An `Include` whose path has tokens of the host.
+#[derive(Clone, Debug)]
+pub(crate) struct HostInclude {
+    /// As written.
+    pub(crate) path: String,
+    /// In a user's own file.
+    pub(crate) user: bool,
+    /// How deep the files lie.
+    pub(crate) depth: usize,
+    pub(crate) origin: Origin,
 }
 
 /// A block: it holds if its condition does, and the block around it, where one file includes
@@ -52,6 +81,8 @@ pub(crate) enum Step {
     /// A keyword that nobody knows: an error unless `IgnoreUnknown`, as it is set by now,
     /// matches; whether or not the block holds.
     Unknown { keyword: String, origin: Origin },
+    /// One of the configuration's `includes` is read if the block holds.
+    Include { scope: usize, include: usize },
 }
 
 /// One line that sets something.

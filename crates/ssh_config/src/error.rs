@@ -3,6 +3,7 @@
 use std::fmt;
 
 use crate::origin::Origin;
+use crate::question::Question;
 
 /// One line that ssh would refuse.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,6 +48,26 @@ pub enum ResolveError {
     /// A line that holds for this host cannot be honoured.
     #[error("{0}")]
     Line(Problem),
+    /// The name has no address, and the lines say that it must have one.
+    #[error("could not resolve hostname {0}")]
+    NotFound(String),
+    /// What is asked for does not go together, as with ssh itself.
+    #[error("{0}")]
+    Conflict(&'static str),
+    /// A file that is included for this host only cannot be used.
+    #[error(transparent)]
+    Include(#[from] LoadError),
+}
+
+/// Why a host is not resolved.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unresolved {
+    /// This has to be known first: answer it and try again.
+    #[error("{0}")]
+    Asks(Question),
+    /// It cannot be resolved: ssh would exit with status 255.
+    #[error(transparent)]
+    Refused(#[from] ResolveError),
 }
 
 fn join(problems: &[Problem]) -> String {

@@ -158,22 +158,38 @@ fn expand(
     Ok(out)
 }
 
-/// Puts the home directory for a leading `~` (`tilde_expand`, misc.c); other users' homes are not
-/// known here.
-pub(crate) fn tilde(path: &str, environment: &Environment) -> Result<String, String> {
-    let Some(rest) = path.strip_prefix('~') else {
-        return Ok(path.into());
-    };
-    if !rest.is_empty() && !rest.starts_with('/') {
-        return Err(format!(
-            "\"{path}\": only one's own \"~\" is supported, write the path out"
-        ));
+/// A variable of a text that is not set.
+pub(crate) fn unset_variable<'t>(text: &'t str, environment: &Environment) -> Option<&'t str> {
+    let variables = text.split("${").skip(1);
+    let mut names = variables.filter_map(|rest| rest.split_once('}').map(|(name, _)| name));
+    names.find(|&name| !environment.variables.contains_key(name))
+}
+
+/// Whether a text has tokens that are known only for a host.
+pub(crate) fn depends_on_host(text: &str) -> bool {
+    let mut chars = text.chars();
+    while let Some(c) = chars.next() {
+        if c == '%' && chars.next().is_some_and(|token| "Chjknpr".contains(token)) {
+            return true;
+        }
     }
-    let home = environment
-        .home
-        .strip_suffix('/')
-        .unwrap_or(&environment.home);
-    Ok(format!("{home}/{}", rest.trim_start_matches('/')))
+    false
+}
+
+/// The other user in whose home directory a path begins.
+pub(crate) fn tilde_user(path: &str) -> Option<&str> {
+    let user = path.strip_prefix('~')?.split('/').next()?;
+    (!user.is_empty()).then_some(user)
+}
+
+/// Puts a home directory for a leading `~` and the user behind it (`tilde_expand`, misc.c).
+pub(crate) fn tilde(path: &str, home: &str) -> String {
+    let Some(rest) = path.strip_prefix('~') else {
+        return path.into();
+    };
+    let below = rest.split_once('/').map_or("", |(_, below)| below);
+    let home = home.strip_suffix('/').unwrap_or(home);
+    format!("{home}/{}", below.trim_start_matches('/'))
 }
 
 #[cfg(test)]

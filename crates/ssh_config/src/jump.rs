@@ -1,5 +1,7 @@
 //! The hosts of `ProxyJump`.
 
+use crate::value::{lists, number};
+
 /// One host to jump through.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hop {
@@ -38,7 +40,10 @@ fn parse_hop(text: &str) -> Option<Hop> {
         Some(at) => (Some(&text[..at]), &text[at + 1..]),
         None => (None, text),
     };
-    let (host, port) = split_port(place, is_uri)?;
+    let (host, port) = match is_uri {
+        true => uri_host_and_port(place)?,
+        false => host_and_port(place)?,
+    };
     let user = match user {
         Some(user) if is_uri => Some(url_decode(user.split(';').next()?)?),
         user => user.map(String::from),
@@ -50,30 +55,39 @@ fn parse_hop(text: &str) -> Option<Hop> {
     })
 }
 
-/// `hpdelim` (misc.c): a name, or an address in brackets, and what follows the colon.
-fn split_port(place: &str, is_uri: bool) -> Option<(&str, Option<u16>)> {
-    let (host, rest) = match place.strip_prefix('[') {
-        Some(inside) => inside.split_once(']')?,
-        None => place.split_at(place.find([':', '/']).unwrap_or(place.len())),
+/// `hpdelim` (misc.c): a name, or an address with its brackets, and what follows the colon.
+pub(crate) fn split_host(place: &str) -> Option<(&str, Option<&str>)> {
+    let end = match place.strip_prefix('[') {
+        Some(_) => place.find(']')? + 1,
+        None => place.find([':', '/']).unwrap_or(place.len()),
     };
-    let port = match rest.strip_prefix([':', '/']) {
-        None if rest.is_empty() => return Some((host, None)),
-        None => return None,
-        Some(port) => port,
-    };
-    if is_uri && (rest.starts_with('/') || port.contains('/')) {
-        let (port, path) = if rest.starts_with('/') {
-            ("", port)
-        } else {
-            port.split_once('/')?
-        };
-        return if path.is_empty() {
-            Some((host, parse_port(port)?))
-        } else {
-            None
-        };
+    let (host, rest) = place.split_at(end);
+    match rest.strip_prefix(':') {
+        None if rest.is_empty() => Some((host, None)),
+        port => Some((host, Some(port?))),
     }
-    Some((host, parse_port(port)?))
+}
+
+/// A name, or an address without its brackets, and the port.
+fn host_and_port(place: &str) -> Option<(&str, Option<u16>)> {
+    let (host, port) = split_host(place)?;
+    Some((without_brackets(host), parse_port(port.unwrap_or(""))?))
+}
+
+/// `cleanhostname` (misc.c)
+fn without_brackets(host: &str) -> &str {
+    let inside = host
+        .strip_prefix('[')
+        .and_then(|host| host.strip_suffix(']'));
+    inside.unwrap_or(host)
+}
+
+/// The place of a URI (`parse_uri`, misc.c): a domain name, a port, and no path.
+fn uri_host_and_port(place: &str) -> Option<(&str, Option<u16>)> {
+    let (place, path) = place.split_once('/').unwrap_or((place, ""));
+    let (host, port) = host_and_port(place)?;
+    let host = host.strip_suffix('.').unwrap_or(host);
+    (path.is_empty() && lists::is_domain(host)).then_some((host, port))
 }
 
 /// An empty port is none; otherwise 1 to 65535.
@@ -81,7 +95,7 @@ fn parse_port(text: &str) -> Option<Option<u16>> {
     if text.is_empty() {
         return Some(None);
     }
-    text.parse().ok().filter(|&port| port > 0).map(Some)
+    number::port(text).ok().map(Some)
 }
 
 /// `%XX` and `+` in a URI's user (`urldecode`, misc.c).

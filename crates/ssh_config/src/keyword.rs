@@ -1,15 +1,23 @@
 //! Every keyword that ssh 9.2 to 10 knows, in one table (`keywords`, readconf.c).
 
-use crate::value::{
-    AddressFamily, Choice, LogLevel, PubkeyAuthentication, RequestTty, StrictHostKeyChecking,
-    is_word,
+use crate::algorithms::names::Family;
+use crate::forward::Direction;
+use crate::value::Choice;
+use crate::value::forms::{self, Form};
+use crate::value::lists::{self, Items};
+use crate::value::words::{
+    AddressFamily, COMPRESSION, CONTROL_MASTER, CanonicalizeHostname, FINGERPRINT_HASH, FLAG,
+    LogLevel, PubkeyAuthentication, RequestTty, SYSLOG_FACILITY, SessionType,
+    StrictHostKeyChecking, TUNNEL, WARN_WEAK_CRYPTO, Words, YesNoAsk, is_word,
 };
 
 /// What a keyword's arguments look like.
 #[derive(Clone, Copy)]
 pub(crate) enum Kind {
-    /// Read and without effect, as ssh has it: deprecated, unsupported, long gone.
-    Ignored,
+    /// Read and without effect: "oIgnore" and "oDeprecated".
+    Deprecated,
+    /// Read and without effect but a warning: "oUnsupported".
+    Unsupported,
     /// Opens a block for hosts.
     Host,
     /// Opens a block under conditions.
@@ -19,35 +27,41 @@ pub(crate) enum Kind {
     /// One of the words of a type.
     Choice(Choice),
     /// One of these words.
-    OneOf(&'static [&'static str]),
+    OneOf(Words),
     /// A whole number.
     Integer,
     /// `convtime` (misc.c), or `none`.
     Time,
     /// One argument.
     Text,
+    /// One argument, a path with tokens and variables.
+    Path,
     /// The rest of the line, as it stands.
     Command,
+    /// `VersionAddendum`: the rest of the line without comments.
+    Addendum,
     /// A port's number.
     Port,
-    /// Arguments, of which `none` must stand alone.
-    List,
-    /// Arguments of a form that is not looked into.
-    Words,
+    /// A form of its own.
+    Form(Form),
+    /// Several words of a form of their own.
+    List(Items),
     /// `AlgorithmSpec`.
-    Algorithms,
+    Algorithms(Family),
     /// `RekeyLimit`.
     RekeyLimit,
     /// `ProxyJump`.
     ProxyJump,
-    /// `SendEnv`.
-    SendEnv,
     /// `SetEnv`.
     SetEnv,
     /// `IdentityAgent`.
     AgentPath,
     /// `ForwardAgent`.
     ForwardAgent,
+    /// `AddKeysToAgent`.
+    AddKeysToAgent,
+    /// A forward.
+    Forward(Direction),
 }
 
 /// A keyword's row of the table.
@@ -89,10 +103,10 @@ keywords! {
     ServerAliveInterval "serveraliveinterval" Kind::Time, true;
     ServerAliveCountMax "serveralivecountmax" Kind::Integer, true;
     TcpKeepAlive "tcpkeepalive" Kind::Choice(is_word::<bool>), true;
-    Compression "compression" Kind::OneOf(&["yes", "no"]), true;
+    Compression "compression" Kind::OneOf(COMPRESSION), true;
 
-    UserKnownHostsFile "userknownhostsfile" Kind::List, true;
-    GlobalKnownHostsFile "globalknownhostsfile" Kind::List, true;
+    UserKnownHostsFile "userknownhostsfile" Kind::List(lists::files), true;
+    GlobalKnownHostsFile "globalknownhostsfile" Kind::List(lists::files), true;
     StrictHostKeyChecking "stricthostkeychecking" Kind::Choice(is_word::<StrictHostKeyChecking>), true;
     HostKeyAlias "hostkeyalias" Kind::Text, true;
     CheckHostIp "checkhostip" Kind::Choice(is_word::<bool>), true;
@@ -109,15 +123,15 @@ keywords! {
     NumberOfPasswordPrompts "numberofpasswordprompts" Kind::Integer, true;
     BatchMode "batchmode" Kind::Choice(is_word::<bool>), true;
 
-    KexAlgorithms "kexalgorithms" Kind::Algorithms, true;
-    Ciphers "ciphers" Kind::Algorithms, true;
-    Macs "macs" Kind::Algorithms, true;
-    HostKeyAlgorithms "hostkeyalgorithms" Kind::Algorithms, true;
-    PubkeyAcceptedAlgorithms "pubkeyacceptedalgorithms" Kind::Algorithms, true;
-    CaSignatureAlgorithms "casignaturealgorithms" Kind::Algorithms, true;
+    KexAlgorithms "kexalgorithms" Kind::Algorithms(Family::Kex), true;
+    Ciphers "ciphers" Kind::Algorithms(Family::Cipher), true;
+    Macs "macs" Kind::Algorithms(Family::Mac), true;
+    HostKeyAlgorithms "hostkeyalgorithms" Kind::Algorithms(Family::Key), true;
+    PubkeyAcceptedAlgorithms "pubkeyacceptedalgorithms" Kind::Algorithms(Family::Key), true;
+    CaSignatureAlgorithms "casignaturealgorithms" Kind::Algorithms(Family::PlainKey), true;
     RekeyLimit "rekeylimit" Kind::RekeyLimit, true;
 
-    SendEnv "sendenv" Kind::SendEnv, true;
+    SendEnv "sendenv" Kind::List(lists::send_env), true;
     SetEnv "setenv" Kind::SetEnv, true;
     RequestTty "requesttty" Kind::Choice(is_word::<RequestTty>), true;
     RemoteCommand "remotecommand" Kind::Command, true;
@@ -127,72 +141,73 @@ keywords! {
     Tag "tag" Kind::Text, true;
     RefuseConnection "refuseconnection" Kind::Text, true;
 
-    AddKeysToAgent "addkeystoagent" Kind::Words, false;
-    BindInterface "bindinterface" Kind::Text, false;
-    CanonicalDomains "canonicaldomains" Kind::List, false;
-    CanonicalizeFallbackLocal "canonicalizefallbacklocal" Kind::Choice(is_word::<bool>), false;
-    CanonicalizeHostname "canonicalizehostname" Kind::OneOf(&["yes", "true", "no", "false", "always"]), false;
+    AddKeysToAgent "addkeystoagent" Kind::AddKeysToAgent, true;
+    BindInterface "bindinterface" Kind::Text, true;
+    CanonicalDomains "canonicaldomains" Kind::List(lists::canonical_domains), false;
+    CanonicalizeFallbackLocal "canonicalizefallbacklocal" Kind::OneOf(FLAG), false;
+    CanonicalizeHostname "canonicalizehostname" Kind::Choice(is_word::<CanonicalizeHostname>), true;
     CanonicalizeMaxDots "canonicalizemaxdots" Kind::Integer, false;
-    CanonicalizePermittedCnames "canonicalizepermittedcnames" Kind::List, false;
-    ChannelTimeout "channeltimeout" Kind::List, false;
-    ClearAllForwardings "clearallforwardings" Kind::Choice(is_word::<bool>), false;
-    ControlMaster "controlmaster" Kind::OneOf(&["yes", "true", "no", "false", "auto", "ask", "autoask"]), false;
-    ControlPath "controlpath" Kind::Text, false;
-    ControlPersist "controlpersist" Kind::Text, false;
-    DynamicForward "dynamicforward" Kind::Words, false;
-    EnableEscapeCommandline "enableescapecommandline" Kind::Choice(is_word::<bool>), false;
-    EnableSshKeysign "enablesshkeysign" Kind::Choice(is_word::<bool>), false;
-    EscapeChar "escapechar" Kind::Text, false;
-    ExitOnForwardFailure "exitonforwardfailure" Kind::Choice(is_word::<bool>), false;
-    FingerprintHash "fingerprinthash" Kind::OneOf(&["md5", "sha1", "sha256", "sha384", "sha512"]), false;
-    ForkAfterAuthentication "forkafterauthentication" Kind::Choice(is_word::<bool>), false;
-    ForwardX11 "forwardx11" Kind::Choice(is_word::<bool>), false;
+    CanonicalizePermittedCnames "canonicalizepermittedcnames" Kind::List(lists::permitted_cnames), false;
+    ChannelTimeout "channeltimeout" Kind::List(lists::channel_timeouts), false;
+    ClearAllForwardings "clearallforwardings" Kind::OneOf(FLAG), false;
+    ControlMaster "controlmaster" Kind::OneOf(CONTROL_MASTER), false;
+    ControlPath "controlpath" Kind::Path, false;
+    ControlPersist "controlpersist" Kind::Form(forms::control_persist), false;
+    DynamicForward "dynamicforward" Kind::Forward(Direction::Dynamic), false;
+    EnableEscapeCommandline "enableescapecommandline" Kind::OneOf(FLAG), false;
+    EnableSshKeysign "enablesshkeysign" Kind::OneOf(FLAG), false;
+    EscapeChar "escapechar" Kind::Form(forms::escape_char), false;
+    ExitOnForwardFailure "exitonforwardfailure" Kind::OneOf(FLAG), false;
+    FingerprintHash "fingerprinthash" Kind::OneOf(FINGERPRINT_HASH), false;
+    ForkAfterAuthentication "forkafterauthentication" Kind::OneOf(FLAG), false;
+    ForwardX11 "forwardx11" Kind::OneOf(FLAG), false;
     ForwardX11Timeout "forwardx11timeout" Kind::Time, false;
-    ForwardX11Trusted "forwardx11trusted" Kind::Choice(is_word::<bool>), false;
-    GatewayPorts "gatewayports" Kind::Choice(is_word::<bool>), false;
-    GssapiAuthentication "gssapiauthentication" Kind::Choice(is_word::<bool>), false;
-    GssapiDelegateCredentials "gssapidelegatecredentials" Kind::Choice(is_word::<bool>), false;
+    ForwardX11Trusted "forwardx11trusted" Kind::OneOf(FLAG), false;
+    GatewayPorts "gatewayports" Kind::OneOf(FLAG), false;
+    GssapiAuthentication "gssapiauthentication" Kind::Choice(is_word::<bool>), true;
+    GssapiDelegateCredentials "gssapidelegatecredentials" Kind::OneOf(FLAG), false;
     // Debian, Fedora and others patch key exchange by GSSAPI in.
     GssapiClientIdentity "gssapiclientidentity" Kind::Text, false;
-    GssapiKeyExchange "gssapikeyexchange" Kind::Choice(is_word::<bool>), false;
-    GssapiKexAlgorithms "gssapikexalgorithms" Kind::Text, false;
-    GssapiRenewalForcesRekey "gssapirenewalforcesrekey" Kind::Choice(is_word::<bool>), false;
+    GssapiKeyExchange "gssapikeyexchange" Kind::OneOf(FLAG), false;
+    GssapiKexAlgorithms "gssapikexalgorithms" Kind::Algorithms(Family::GssKex), false;
+    GssapiRenewalForcesRekey "gssapirenewalforcesrekey" Kind::OneOf(FLAG), false;
     GssapiServerIdentity "gssapiserveridentity" Kind::Text, false;
-    GssapiTrustDns "gssapitrustdns" Kind::Choice(is_word::<bool>), false;
-    HashKnownHosts "hashknownhosts" Kind::Choice(is_word::<bool>), false;
-    HostbasedAcceptedAlgorithms "hostbasedacceptedalgorithms" Kind::Algorithms, false;
-    HostbasedAuthentication "hostbasedauthentication" Kind::Choice(is_word::<bool>), false;
-    IpQos "ipqos" Kind::Words, false;
+    GssapiTrustDns "gssapitrustdns" Kind::OneOf(FLAG), false;
+    HashKnownHosts "hashknownhosts" Kind::Choice(is_word::<bool>), true;
+    HostbasedAcceptedAlgorithms "hostbasedacceptedalgorithms" Kind::Algorithms(Family::Key), true;
+    HostbasedAuthentication "hostbasedauthentication" Kind::Choice(is_word::<bool>), true;
+    IpQos "ipqos" Kind::Form(forms::ip_qos), false;
     KbdInteractiveDevices "kbdinteractivedevices" Kind::Text, false;
-    KnownHostsCommand "knownhostscommand" Kind::Command, false;
+    KnownHostsCommand "knownhostscommand" Kind::Command, true;
     LocalCommand "localcommand" Kind::Command, false;
-    LocalForward "localforward" Kind::Words, false;
-    LogVerbose "logverbose" Kind::List, false;
-    NoHostAuthenticationForLocalhost "nohostauthenticationforlocalhost" Kind::Choice(is_word::<bool>), false;
-    ObscureKeystrokeTiming "obscurekeystroketiming" Kind::Words, false;
-    PermitLocalCommand "permitlocalcommand" Kind::Choice(is_word::<bool>), false;
-    PermitRemoteOpen "permitremoteopen" Kind::Words, false;
-    Pkcs11Provider "pkcs11provider" Kind::Text, false;
-    ProxyUseFdpass "proxyusefdpass" Kind::Choice(is_word::<bool>), false;
-    RemoteForward "remoteforward" Kind::Words, false;
-    RevokedHostKeys "revokedhostkeys" Kind::List, false;
+    LocalForward "localforward" Kind::Forward(Direction::Local), false;
+    LogVerbose "logverbose" Kind::List(lists::log_verbose), false;
+    NoHostAuthenticationForLocalhost "nohostauthenticationforlocalhost" Kind::Choice(is_word::<bool>), true;
+    ObscureKeystrokeTiming "obscurekeystroketiming" Kind::Form(forms::obscure_keystroke_timing), false;
+    PermitLocalCommand "permitlocalcommand" Kind::OneOf(FLAG), false;
+    PermitRemoteOpen "permitremoteopen" Kind::List(lists::permit_remote_open), false;
+    Pkcs11Provider "pkcs11provider" Kind::Text, true;
+    ProxyUseFdpass "proxyusefdpass" Kind::Choice(is_word::<bool>), true;
+    RemoteForward "remoteforward" Kind::Forward(Direction::Remote), false;
+    RevokedHostKeys "revokedhostkeys" Kind::List(lists::some_files), true;
     SecurityKeyProvider "securitykeyprovider" Kind::Text, false;
-    SessionType "sessiontype" Kind::OneOf(&["none", "subsystem", "default"]), false;
-    StdinNull "stdinnull" Kind::Choice(is_word::<bool>), false;
-    StreamLocalBindMask "streamlocalbindmask" Kind::Text, false;
-    StreamLocalBindUnlink "streamlocalbindunlink" Kind::Choice(is_word::<bool>), false;
-    SyslogFacility "syslogfacility" Kind::Text, false;
-    Tunnel "tunnel" Kind::OneOf(&["ethernet", "point-to-point", "yes", "true", "no", "false"]), false;
-    TunnelDevice "tunneldevice" Kind::Text, false;
-    UpdateHostKeys "updatehostkeys" Kind::OneOf(&["yes", "true", "no", "false", "ask"]), false;
-    VerifyHostKeyDns "verifyhostkeydns" Kind::OneOf(&["yes", "true", "no", "false", "ask"]), false;
-    VersionAddendum "versionaddendum" Kind::Command, false;
-    VisualHostKey "visualhostkey" Kind::Choice(is_word::<bool>), false;
-    WarnWeakCrypto "warnweakcrypto" Kind::OneOf(&["yes", "true", "no", "false", "no-pq-kex"]), false;
+    SessionType "sessiontype" Kind::Choice(is_word::<SessionType>), true;
+    StdinNull "stdinnull" Kind::OneOf(FLAG), false;
+    StreamLocalBindMask "streamlocalbindmask" Kind::Form(forms::stream_local_bind_mask), false;
+    StreamLocalBindUnlink "streamlocalbindunlink" Kind::OneOf(FLAG), false;
+    SyslogFacility "syslogfacility" Kind::OneOf(SYSLOG_FACILITY), false;
+    Tunnel "tunnel" Kind::OneOf(TUNNEL), false;
+    TunnelDevice "tunneldevice" Kind::Form(forms::tunnel_device), false;
+    UpdateHostKeys "updatehostkeys" Kind::Choice(is_word::<YesNoAsk>), true;
+    VerifyHostKeyDns "verifyhostkeydns" Kind::Choice(is_word::<YesNoAsk>), true;
+    VersionAddendum "versionaddendum" Kind::Addendum, false;
+    VisualHostKey "visualhostkey" Kind::OneOf(FLAG), false;
+    WarnWeakCrypto "warnweakcrypto" Kind::OneOf(WARN_WEAK_CRYPTO), false;
     XauthLocation "xauthlocation" Kind::Text, false;
 
-    // "oIgnore", "oDeprecated" and "oUnsupported".
-    Gone "protocol" Kind::Ignored, false;
+    // "oIgnore" and "oDeprecated"; "oUnsupported".
+    Deprecated "protocol" Kind::Deprecated, false;
+    Unsupported "afstokenpassing" Kind::Unsupported, false;
 }
 
 /// Other spellings, and what ssh reads for the sake of old files only.
@@ -209,20 +224,19 @@ const ALIASES: &[(&str, Keyword)] = &[
     ("hostbasedkeytypes", Keyword::HostbasedAcceptedAlgorithms),
     ("pubkeyacceptedkeytypes", Keyword::PubkeyAcceptedAlgorithms),
     ("smartcarddevice", Keyword::Pkcs11Provider),
-    ("cipher", Keyword::Gone),
-    ("fallbacktorsh", Keyword::Gone),
-    ("globalknownhostsfile2", Keyword::Gone),
-    ("rhostsauthentication", Keyword::Gone),
-    ("userknownhostsfile2", Keyword::Gone),
-    ("useroaming", Keyword::Gone),
-    ("usersh", Keyword::Gone),
-    ("useprivilegedport", Keyword::Gone),
-    ("afstokenpassing", Keyword::Gone),
-    ("kerberosauthentication", Keyword::Gone),
-    ("kerberostgtpassing", Keyword::Gone),
-    ("rsaauthentication", Keyword::Gone),
-    ("rhostsrsaauthentication", Keyword::Gone),
-    ("compressionlevel", Keyword::Gone),
+    ("cipher", Keyword::Deprecated),
+    ("fallbacktorsh", Keyword::Deprecated),
+    ("globalknownhostsfile2", Keyword::Deprecated),
+    ("rhostsauthentication", Keyword::Deprecated),
+    ("userknownhostsfile2", Keyword::Deprecated),
+    ("useroaming", Keyword::Deprecated),
+    ("usersh", Keyword::Deprecated),
+    ("useprivilegedport", Keyword::Deprecated),
+    ("kerberosauthentication", Keyword::Unsupported),
+    ("kerberostgtpassing", Keyword::Unsupported),
+    ("rsaauthentication", Keyword::Unsupported),
+    ("rhostsrsaauthentication", Keyword::Unsupported),
+    ("compressionlevel", Keyword::Unsupported),
 ];
 
 impl Keyword {
@@ -245,6 +259,17 @@ impl Keyword {
 
     pub(crate) fn row(self) -> &'static Row {
         &ROWS[self as usize]
+    }
+
+    /// Whether the first pass over the lines settles the keyword, set or not
+    /// (`fill_default_options_for_canonicalization`, readconf.c).
+    pub(crate) fn is_settled_by_first_pass(self) -> bool {
+        matches!(
+            self,
+            Keyword::CanonicalizeFallbackLocal
+                | Keyword::CanonicalizeHostname
+                | Keyword::CanonicalizeMaxDots
+        )
     }
 
     /// Whether every line with the keyword counts, not only the first.

@@ -1,18 +1,17 @@
 //! Reading configuration files without touching them: the loader says what it needs.
 
+mod lines;
+
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 use crate::condition::Condition;
-use crate::config::{Config, Directive, Scope, Step};
+use crate::config::{Config, Scope};
 use crate::environment::Environment;
 use crate::error::{LoadError, Problem};
-use crate::expand::{self, Tokens};
-use crate::keyword::{Keyword, Kind};
-use crate::line::{self, KeywordLine};
 use crate::origin::Origin;
-use crate::pattern;
-use crate::value::{self, Value};
+use crate::question::IncludeRequest;
+pub(crate) use lines::{include_pattern, unknown_keyword};
 
 /// Deepest nesting of `Include` (`READCONF_MAX_DEPTH`, readconf.c).
 const MAX_DEPTH: usize = 16;
@@ -81,6 +80,8 @@ pub struct Loader {
     /// The files being read, each included by the one before.
     stack: Vec<OpenFile>,
     files: usize,
+    /// How deep the roots lie; above 0, files around them may hold an `IgnoreUnknown`.
+    depth: usize,
 }
 
 /// A file that is being read.
@@ -140,6 +141,7 @@ impl Loader {
             roots: roots.into(),
             stack: Vec::new(),
             files: 0,
+            depth: 0,
         };
         for option in options {
             if let Err(why) = loader.read_option(option) {
@@ -149,6 +151,26 @@ impl Loader {
                 });
             }
         }
+        loader
+    }
+
+    /// A loader for the files of an `Include` that depends on the host.
+    pub(crate) fn for_include(request: &IncludeRequest, environment: Environment) -> Loader {
+        let mut loader = Loader::with_roots(&[], Vec::new(), environment);
+        loader.depth = request.depth;
+        loader.stack.push(OpenFile {
+            label: request.pattern.as_str().into(),
+            content: Vec::new(),
+            at: 0,
+            line: 0,
+            user: request.user,
+            around: OUTSIDE,
+            scope: OUTSIDE,
+            includes: [Need::Glob {
+                pattern: request.pattern.clone(),
+            }]
+            .into(),
+        });
         loader
     }
 
@@ -199,7 +221,12 @@ impl Loader {
             (Some(Need::File { path, .. }), Supply::BadPermissions) => {
                 self.report(bad_permissions(&path));
             }
-            // No such file, or the pattern found none: nothing is included.
+            (Some(Need::File { path, .. }), Supply::Absent) => {
+                self.report(format!(
+                    "cannot read the included file {path}: no such file"
+                ));
+            }
+            // The pattern found none: nothing is included.
             _ => {}
         }
     }
@@ -245,7 +272,7 @@ impl Loader {
 
     fn open(&mut self, path: String, content: Vec<u8>, user: bool, around: usize) {
         self.files += 1;
-        if self.stack.len() > MAX_DEPTH || self.files > MAX_FILES {
+        if self.depth + self.stack.len() > MAX_DEPTH || self.files > MAX_FILES {
             self.report(format!(
                 "too many includes: at most {MAX_DEPTH} deep and {MAX_FILES} files in all"
             ));
@@ -272,158 +299,6 @@ impl Loader {
             .map_or(Origin::CommandLine, OpenFile::origin);
         self.problems.push(Problem { origin, why });
     }
-
-    fn read_line(&mut self, text: &[u8]) {
-        if let Err(why) = self.read_file_line(text) {
-            self.report(why);
-        }
-    }
-
-    fn read_file_line(&mut self, text: &[u8]) -> Result<(), String> {
-        if text.trim_ascii_start().starts_with(b"#") {
-            return Ok(());
-        }
-        let text = std::str::from_utf8(text).map_err(|_| "the line is not UTF-8")?;
-        if text.contains('\0') {
-            return Err("the line contains a NUL character".into());
-        }
-        let Some(split) = line::split_keyword(text)? else {
-            return Ok(());
-        };
-        let Some(file) = self.stack.last() else {
-            return Ok(());
-        };
-        let (origin, around, scope) = (file.origin(), file.around, file.scope);
-        let Some(keyword) = Keyword::by_name(&split.keyword) else {
-            return self.read_unknown(split, origin);
-        };
-        match (
-            keyword.row().kind,
-            value::read(keyword.row().kind, &split.rest, &self.config.environment)?,
-        ) {
-            (Kind::Ignored, _) => {}
-            (Kind::Host, Value::Words(arguments)) => {
-                self.open_scope(around, Condition::host(arguments)?);
-            }
-            (Kind::Match, Value::Words(arguments)) => {
-                self.open_scope(around, Condition::matching(arguments)?);
-            }
-            (Kind::Include, Value::Words(arguments)) => self.include(arguments)?,
-            (_, value) => self.apply(
-                scope,
-                Directive {
-                    keyword,
-                    value,
-                    origin,
-                },
-            ),
-        }
-        Ok(())
-    }
-
-    fn read_option(&mut self, option: &str) -> Result<(), String> {
-        let Some(split) = line::split_keyword(option)? else {
-            return Ok(());
-        };
-        let origin = Origin::CommandLine;
-        let Some(keyword) = Keyword::by_name(&split.keyword) else {
-            return self.read_unknown(split, origin);
-        };
-        let value = value::read(keyword.row().kind, &split.rest, &self.config.environment)?;
-        match keyword.row().kind {
-            Kind::Ignored => {}
-            Kind::Host | Kind::Match | Kind::Include => {
-                return Err(format!("{} is not supported as an option", split.keyword));
-            }
-            _ => self.apply(
-                OUTSIDE,
-                Directive {
-                    keyword,
-                    value,
-                    origin,
-                },
-            ),
-        }
-        Ok(())
-    }
-
-    /// Whether `IgnoreUnknown` covers a keyword can differ from host to host, if it stands in a
-    /// block; if no line before could cover it, the error is certain.
-    fn read_unknown(&mut self, line: KeywordLine, origin: Origin) -> Result<(), String> {
-        let keyword = line.keyword;
-        let covered = self
-            .config
-            .directives
-            .iter()
-            .any(|directive| match &directive.value {
-                Value::Text(patterns) if directive.keyword == Keyword::IgnoreUnknown => {
-                    pattern::list_matches(&patterns.to_ascii_lowercase(), &keyword)
-                }
-                _ => false,
-            });
-        if !covered {
-            return Err(unknown_keyword(&keyword));
-        }
-        line::split_arguments(&line.rest).ok_or(line::OPEN_QUOTE)?;
-        self.config.steps.push(Step::Unknown { keyword, origin });
-        Ok(())
-    }
-
-    fn open_scope(&mut self, parent: usize, condition: Condition) {
-        let scope = self.config.scopes.len();
-        self.config.scopes.push(Scope { parent, condition });
-        self.config.steps.push(Step::Open(scope));
-        if let Some(file) = self.stack.last_mut() {
-            file.scope = scope;
-        }
-    }
-
-    fn apply(&mut self, scope: usize, directive: Directive) {
-        let at = self.config.directives.len();
-        self.config.directives.push(directive);
-        match self.config.steps.last_mut() {
-            Some(Step::Apply {
-                scope: last,
-                directives,
-            }) if *last == scope => {
-                directives.end = at + 1;
-            }
-            _ => self.config.steps.push(Step::Apply {
-                scope,
-                directives: at..at + 1,
-            }),
-        }
-    }
-
-    fn include(&mut self, arguments: Vec<String>) -> Result<(), String> {
-        let Some(file) = self.stack.last_mut() else {
-            return Ok(());
-        };
-        let environment = &self.config.environment;
-        for argument in arguments {
-            if argument.is_empty() {
-                return Err("an argument of Include is empty".into());
-            }
-            let tokens = Tokens {
-                environment,
-                original_host: None,
-                target: None,
-            };
-            let path = expand::percent_and_variables(&argument, &tokens)
-                .map_err(|why| not_yet_in_include(&argument, &why))?;
-            let pattern = match path.as_bytes()[..] {
-                [b'~', ..] if !file.user => {
-                    return Err(format!("the system's configuration cannot include {path}"));
-                }
-                [b'~', ..] => expand::tilde(&path, environment)?,
-                [b'/', ..] => path,
-                _ if file.user => expand::tilde(&format!("~/.ssh/{path}"), environment)?,
-                _ => format!("/etc/ssh/{path}"),
-            };
-            file.includes.push_back(Need::Glob { pattern });
-        }
-        Ok(())
-    }
 }
 
 impl OpenFile {
@@ -445,18 +320,6 @@ impl OpenFile {
         self.line += 1;
         Some(text)
     }
-}
-
-/// What to say of a keyword that ssh does not know.
-pub(crate) fn unknown_keyword(keyword: &str) -> String {
-    format!("bad configuration option \"{keyword}\" (IgnoreUnknown can name it)")
-}
-
-/// What to say of an Include that cannot be expanded before the host is known.
-fn not_yet_in_include(argument: &str, why: &str) -> String {
-    format!(
-        "Include {argument}: {why}; tokens that depend on the host are not supported in Include yet"
-    )
 }
 
 fn bad_permissions(path: &str) -> String {

@@ -1,87 +1,113 @@
 //! One way through all lines of a configuration, for one host.
 
 use crate::condition::Subject;
-use crate::config::{Config, Directive, Query, Scope, Step};
-use crate::error::{Problem, ResolveError};
+use crate::config::{Config, Directive, HostInclude, Query, Scope, Step};
+use crate::error::{Problem, ResolveError, Unresolved};
 use crate::expand;
 use crate::keyword::Keyword;
 use crate::loader;
 use crate::origin::Origin;
 use crate::pattern;
+use crate::question::{Answers, IncludeRequest};
 use crate::slots::Slots;
 use crate::value::Value;
 
 /// What is set for a host so far.
 pub(crate) struct Pass<'c, 'q> {
     config: &'c Config,
+    answers: &'c Answers,
     query: &'q Query<'q>,
     pub(crate) slots: Slots<'c>,
     /// `HostName` with its tokens expanded, once it is set.
     pub(crate) host_name: Option<String>,
+    /// Whether some `Match final` asks for a second pass.
+    pub(crate) wants_second_pass: bool,
+}
+
+/// Which way through the lines it is, and for which host.
+#[derive(Clone, Copy)]
+struct Way<'h> {
+    host: &'h str,
+    second: bool,
 }
 
 impl<'c, 'q> Pass<'c, 'q> {
-    pub(crate) fn new(config: &'c Config, query: &'q Query<'q>) -> Pass<'c, 'q> {
+    pub(crate) fn new(
+        config: &'c Config,
+        answers: &'c Answers,
+        query: &'q Query<'q>,
+    ) -> Pass<'c, 'q> {
         Pass {
             config,
+            answers,
             query,
             slots: Slots::new(),
             host_name: None,
+            wants_second_pass: config.wants_second_pass,
         }
     }
 
     /// Applies all lines that hold for `host`: the host as given or, in the second pass, as
     /// resolved by the first.
-    pub(crate) fn run(&mut self, host: &str, second_pass: bool) -> Result<(), ResolveError> {
-        let config = self.config;
+    pub(crate) fn run(&mut self, host: &str, second: bool) -> Result<(), Unresolved> {
+        self.take_steps(self.config, Way { host, second })
+    }
+
+    fn take_steps(&mut self, config: &'c Config, way: Way<'_>) -> Result<(), Unresolved> {
         let mut holds = vec![false; config.scopes.len()];
         holds[0] = true;
         for step in &config.steps {
             match step {
                 Step::Open(scope) => {
                     let Scope { parent, condition } = &config.scopes[*scope];
-                    holds[*scope] =
-                        holds[*parent] && condition.holds(&self.subject(host, second_pass));
+                    holds[*scope] = holds[*parent] && condition.holds(&self.subject(way))?;
                 }
                 Step::Apply { scope, directives } => {
                     if holds[*scope] {
-                        for directive in &config.directives[directives.clone()] {
-                            // Options are not read again with the files.
-                            if !second_pass || directive.origin != Origin::CommandLine {
-                                self.apply(directive, host)?;
-                            }
-                        }
+                        self.apply_all(&config.directives[directives.clone()], way)?;
                     }
                 }
                 Step::Unknown { keyword, origin } => self.unknown(keyword, origin)?,
+                Step::Include { scope, include } => {
+                    if holds[*scope] {
+                        self.include(&config.includes[*include], way)?;
+                    }
+                }
             }
         }
         Ok(())
     }
 
-    fn subject<'s>(&'s self, host: &'s str, second_pass: bool) -> Subject<'s> {
-        let local_user = self.config.environment.local_user.as_str();
-        let configured = self.slots.text(Keyword::User).map(|user| user.value);
+    fn subject<'s>(&'s self, way: Way<'s>) -> Subject<'s> {
         Subject {
-            host,
-            host_name: self.host_name.as_deref().unwrap_or(host),
-            original_host: self.query.host,
-            user: self.query.user.or(configured).unwrap_or(local_user),
-            local_user,
-            second_pass,
+            environment: &self.config.environment,
+            answers: self.answers,
+            query: self.query,
+            slots: &self.slots,
+            host: way.host,
+            host_name: self.host_name.as_deref().unwrap_or(way.host),
+            second_pass: way.second,
         }
+    }
+
+    fn apply_all(&mut self, directives: &'c [Directive], way: Way<'_>) -> Result<(), ResolveError> {
+        for directive in directives {
+            // Options are not read again with the files.
+            let is_done = directive.origin == Origin::CommandLine
+                || directive.keyword.is_settled_by_first_pass();
+            if !(way.second && is_done) {
+                self.apply(directive, way.host)?;
+            }
+        }
+        Ok(())
     }
 
     fn apply(&mut self, directive: &'c Directive, host: &str) -> Result<(), ResolveError> {
         if let (Keyword::HostName, Value::Text(text)) = (directive.keyword, &directive.value)
             && self.host_name.is_none()
         {
-            let name = expand::host_name(text, host).map_err(|why| {
-                ResolveError::Line(Problem {
-                    origin: directive.origin.clone(),
-                    why,
-                })
-            })?;
+            let name =
+                expand::host_name(text, host).map_err(|why| refused(&directive.origin, why))?;
             self.host_name = Some(name);
         }
         self.slots.apply(directive)
@@ -94,15 +120,35 @@ impl<'c, 'q> Pass<'c, 'q> {
             |patterns: &str| pattern::list_matches(&patterns.to_ascii_lowercase(), keyword);
         if self
             .slots
-            .text(Keyword::IgnoreUnknown)
-            .is_some_and(|set| covers(set.value))
+            .word_of(Keyword::IgnoreUnknown)
+            .is_some_and(covers)
         {
             return Ok(());
         }
-        let why = loader::unknown_keyword(keyword);
-        Err(ResolveError::Line(Problem {
-            origin: origin.clone(),
-            why,
-        }))
+        Err(refused(origin, loader::unknown_keyword(keyword)))
     }
+
+    /// Takes the steps of files whose names depend on the host. In a block that does not hold
+    /// they are not looked at, where ssh would check their lines.
+    fn include(&mut self, include: &HostInclude, way: Way<'_>) -> Result<(), Unresolved> {
+        let environment = &self.config.environment;
+        if expand::unset_variable(&include.path, environment).is_some() {
+            return Ok(());
+        }
+        let path = expand::percent_and_variables(&include.path, &self.subject(way).tokens());
+        let pattern =
+            path.and_then(|path| loader::include_pattern(path, include.user, environment));
+        let config = self.answers.include(IncludeRequest {
+            pattern: pattern.map_err(|why| refused(&include.origin, why))?,
+            user: include.user,
+            depth: include.depth,
+        })?;
+        self.wants_second_pass |= config.wants_second_pass;
+        self.take_steps(config, way)
+    }
+}
+
+fn refused(origin: &Origin, why: String) -> ResolveError {
+    let origin = origin.clone();
+    ResolveError::Line(Problem { origin, why })
 }

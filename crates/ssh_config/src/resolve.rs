@@ -1,52 +1,65 @@
 //! From a configuration to the settings of one host.
 
-mod authentication;
+pub(crate) mod authentication;
+mod host_keys;
 mod session;
 
-use crate::address;
+use crate::canonicalize::Rules;
 use crate::config::{Config, Directive, Query};
-use crate::error::{Problem, ResolveError};
+use crate::error::{Problem, ResolveError, Unresolved};
 use crate::expand::{self, TargetTokens, Tokens};
-use crate::keyword::Keyword;
+use crate::keyword::{Keyword, Kind};
 use crate::origin::{Origin, Setting};
 use crate::pass::Pass;
+use crate::question::Answers;
 use crate::resolved::{Connection, OtherSetting, Proxy, Resolved};
-use crate::slots::Slots;
-use crate::value::{self, AddressFamily, Value};
-
-/// The port of ssh.
-const DEFAULT_PORT: u16 = 22;
+use crate::slots::{DEFAULT_PORT, Slots};
+use crate::value::Value;
+use crate::value::number::duration;
+use crate::value::words::{AddressFamily, CanonicalizeHostname};
 
 impl Config {
-    /// The settings of a host.
-    pub fn resolve(&self, query: &Query<'_>) -> Result<Resolved, ResolveError> {
+    /// The settings of a host. [`Unresolved::Asks`] is what has to be answered first: put the
+    /// answer into `answers` and call again, until there is no question left.
+    pub fn resolve(&self, query: &Query<'_>, answers: &Answers) -> Result<Resolved, Unresolved> {
         if !is_host_name(query.host) {
-            return Err(ResolveError::HostName(query.host.into()));
+            return Err(ResolveError::HostName(query.host.into()).into());
         }
         if let Some(user) = query.user.filter(|user| !is_user_name(user)) {
-            return Err(ResolveError::UserName(user.into()));
+            return Err(ResolveError::UserName(user.into()).into());
         }
-        let mut pass = Pass::new(self, query);
+        let mut pass = Pass::new(self, answers, query);
         pass.run(query.host, false)?;
-        let host_name = address::canonical(pass.host_name.take().unwrap_or(query.host.into()));
-        if self.wants_second_pass {
+        let configured = pass.host_name.take().unwrap_or(query.host.into());
+        let rules = Rules::new(&pass.slots, answers);
+        let host_name = rules.canonical(configured.clone())?;
+        let is_completed = !host_name.eq_ignore_ascii_case(&configured)
+            && rules.canonicalize != CanonicalizeHostname::No;
+        if pass.wants_second_pass || rules.canonicalize != CanonicalizeHostname::No {
             pass.host_name = Some(host_name.clone());
             pass.run(&host_name, true)?;
         }
-        let builder = Builder::new(self, query, &pass.slots, &host_name)?;
+        let named_by = match is_completed {
+            true => Keyword::CanonicalizeHostname,
+            false => Keyword::HostName,
+        };
+        let origin = pass.slots.filled(named_by).map(|set| set.origin.clone());
+        let host_name = Setting::new(host_name, origin.unwrap_or(Origin::Query));
+        let builder = Builder::new(self, answers, query, &pass.slots, host_name)?;
         builder.check_jump_loop()?;
+        builder.check_conflicts()?;
         builder.build()
     }
 }
 
 /// `ssh_valid_hostname` (readconf.c)
-fn is_host_name(host: &str) -> bool {
+pub(crate) fn is_host_name(host: &str) -> bool {
     let is_bad = |c: char| "'`\"$\\;&<>|(){},".contains(c) || c.is_ascii_control() || c == ' ';
     !host.is_empty() && !host.starts_with('-') && !host.contains(is_bad)
 }
 
 /// `ssh_valid_ruser` (readconf.c)
-fn is_user_name(user: &str) -> bool {
+pub(crate) fn is_user_name(user: &str) -> bool {
     let is_bad = |c: char| "'`\";&<>|(){}".contains(c) || c.is_ascii_control();
     !user.starts_with('-')
         && !user.contains(is_bad)
@@ -57,6 +70,7 @@ fn is_user_name(user: &str) -> bool {
 /// Makes values of what the slots hold.
 struct Builder<'a> {
     config: &'a Config,
+    answers: &'a Answers,
     query: &'a Query<'a>,
     slots: &'a Slots<'a>,
     host_name: Setting<String>,
@@ -70,19 +84,18 @@ impl<'a> Builder<'a> {
     /// Settles what tokens in other values refer to.
     fn new(
         config: &'a Config,
+        answers: &'a Answers,
         query: &'a Query<'a>,
         slots: &'a Slots<'a>,
-        host_name: &str,
-    ) -> Result<Builder<'a>, ResolveError> {
-        let origin = slots
-            .filled(Keyword::HostName)
-            .map(|set| set.origin.clone());
+        host_name: Setting<String>,
+    ) -> Result<Builder<'a>, Unresolved> {
         let mut builder = Builder {
             config,
+            answers,
             query,
             slots,
-            host_name: Setting::new(host_name.into(), origin.unwrap_or(Origin::Query)),
-            port: port(query, slots),
+            host_name,
+            port: slots.port_of(query),
             user: Setting::default(config.environment.local_user.clone()),
             proxy: proxy(slots),
             key_alias: slots
@@ -99,12 +112,12 @@ impl<'a> Builder<'a> {
 
     /// A user from a line may contain tokens, but not `%r` and `%C`; ssh checks the name only if
     /// it did.
-    fn configured_user(&self, set: &Setting<&str>) -> Result<Setting<String>, ResolveError> {
+    fn configured_user(&self, set: &Setting<&str>) -> Result<Setting<String>, Unresolved> {
         let user = self.expand(set, |text| {
-            expand::percent_and_variables(text, &self.tokens(None))
+            Ok(expand::percent_and_variables(text, &self.tokens(None))?)
         })?;
         if user.value != set.value && !is_user_name(&user.value) {
-            return Err(ResolveError::UserName(user.value));
+            return Err(ResolveError::UserName(user.value).into());
         }
         Ok(user)
     }
@@ -153,42 +166,95 @@ impl<'a> Builder<'a> {
         }
     }
 
+    /// What `main` (ssh.c) refuses once all lines are read.
+    fn check_conflicts(&self) -> Result<(), ResolveError> {
+        let slots = self.slots;
+        let is = |keyword, word| slots.word_of(keyword) == Some(word);
+        let has_command = self
+            .query
+            .command
+            .is_some_and(|command| !command.is_empty());
+        let remote_command = slots.word_of(Keyword::RemoteCommand);
+        let remote_command = remote_command.filter(|text| !text.eq_ignore_ascii_case("none"));
+        if has_command && remote_command.is_some() {
+            return Err(ResolveError::Conflict(
+                "there is a command to run, and a RemoteCommand; set RemoteCommand to none",
+            ));
+        }
+        let runs = has_command || remote_command.is_some();
+        if is(Keyword::ForkAfterAuthentication, "yes") && !runs && !is(Keyword::SessionType, "none")
+        {
+            return Err(ResolveError::Conflict(
+                "ForkAfterAuthentication needs a command to run in the background",
+            ));
+        }
+        let session_type = slots.filled(Keyword::SessionType);
+        if is(Keyword::SessionType, "subsystem")
+            && !has_command
+            && session_type.is_some_and(|set| set.origin == Origin::CommandLine)
+        {
+            return Err(ResolveError::Conflict("the subsystem's name is missing"));
+        }
+        if is(Keyword::ProxyCommand, "-")
+            && self.proxy.value == Proxy::Command("-".into())
+            && slots
+                .word_of(Keyword::ProxyUseFdpass)
+                .is_some_and(|word| word == "yes" || word == "true")
+        {
+            return Err(ResolveError::Conflict(
+                "ProxyCommand - and ProxyUseFdpass do not go together",
+            ));
+        }
+        Ok(())
+    }
+
     /// A path: `~`, then tokens and variables.
-    fn path(&self, path: &str) -> Result<String, String> {
-        let path = expand::tilde(path, &self.config.environment)?;
-        self.percent_and_variables(&path)
+    fn path(&self, path: &str) -> Result<String, Trouble> {
+        let home = match expand::tilde_user(path) {
+            None => &self.config.environment.home,
+            Some(user) => self
+                .answers
+                .home_of(user)
+                .map_err(Trouble::Unresolved)?
+                .ok_or_else(|| format!("\"{path}\": there is no user \"{user}\""))?,
+        };
+        Ok(self.percent_and_variables(&expand::tilde(path, home))?)
     }
 
     fn percent_and_variables(&self, text: &str) -> Result<String, String> {
         expand::percent_and_variables(text, &self.tokens(Some(&self.user.value)))
     }
 
+    fn percent(&self, text: &str) -> Result<String, String> {
+        expand::percent(text, &self.tokens(Some(&self.user.value)))
+    }
+
     /// Expands a value; what cannot be expanded is reported with its line.
     fn expand<T, U>(
         &self,
         set: &Setting<T>,
-        how: impl FnOnce(&T) -> Result<U, String>,
-    ) -> Result<Setting<U>, ResolveError> {
+        how: impl FnOnce(&T) -> Result<U, Trouble>,
+    ) -> Result<Setting<U>, Unresolved> {
         match how(&set.value) {
             Ok(value) => Ok(Setting::new(value, set.origin.clone())),
-            Err(why) => Err(ResolveError::Line(Problem {
-                origin: set.origin.clone(),
-                why,
-            })),
+            Err(Trouble::Unresolved(unresolved)) => Err(unresolved),
+            Err(Trouble::Value(why)) => {
+                let origin = set.origin.clone();
+                Err(ResolveError::Line(Problem { origin, why }).into())
+            }
         }
     }
 
-    fn build(self) -> Result<Resolved, ResolveError> {
+    fn build(self) -> Result<Resolved, Unresolved> {
         let authentication = self.authentication()?;
         let host_keys = self.host_keys()?;
         let session = self.session()?;
         let algorithms = self.algorithms();
-        let others = self
-            .slots
-            .others
-            .iter()
-            .map(|directive| other(directive))
-            .collect();
+        let others = self.others()?;
+        let owned = |files: Vec<Setting<&str>>| files.into_iter().map(Setting::owned).collect();
+        let written_identity_files = owned(self.written(Keyword::IdentityFile)?);
+        let written_certificate_files = owned(self.written(Keyword::CertificateFile)?);
+        let ignore_unknown = self.slots.text(Keyword::IgnoreUnknown).map(Setting::owned);
         let host = self.query.host.to_string();
         let connection = self.connection()?;
         Ok(Resolved {
@@ -199,18 +265,55 @@ impl<'a> Builder<'a> {
             algorithms,
             session,
             others,
+            written_identity_files,
+            written_certificate_files,
+            ignore_unknown,
         })
     }
 
-    fn connection(self) -> Result<Connection, ResolveError> {
+    /// What is left to others, the forwards only if `ClearAllForwardings` lets them be
+    /// (`clear_forwardings`, readconf.c).
+    fn others(&self) -> Result<Vec<OtherSetting>, Unresolved> {
+        let cleared = self.slots.word_of(Keyword::ClearAllForwardings) == Some("yes");
+        let is_forward = |directive: &Directive| {
+            matches!(directive.value, Value::Forward(..)) || directive.keyword == Keyword::Tunnel
+        };
+        let others = self.slots.others.iter();
+        others
+            .filter(|directive| !(cleared && is_forward(directive)))
+            .map(|directive| self.other(directive))
+            .collect()
+    }
+
+    fn other(&self, directive: &Directive) -> Result<OtherSetting, Unresolved> {
+        let set = Setting::new(&directive.value, directive.origin.clone());
+        let kind = directive.keyword.row().kind;
+        let arguments = self.expand(&set, |value| {
+            Ok(match (kind, value) {
+                (_, Value::Forward(direction, forward)) => forward
+                    .expanded(|path| self.percent(path))?
+                    .arguments(*direction),
+                (Kind::Path, Value::Text(path)) if !path.eq_ignore_ascii_case("none") => {
+                    vec![self.path(path)?]
+                }
+                (Kind::Addendum, Value::Text(text)) => vec![self.percent_and_variables(text)?],
+                (_, value) => value.arguments(),
+            })
+        })?;
+        Ok(OtherSetting {
+            keyword: directive.keyword.row().name,
+            arguments: arguments.value,
+            origin: arguments.origin,
+        })
+    }
+
+    fn connection(self) -> Result<Connection, Unresolved> {
         let slots = self.slots;
         let connection_attempts = slots.number(Keyword::ConnectionAttempts, 1);
         if connection_attempts.value == 0 {
             let why = "ConnectionAttempts must be at least 1".into();
-            return Err(ResolveError::Line(Problem {
-                origin: connection_attempts.origin,
-                why,
-            }));
+            let origin = connection_attempts.origin;
+            return Err(ResolveError::Line(Problem { origin, why }).into());
         }
         let alive = slots
             .seconds(Keyword::ServerAliveInterval)
@@ -220,30 +323,26 @@ impl<'a> Builder<'a> {
             .filter(|set| set.value > 0);
         Ok(Connection {
             host_name: self.host_name,
+            canonicalize_hostname: slots
+                .word(Keyword::CanonicalizeHostname, CanonicalizeHostname::No),
             user: self.user,
             port: self.port,
             address_family: slots.word(Keyword::AddressFamily, AddressFamily::Any),
             bind_address: slots.text(Keyword::BindAddress).map(Setting::owned),
+            bind_interface: slots.text(Keyword::BindInterface).map(Setting::owned),
+            proxy_use_fdpass: match self.proxy.value {
+                Proxy::Jump(_) => Setting::default(false),
+                _ => slots.word(Keyword::ProxyUseFdpass, false),
+            },
             proxy: self.proxy,
-            connect_timeout: timeout.map(|set| set.map(value::duration)),
+            connect_timeout: timeout.map(|set| set.map(duration)),
             connection_attempts,
-            server_alive_interval: alive.map(value::duration),
+            server_alive_interval: alive.map(duration),
             server_alive_count_max: slots.number(Keyword::ServerAliveCountMax, 3),
             tcp_keep_alive: slots.word(Keyword::TcpKeepAlive, true),
             compression: slots.word(Keyword::Compression, false),
         })
     }
-}
-
-fn port(query: &Query<'_>, slots: &Slots<'_>) -> Setting<u16> {
-    if let Some(port) = query.port {
-        return Setting::new(port, Origin::Query);
-    }
-    let configured = slots.get(Keyword::Port, |value| match value {
-        Value::Number(number) => u16::try_from(*number).ok(),
-        _ => None,
-    });
-    configured.unwrap_or(Setting::default(DEFAULT_PORT))
 }
 
 fn proxy(slots: &Slots<'_>) -> Setting<Proxy> {
@@ -261,13 +360,19 @@ fn proxy(slots: &Slots<'_>) -> Setting<Proxy> {
     jump.or(command).unwrap_or(Setting::default(Proxy::None))
 }
 
-fn other(directive: &Directive) -> OtherSetting {
-    OtherSetting {
-        keyword: directive.keyword.row().name,
-        arguments: directive.value.arguments(),
-        origin: directive.origin.clone(),
+/// Why a value cannot be expanded.
+enum Trouble {
+    Value(String),
+    Unresolved(Unresolved),
+}
+
+impl From<String> for Trouble {
+    fn from(why: String) -> Trouble {
+        Trouble::Value(why)
     }
 }
 
+#[cfg(test)]
+mod question_tests;
 #[cfg(test)]
 mod tests;

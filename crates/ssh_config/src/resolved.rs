@@ -6,10 +6,11 @@ use crate::algorithms::AlgorithmSpec;
 use crate::jump::Hop;
 use crate::origin::{Origin, Setting};
 use crate::pattern;
-use crate::value::{
-    AddressFamily, ForwardAgent, IdentityAgent, LogLevel, PubkeyAuthentication, RekeyLimit,
-    RequestTty, StrictHostKeyChecking,
+use crate::value::words::{
+    AddressFamily, CanonicalizeHostname, LogLevel, PubkeyAuthentication, RequestTty, SessionType,
+    StrictHostKeyChecking, YesNoAsk,
 };
+use crate::value::{AddKeysToAgent, ForwardAgent, IdentityAgent, RekeyLimit};
 
 /// All settings of a host, grouped by what they govern. Tokens, variables and `~` are expanded.
 #[derive(Clone, Debug)]
@@ -28,6 +29,18 @@ pub struct Resolved {
     pub session: Session,
     /// Keywords that sshoal records and leaves to others, in the order in which they were set.
     pub others: Vec<OtherSetting>,
+    /// `IdentityFile` and `CertificateFile` as written, for `dump`.
+    pub(crate) written_identity_files: Vec<Setting<String>>,
+    pub(crate) written_certificate_files: Vec<Setting<String>>,
+    /// `IgnoreUnknown`, whose work is done.
+    pub(crate) ignore_unknown: Option<Setting<String>>,
+}
+
+impl Resolved {
+    /// A keyword without a field of its own, the first of several lines.
+    pub fn other(&self, keyword: &str) -> Option<&OtherSetting> {
+        self.others.iter().find(|other| other.keyword == keyword)
+    }
 }
 
 /// Where and how to connect.
@@ -35,6 +48,8 @@ pub struct Resolved {
 pub struct Connection {
     /// The name or address to connect to, in lowercase.
     pub host_name: Setting<String>,
+    /// Whether the name was to be completed by `CanonicalDomains`.
+    pub canonicalize_hostname: Setting<CanonicalizeHostname>,
     /// The remote user.
     pub user: Setting<String>,
     /// The port.
@@ -43,8 +58,12 @@ pub struct Connection {
     pub address_family: Setting<AddressFamily>,
     /// The local address to connect from.
     pub bind_address: Option<Setting<String>>,
+    /// The local interface to connect from.
+    pub bind_interface: Option<Setting<String>>,
     /// Through what to connect.
     pub proxy: Setting<Proxy>,
+    /// Whether the proxy command hands over a connected socket.
+    pub proxy_use_fdpass: Setting<bool>,
     /// How long connecting may take; `None` for as long as the system lets it.
     pub connect_timeout: Option<Setting<Duration>>,
     /// How often to try.
@@ -77,6 +96,11 @@ pub struct HostKeys {
     pub user_known_hosts_files: Setting<Vec<String>>,
     /// The system's known_hosts files; empty for `none`.
     pub global_known_hosts_files: Setting<Vec<String>>,
+    /// Files of revoked keys (plain lists and KRLs); empty for `none`.
+    pub revoked_host_keys: Setting<Vec<String>>,
+    /// A command that prints known_hosts lines, its tokens (`%H`, `%I`, `%K`, `%t`, `%f` among
+    /// them) not expanded.
+    pub known_hosts_command: Option<Setting<String>>,
     /// What to do about unknown and changed keys.
     pub strict_host_key_checking: Setting<StrictHostKeyChecking>,
     /// The name to look up instead of the host's own, in lowercase.
@@ -85,6 +109,14 @@ pub struct HostKeys {
     pub check_host_ip: Setting<bool>,
     /// Fewest bits of an RSA key, the user's as well.
     pub required_rsa_size: Setting<u32>,
+    /// Whether names are hashed when they are added.
+    pub hash_known_hosts: Setting<bool>,
+    /// Whether further keys that an accepted host shows are added.
+    pub update_host_keys: Setting<YesNoAsk>,
+    /// Whether keys are looked up in the DNS (SSHFP).
+    pub verify_host_key_dns: Setting<YesNoAsk>,
+    /// Whether the keys of this machine's own addresses are not checked.
+    pub no_host_authentication_for_localhost: Setting<bool>,
 }
 
 /// How the user proves who they are.
@@ -98,6 +130,8 @@ pub struct Authentication {
     pub identities_only: Setting<bool>,
     /// Which agent to use.
     pub identity_agent: Setting<IdentityAgent>,
+    /// What to do with a key from a file once it was used.
+    pub add_keys_to_agent: Setting<AddKeysToAgent>,
     /// Methods in the order to try them; `None` for the client's own order.
     pub preferred_authentications: Option<Setting<Vec<String>>>,
     /// Whether public keys are tried.
@@ -108,6 +142,12 @@ pub struct Authentication {
     pub kbd_interactive_authentication: Setting<bool>,
     /// How often a password may be asked for.
     pub number_of_password_prompts: Setting<u32>,
+    /// Whether GSSAPI is tried.
+    pub gssapi_authentication: Setting<bool>,
+    /// Whether host-based authentication is tried.
+    pub hostbased_authentication: Setting<bool>,
+    /// The PKCS#11 library to take keys from.
+    pub pkcs11_provider: Option<Setting<String>>,
     /// Whether nothing may be asked at all.
     pub batch_mode: Setting<bool>,
 }
@@ -125,6 +165,8 @@ pub struct Algorithms {
     pub host_key: Option<Setting<AlgorithmSpec>>,
     /// `PubkeyAcceptedAlgorithms`
     pub pubkey_accepted: Option<Setting<AlgorithmSpec>>,
+    /// `HostbasedAcceptedAlgorithms`
+    pub hostbased_accepted: Option<Setting<AlgorithmSpec>>,
     /// `CASignatureAlgorithms`
     pub ca_signature: Option<Setting<AlgorithmSpec>>,
     /// When keys are exchanged anew.
@@ -138,6 +180,8 @@ pub struct Session {
     pub send_env: Vec<Setting<String>>,
     /// Environment variables to set.
     pub set_env: Setting<Vec<(String, String)>>,
+    /// What kind of session.
+    pub session_type: Setting<SessionType>,
     /// Whether to ask for a terminal.
     pub request_tty: Setting<RequestTty>,
     /// The command to run if none is given.
@@ -163,7 +207,7 @@ impl Session {
 pub struct OtherSetting {
     /// The keyword in lowercase.
     pub keyword: &'static str,
-    /// Its arguments as read.
+    /// Its arguments as `ssh -G` prints them.
     pub arguments: Vec<String>,
     /// The line.
     pub origin: Origin,

@@ -1,10 +1,18 @@
 //! Which directive set what: the first value wins.
 
-use crate::config::Directive;
+use crate::config::{Directive, Query};
 use crate::error::{Problem, ResolveError};
 use crate::keyword::Keyword;
-use crate::origin::Setting;
-use crate::value::{Value, Word};
+use crate::origin::{Origin, Setting};
+use crate::value::Value;
+use crate::value::words::Word;
+
+/// The port of ssh.
+pub(crate) const DEFAULT_PORT: u16 = 22;
+
+/// Most files of `UserKnownHostsFile` and `GlobalKnownHostsFile` (`SSH_MAX_HOSTS_FILES`,
+/// readconf.h).
+const MAX_HOSTS_FILES: usize = 32;
 
 /// The directives that hold for a host.
 pub(crate) struct Slots<'c> {
@@ -34,32 +42,14 @@ impl<'c> Slots<'c> {
     pub(crate) fn apply(&mut self, directive: &'c Directive) -> Result<(), ResolveError> {
         let keyword = directive.keyword;
         if keyword.accumulates() {
-            let row = keyword.row();
-            let list = if row.has_field {
-                &mut self.accumulated
-            } else {
-                &mut self.others
-            };
-            list.push(directive);
+            self.accumulate(directive);
             return Ok(());
         }
+        if self.is_without_effect(directive) {
+            return Ok(());
+        }
+        self.check(directive)?;
         match (keyword, &directive.value) {
-            // "none" leaves a time unset, so that a later line may set it.
-            (_, Value::Seconds(None)) => return Ok(()),
-            (Keyword::RefuseConnection, Value::Text(text)) => {
-                return Err(ResolveError::Line(Problem {
-                    origin: directive.origin.clone(),
-                    why: format!("RefuseConnection: {text}"),
-                }));
-            }
-            // `parse_jump` (readconf.c): of ProxyJump and ProxyCommand the first one holds, but
-            // for "ProxyJump none", which only keeps later jumps away.
-            (Keyword::ProxyJump, Value::Hops(hops))
-                if !hops.is_empty() && self.filled(Keyword::ProxyCommand).is_some() =>
-            {
-                return Ok(());
-            }
-            (Keyword::ProxyCommand, _) if self.jumps() => return Ok(()),
             (
                 Keyword::RekeyLimit,
                 Value::Rekey {
@@ -74,19 +64,98 @@ impl<'c> Slots<'c> {
             _ => {}
         }
         let slot = &mut self.filled[keyword as usize];
-        if slot.is_none() {
-            *slot = Some(directive);
+        // Of all keywords only this one keeps its last value (readconf.c).
+        let last_wins = keyword == Keyword::StreamLocalBindMask;
+        if slot.is_none() || last_wins {
             if !keyword.row().has_field {
+                self.others.retain(|other| other.keyword != keyword);
                 self.others.push(directive);
             }
+            *slot = Some(directive);
         }
         Ok(())
     }
 
-    fn jumps(&self) -> bool {
-        self.filled(Keyword::ProxyJump).is_some_and(
-            |directive| matches!(&directive.value, Value::Hops(hops) if !hops.is_empty()),
-        )
+    /// Whether a line says nothing, so that a later one may.
+    fn is_without_effect(&self, directive: &Directive) -> bool {
+        match (directive.keyword, &directive.value) {
+            // "none" leaves a time unset; so does an empty list.
+            (_, Value::Seconds(seconds)) => seconds.is_none(),
+            (_, Value::Words(words)) => words.is_empty(),
+            // `parse_jump` (readconf.c): of ProxyJump and ProxyCommand the first one holds, but
+            // for "ProxyJump none", which only keeps later jumps away.
+            (Keyword::ProxyJump, Value::Hops(hops)) => {
+                !hops.is_empty() && self.filled(Keyword::ProxyCommand).is_some()
+            }
+            (Keyword::ProxyCommand, _) => self.jump_host().is_some(),
+            _ => false,
+        }
+    }
+
+    /// What is wrong only where a line holds.
+    fn check(&self, directive: &Directive) -> Result<(), ResolveError> {
+        let keyword = directive.keyword;
+        let why = match (keyword, &directive.value) {
+            (Keyword::RefuseConnection, Value::Text(text)) => format!("RefuseConnection: {text}"),
+            (Keyword::UserKnownHostsFile | Keyword::GlobalKnownHostsFile, Value::Words(files))
+                if files.len() > MAX_HOSTS_FILES && self.filled(keyword).is_none() =>
+            {
+                format!("more than {MAX_HOSTS_FILES} files")
+            }
+            _ => return Ok(()),
+        };
+        let origin = directive.origin.clone();
+        Err(ResolveError::Line(Problem { origin, why }))
+    }
+
+    /// Of every keyword all lines count; the same forward twice is one (`add_local_forward`,
+    /// readconf.c).
+    fn accumulate(&mut self, directive: &'c Directive) {
+        if directive.keyword.row().has_field {
+            self.accumulated.push(directive);
+        } else if !self
+            .others
+            .iter()
+            .any(|have| have.keyword == directive.keyword && have.value == directive.value)
+        {
+            self.others.push(directive);
+        }
+    }
+
+    /// The last host of `ProxyJump`.
+    pub(crate) fn jump_host(&self) -> Option<&'c str> {
+        match &self.filled(Keyword::ProxyJump)?.value {
+            Value::Hops(hops) => hops.last().map(|hop| hop.host.as_str()),
+            _ => None,
+        }
+    }
+
+    /// The port, the query's first.
+    pub(crate) fn port_of(&self, query: &Query<'_>) -> Setting<u16> {
+        if let Some(port) = query.port {
+            return Setting::new(port, Origin::Query);
+        }
+        let configured = self.get(Keyword::Port, |value| match value {
+            Value::Number(number) => u16::try_from(*number).ok(),
+            _ => None,
+        });
+        configured.unwrap_or(Setting::default(DEFAULT_PORT))
+    }
+
+    /// A text without its origin.
+    pub(crate) fn word_of(&self, keyword: Keyword) -> Option<&'c str> {
+        match &self.filled(keyword)?.value {
+            Value::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// Words without their origin.
+    pub(crate) fn words_of(&self, keyword: Keyword) -> Option<&'c [String]> {
+        match &self.filled(keyword)?.value {
+            Value::Words(words) => Some(words),
+            _ => None,
+        }
     }
 
     /// The directive that set a keyword.

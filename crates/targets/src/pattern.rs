@@ -114,12 +114,16 @@ fn expand_from<E>(
 }
 
 impl Range {
+    /// `first-last/step`, spaces ignored. Ends with leading zeros are of one width, as ClusterShell wants
+    /// since 1.9: in `[01-100]` it is not clear what comes after 99.
     fn parse(text: &str) -> Result<Range, TargetProblem> {
+        let text = text.trim();
         if text.is_empty() {
             return Err(TargetProblem::EmptyRange);
         }
         let bad = || TargetProblem::Range(text.to_owned());
         let number = |part: &str| {
+            let part = part.trim();
             if part.len() > MAX_DIGITS && part.bytes().all(|b| b.is_ascii_digit()) {
                 return Err(TargetProblem::NumberTooLong);
             }
@@ -131,7 +135,7 @@ impl Range {
         };
         let (first_text, last_text) = match ends.split_once('-') {
             Some(both) => both,
-            None if ends.len() < text.len() => return Err(bad()),
+            None if step != 1 => return Err(bad()),
             None => (ends, ends),
         };
         let (first, last) = (number(first_text)?, number(last_text)?);
@@ -140,11 +144,11 @@ impl Range {
         }
         if first.value > last.value {
             return Err(TargetProblem::Downwards {
-                first: first_text.to_owned(),
-                last: last_text.to_owned(),
+                first: first_text.trim().to_owned(),
+                last: last_text.trim().to_owned(),
             });
         }
-        if last.padding() > 0 && last.digits != first.digits {
+        if (first.is_padded() || last.is_padded()) && last.digits != first.digits {
             return Err(TargetProblem::Padding(ends.to_owned()));
         }
         Ok(Range {

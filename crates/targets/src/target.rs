@@ -13,7 +13,7 @@ use crate::{MAX_NAME_LEN, MAX_TARGETS, TargetError, TargetProblem, pattern::Patt
 ///
 /// Its `Display` is the spec that parses back to it: `user@name:port`, an IPv6 address with a port in
 /// brackets.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct Target {
     /// The host's name, alias or address as written, without brackets.
     pub name: String,
@@ -21,6 +21,19 @@ pub struct Target {
     pub user: Option<String>,
     /// The port (1 to 65535), when the spec names one.
     pub port: Option<u16>,
+    /// What else is said of this host, as `ssh -o` takes it: a keyword of ssh_config and its value. They come
+    /// from files and inventories; a list has no way to write them, and `Display` leaves them out.
+    pub options: Vec<(String, String)>,
+}
+
+impl Target {
+    /// A host known by its name only.
+    pub fn named(name: impl Into<String>) -> Target {
+        Target {
+            name: name.into(),
+            ..Target::default()
+        }
+    }
 }
 
 impl fmt::Display for Target {
@@ -42,20 +55,12 @@ pub(crate) fn expand_spec(spec: &str, out: &mut Vec<Target>) -> Result<(), Targe
 }
 
 fn expand(spec: &str, out: &mut Vec<Target>) -> Result<(), TargetProblem> {
-    let (user, host_port) = match spec.rsplit_once('@') {
-        Some((user, host_port)) => (Some(checked_user(user)?), host_port),
-        None => (None, spec),
-    };
-    let (host, port) = split_port(host_port)?;
-    if host.is_empty() {
-        return Err(TargetProblem::EmptyName);
-    }
-    let pattern = Pattern::parse(host)?;
-    let is_address = host.contains(':');
-    check_literals(&pattern, is_address)?;
-    if host.starts_with('-') {
-        return Err(TargetProblem::LeadingDash);
-    }
+    let Spec {
+        user,
+        pattern,
+        is_address,
+        port,
+    } = dissect(spec)?;
     let count = pattern.count()?;
     if out.len() + count > MAX_TARGETS {
         return Err(TargetProblem::TooMany);
@@ -72,8 +77,58 @@ fn expand(spec: &str, out: &mut Vec<Target>) -> Result<(), TargetProblem> {
             name: name.to_owned(),
             user: user.map(str::to_owned),
             port,
+            options: Vec::new(),
         });
         Ok(())
+    })
+}
+
+/// Splits at commas outside brackets.
+pub(crate) fn split_specs(list: &str) -> impl Iterator<Item = &str> {
+    let mut inside_brackets = false;
+    list.split(move |c| {
+        match c {
+            '[' => inside_brackets = true,
+            ']' => inside_brackets = false,
+            _ => {}
+        }
+        !inside_brackets && c == ','
+    })
+}
+
+/// What a spec is made of.
+struct Spec<'a> {
+    user: Option<&'a str>,
+    pattern: Pattern<'a>,
+    is_address: bool,
+    port: Option<u16>,
+}
+
+/// Checks a spec without expanding it. Names that expansion makes too long, or no addresses, are not found.
+pub(crate) fn check_spec(spec: &str) -> Result<(), TargetProblem> {
+    dissect(spec)?.pattern.count().map(drop)
+}
+
+fn dissect(spec: &str) -> Result<Spec<'_>, TargetProblem> {
+    let (user, host_port) = match spec.rsplit_once('@') {
+        Some((user, host_port)) => (Some(checked_user(user)?), host_port),
+        None => (None, spec),
+    };
+    let (host, port) = split_port(host_port)?;
+    if host.is_empty() {
+        return Err(TargetProblem::EmptyName);
+    }
+    let pattern = Pattern::parse(host)?;
+    let is_address = host.contains(':');
+    check_literals(&pattern, is_address)?;
+    if host.starts_with('-') {
+        return Err(TargetProblem::LeadingDash);
+    }
+    Ok(Spec {
+        user,
+        pattern,
+        is_address,
+        port,
     })
 }
 
@@ -95,7 +150,7 @@ fn split_port(host_port: &str) -> Result<(&str, Option<u16>), TargetProblem> {
     }
 }
 
-fn parse_port(text: &str) -> Result<u16, TargetProblem> {
+pub(crate) fn parse_port(text: &str) -> Result<u16, TargetProblem> {
     let digits_only = text.bytes().all(|b| b.is_ascii_digit());
     text.parse()
         .ok()
@@ -104,11 +159,12 @@ fn parse_port(text: &str) -> Result<u16, TargetProblem> {
 }
 
 /// What OpenSSH's `valid_ruser` (ssh.c) refuses, and brackets, which would look like a range.
-fn checked_user(user: &str) -> Result<&str, TargetProblem> {
+pub(crate) fn checked_user(user: &str) -> Result<&str, TargetProblem> {
     let refused =
         |c: char| c.is_control() || c.is_whitespace() || "'`\";&<>|(){}[]\\,#".contains(c);
     match user.chars().find(|c| refused(*c)) {
         _ if user.is_empty() => Err(TargetProblem::EmptyUser),
+        _ if user.ends_with('@') => Err(TargetProblem::UserOfGroup),
         _ if user.starts_with('-') => Err(TargetProblem::LeadingDash),
         Some(c) => Err(TargetProblem::UserCharacter(c)),
         None => Ok(user),

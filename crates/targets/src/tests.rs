@@ -28,6 +28,8 @@ fn ranges_keep_order_padding_and_steps() {
     assert_eq!(specs("n[98-101]"), ["n98", "n99", "n100", "n101"]);
     assert_eq!(specs("n[1-9/2]"), ["n1", "n3", "n5", "n7", "n9"]);
     assert_eq!(specs("n[1-10/4]"), ["n1", "n5", "n9"]);
+    assert_eq!(specs("n[ 1 - 3 , 5 ]"), ["n1", "n2", "n3", "n5"]);
+    assert_eq!(specs("n[1-2][3-4]"), ["n13", "n14", "n23", "n24"]);
     assert_eq!(specs("n[00-02]"), ["n00", "n01", "n02"]);
     assert_eq!(specs("r[1-2]n[1-2]"), ["r1n1", "r1n2", "r2n1", "r2n2"]);
     assert_eq!(
@@ -45,7 +47,8 @@ fn users_ports_and_addresses() {
         [Target {
             name: "web1".into(),
             user: Some("root".into()),
-            port: Some(2222)
+            port: Some(2222),
+            ..Target::default()
         }]
     );
     assert_eq!(
@@ -57,7 +60,8 @@ fn users_ports_and_addresses() {
         [Target {
             name: "::1".into(),
             user: None,
-            port: Some(22)
+            port: Some(22),
+            ..Target::default()
         }]
     );
     assert_eq!(
@@ -74,13 +78,7 @@ fn lists_split_at_commas_and_spaces_and_return_files() {
     assert_eq!(specs(" a,, b\tc\n,d "), ["a", "b", "c", "d"]);
     assert_eq!(specs(""), [""; 0]);
     let items = parse_list("a,^dir/more hosts,b").unwrap();
-    let name = |name: &str| {
-        Item::Target(Target {
-            name: name.into(),
-            user: None,
-            port: None,
-        })
-    };
+    let name = |name: &str| Item::Target(Target::named(name));
     assert_eq!(
         items,
         [
@@ -116,18 +114,33 @@ fn mistakes_are_named() {
         ("web[1-]", range("1-")),
         ("web[5/2]", range("5/2")),
         ("web[1-5/0]", range("1-5/0")),
-        ("web[1 - 5]", range("1 - 5")),
+        ("web[1-5/]", range("1-5/")),
+        ("web[01-100]", Padding("01-100".into())),
         ("web[1-1000000000000000000]", NumberTooLong),
         ("web[1-1000001]", TooMany),
         ("a[1-999999999]b[1-999999999]c[1-999999999]", TooMany),
         ("web[1-600000],db[1-600000]", TooMany),
         ("-oProxyCommand=x", LeadingDash),
         ("-l@web1", LeadingDash),
-        ("@nodes", EmptyUser),
+        ("@nodes", NotPlain),
         ("root@", EmptyName),
         (":22", EmptyName),
         ("a/b", NameCharacter('/')),
-        ("web*", NameCharacter('*')),
+        ("root@@web", UserOfGroup),
+        ("@", EmptyGroup),
+        ("@racks:", EmptyGroup),
+        ("@a;b", GroupCharacter(';')),
+        ("@a$(b)", GroupCharacter('$')),
+        ("@-a", LeadingDash),
+        ("a!b", NotPlain),
+        ("a!", MissingOperand),
+        ("!a", MissingOperand),
+        ("a&,b", MissingOperand),
+        ("a ^b", SpacedCaret),
+        ("/web", UnclosedRegex),
+        ("u@web*", GlobCharacter('@')),
+        ("w[1-2000]*", TooManyGlobs(1000)),
+        ("web*", NotPlain),
         ("web1;id", NameCharacter(';')),
         ("w\u{1b}[1]", NameCharacter('\u{1b}')),
         ("web$1", NameCharacter('$')),
@@ -253,6 +266,145 @@ proptest! {
         prop_assert_eq!(natural_cmp(&a, &b).is_eq(), a == b);
         if natural_cmp(&a, &b).is_le() && natural_cmp(&b, &c).is_le() {
             prop_assert!(natural_cmp(&a, &c).is_le());
+        }
+    }
+}
+
+fn written(targets: &[Target]) -> String {
+    let text = |target: &Target| {
+        let options = target.options.iter();
+        let options: Vec<String> = options
+            .map(|(name, value)| format!("{{{name}={value}}}"))
+            .collect();
+        format!("{target}{}", options.concat())
+    };
+    targets.iter().map(text).collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn a_line_of_a_file_may_hold_options() {
+    let read = |text: &str| parse_file("f", text.as_bytes()).map(|targets| written(&targets));
+    assert_eq!(
+        read("a, u@b:1 User=x port=22 IdentityFile='my #key' # c\nc\n").unwrap(),
+        "x@a:22{IdentityFile=my #key} u@b:1{IdentityFile=my #key} c"
+    );
+    for (line, message) in [
+        ("a User=", "\"User=\": the value of User is empty"),
+        ("a Port=0", "\"Port=0\": \"0\" is not a port"),
+        ("a User=x b", "\"b\": a space inside a line"),
+        ("a b User=x", "\"a b\": a space inside a line"),
+        ("a User='x", "a quote is not closed"),
+        ("a User=;", "';' cannot stand in a user name"),
+    ] {
+        let error = read(line).unwrap_err().to_string();
+        assert!(error.contains(message), "{line}: {error}");
+    }
+    let many = format!("a{}", " SetEnv=A=b".repeat(65));
+    assert!(
+        read(&many)
+            .unwrap_err()
+            .to_string()
+            .contains("more than 64 options")
+    );
+}
+
+#[test]
+fn known_hosts_and_ssh_config_have_plain_names() {
+    let known_hosts = b"web1,10.0.0.1 ssh-ed25519 AAAA\n[web2]:2222,[10.0.0.2]:2222 ssh-rsa AAAA x\n|1|abc|def ssh-rsa AAAA\n\
+        @cert-authority *.lan ssh-rsa AAAA\n# a b c\n10.0.0.3 ssh-rsa AAAA\n*.x,!y,z ssh-rsa AAAA\nbroken\n::1 ssh-rsa AAAA\n";
+    assert_eq!(
+        written(&known_hosts_names(known_hosts)),
+        "web1 web2:2222 10.0.0.3 z ::1"
+    );
+    let config = b"Host a *.b !c d\n  HostName x\nhost=\"e\" f # comment\nInclude more/*.conf ~/x\nMatch host g\n";
+    let found = ssh_config_names(config);
+    assert_eq!(written(&found.names), "a d e f");
+    assert_eq!(found.includes, ["more/*.conf", "~/x"]);
+}
+
+#[test]
+fn json_and_csv_are_lists() {
+    let json = |text: &str| parse_json("j", text.as_bytes()).map(|targets| written(&targets));
+    for (text, targets) in [
+        (r#"["u@a:22", "b[1-2]"]"#, "u@a:22 b1 b2"),
+        (
+            r#"[{"host": "a", "user": "u", "port": 22, "options": {"ForwardAgent": "yes"}, "x": []}]"#,
+            "u@a:22{ForwardAgent=yes}",
+        ),
+        ("{\"host\":\"a\",\"exit\":1}\n{\"name\":\"b\"}\n", "a b"),
+        (r#"{"hosts": ["a"]}"#, "a"),
+        ("", ""),
+        ("[]", ""),
+    ] {
+        assert_eq!(json(text).unwrap(), targets, "{text}");
+    }
+    for text in [
+        "[1]",
+        "[{}]",
+        "{",
+        r#"["a b"]"#,
+        r#"[{"host": "a", "port": 0}]"#,
+    ] {
+        assert!(json(text).is_err(), "{text}");
+    }
+    let csv = |text: &str| parse_csv("c", text.as_bytes()).map(|targets| written(&targets));
+    assert_eq!(csv("a,x\n\"b[1,3]\"\n\n").unwrap(), "a b1 b3");
+    assert_eq!(
+        csv("id,Host,User,port,option:HostName\n7,a,u,22,10.0.0.1\n8, b ,,,\n").unwrap(),
+        "u@a:22{hostname=10.0.0.1} b"
+    );
+    let error = csv("host,port\na,1\n,2\n").unwrap_err().to_string();
+    assert_eq!(error, "c:3: the host name is missing");
+    let error = csv("host\na;b\n").unwrap_err().to_string();
+    assert!(error.starts_with("c:2: \"a;b\""), "{error}");
+}
+
+#[test]
+fn pick_and_split_keep_the_order() {
+    let list = targets("n[1-10]");
+    let mut state = 7u64;
+    let mut random = || {
+        state = state
+            .wrapping_mul(6364136223846793005)
+            .wrapping_add(1442695040888963407);
+        state ^ (state >> 33)
+    };
+    let mut seen = [0; 10];
+    for _ in 0..1000 {
+        let picked = pick(list.clone(), 3, &mut random);
+        assert_eq!(picked.len(), 3);
+        let at: Vec<usize> = picked
+            .iter()
+            .map(|target| target.name[1..].parse().unwrap())
+            .collect();
+        assert!(at.is_sorted_by(|a, b| a < b), "{at:?}");
+        at.iter().for_each(|n| seen[n - 1] += 1);
+    }
+    assert!(
+        seen.iter().all(|count| (200..400).contains(count)),
+        "{seen:?}"
+    );
+    assert_eq!(pick(list.clone(), 99, &mut random), list);
+    assert_eq!(pick(list.clone(), 0, &mut random), []);
+    let sizes = |parts| {
+        split(&list, parts)
+            .iter()
+            .map(|run| run.len())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(sizes(3), [4, 3, 3]);
+    assert_eq!(sizes(20), [1; 10]);
+    assert_eq!(sizes(0), [0; 0]);
+    assert_eq!(split(&list, 3).concat(), list);
+}
+
+proptest! {
+    /// A list that parses is printed so that it parses to the same, and prints the same again.
+    #[test]
+    fn printing_and_parsing_are_inverse(list in r"([-@^!&,/ *?]|[a-c]|\[[1-3](-[3-9])?\]|@g|/a/|\^f|s:){0,12}") {
+        if let Ok(parsed) = HostList::parse(&list) {
+            let printed = parsed.to_string();
+            prop_assert_eq!(HostList::parse(&printed), Ok(parsed), "{} printed as {}", list, printed);
         }
     }
 }

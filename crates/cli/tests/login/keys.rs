@@ -162,6 +162,24 @@ fn methods_that_are_switched_off_are_not_tried() {
 }
 
 #[test]
+fn signatures_are_bound_to_the_host_key_unless_they_are_to_be_unbound() {
+    let bound = "ssh-connection method publickey-hostbound-v00@openssh.com";
+    let forms = [
+        ("yes", bound),
+        ("host-bound", bound),
+        ("unbound", "ssh-connection method publickey "),
+    ];
+    for (value, method) in forms {
+        let scene = Scene::with(&["LogVerbose auth2.c:*"]);
+        let key = scene.authorized("key");
+        let mut run = scene.run(&["-i", text(&key)], "echo in");
+        run.option(&format!("PubkeyAuthentication={value}"));
+        assert_eq!(run.finish().all_ok(), ["in\n"]);
+        assert_eq!(scene.logged(method), 1, "{value}: {}", scene.log(0));
+    }
+}
+
+#[test]
 fn every_host_of_several_logs_in() {
     let scene = Scene::new(&SshdSpec::new(5));
     let key = scene.authorized("key");

@@ -26,6 +26,22 @@ fn one_touch_is_awaited_at_a_time_and_its_host_is_named() {
 }
 
 #[test]
+fn a_quiet_run_asks_for_the_touch_all_the_same() {
+    let scene = Scene::with(&[]);
+    let key = scene.key("key", KeyType::Ed25519, "");
+    let agent = FakeAgent::start(&key, Manner::WaitsForTouch);
+    scene.server.authorize(&agent.public_line()).unwrap();
+    let ended = scene
+        .run(&["-q"], "echo in")
+        .with_agent(&agent.socket())
+        .finish();
+    assert_eq!(ended.all_ok(), ["in\n"]);
+    let address = scene.server.addresses()[0];
+    let notice = format!("touch the security key to log in to {address}");
+    assert!(ended.stderr.contains(&notice), "{}", ended.stderr);
+}
+
+#[test]
 fn hosts_do_not_connect_long_before_their_touch() {
     let mut spec = SshdSpec::new(16);
     spec.layout = Layout::Shared;

@@ -1,6 +1,7 @@
 //! Certificates of hosts.
 
 use super::{Certificate, CertificateError, CertificateKind};
+use crate::fields::Fields;
 use crate::verify::DEFAULT_MINIMUM_RSA_BITS;
 
 /// A certificate that a host shows as its host key.
@@ -18,11 +19,52 @@ impl HostCertificate {
     ///
     /// As described.
     pub fn parse(blob: &[u8]) -> Result<Self, CertificateError> {
-        let certificate = Certificate::parse(blob)?.of_kind(CertificateKind::Host)?;
-        if let Some(option) = certificate.critical_options.first() {
-            return Err(CertificateError::CriticalOption(option.clone()));
-        }
+        let certificate = HostCertificate::read(blob)?;
+        certificate.check_use()?;
+        Ok(certificate)
+    }
+
+    /// Reads a certificate blob, whatever the certificate is for: its plain key may be trusted although it is not. Ask
+    /// [`check_use`](HostCertificate::check_use) before trust is put into its authority.
+    ///
+    /// # Errors
+    ///
+    /// It is damaged, or of a type that is not known here.
+    pub fn read(blob: &[u8]) -> Result<Self, CertificateError> {
+        let certificate = Certificate::parse(blob)?;
         Ok(HostCertificate { certificate })
+    }
+
+    /// Whether it is a host's, and demands nothing that is not understood.
+    ///
+    /// # Errors
+    ///
+    /// [`CertificateError::WrongKind`] or [`CertificateError::CriticalOption`].
+    pub fn check_use(&self) -> Result<(), CertificateError> {
+        let Certificate {
+            kind,
+            critical_options,
+            ..
+        } = &self.certificate;
+        if *kind != CertificateKind::Host {
+            return Err(CertificateError::WrongKind {
+                expected: CertificateKind::Host,
+                found: *kind,
+            });
+        }
+        match critical_options.first() {
+            Some(option) => Err(CertificateError::CriticalOption(option.clone())),
+            None => Ok(()),
+        }
+    }
+
+    /// The algorithm that the authority signed with, such as "rsa-sha2-512": what CASignatureAlgorithms is about.
+    ///
+    /// # Errors
+    ///
+    /// [`CertificateError::Malformed`].
+    pub fn signature_algorithm(&self) -> Result<&str, CertificateError> {
+        Ok(Fields::new(&self.certificate.signature).text()?)
     }
 
     /// Such as "ssh-ed25519-cert-v01@openssh.com".

@@ -161,6 +161,8 @@ fn kinds_are_not_mixed() {
         HostCertificate::parse(&user),
         Err(CertificateError::WrongKind { expected, found })
     );
+    let read = HostCertificate::read(&user).unwrap();
+    assert_eq!(read.public_key(), keygen.public(&keys[1]).blob());
     let host = certify(&keygen, &keys[0], &keys[1], &host("web1"));
     assert_eq!(
         UserCertificate::parse(&host),
@@ -179,6 +181,9 @@ fn critical_options_of_hosts_are_not_understood() {
     let blob = certify(&keygen, &keys[0], &keys[1], &options);
     let refused = CertificateError::CriticalOption("future@example.com".to_owned());
     assert_eq!(HostCertificate::parse(&blob), Err(refused));
+    let read = HostCertificate::read(&blob).unwrap();
+    assert_eq!(read.public_key(), keygen.public(&keys[1]).blob());
+    assert_eq!(read.signature_algorithm(), Ok("ssh-ed25519"));
 }
 
 #[test]

@@ -15,8 +15,11 @@ fn naive(pattern: &[u8], text: &[u8]) -> bool {
 }
 
 proptest! {
+    // Short ones, so that many of them match.
+    #![proptest_config(ProptestConfig::with_cases(4096))]
+
     #[test]
-    fn matching_equals_its_definition(pattern in "[abA*?.]{0,8}", text in "[ab.]{0,8}") {
+    fn matching_equals_its_definition(pattern in "[abA*?]{0,5}", text in "[ab]{0,4}") {
         let (pattern, text) = (pattern.as_bytes(), text.as_bytes());
         prop_assert_eq!(matches(pattern, text), naive(pattern, text));
     }
@@ -41,6 +44,22 @@ fn a_negated_pattern_beats_every_other_one() {
     assert_eq!(judge("A.Example.com", "a.example.com"), ListMatch::Matched);
     assert_eq!(judge(",,a", ""), ListMatch::Matched);
     assert_eq!(judge("a,", "a"), ListMatch::Matched);
+}
+
+#[test]
+fn a_star_matches_nothing_as_well() {
+    for pattern in ["a*", "*a", "a**", "*", "a*b*"] {
+        let text = pattern.replace('*', "");
+        assert!(matches(pattern.as_bytes(), text.as_bytes()), "{pattern}");
+    }
+}
+
+#[test]
+fn a_list_with_a_negation_is_no_plain_list() {
+    assert!(is_plain_list(b"a,b.example.com,[::1]:22"));
+    for list in ["a,!b", "a*", "?"] {
+        assert!(!is_plain_list(list.as_bytes()), "{list}");
+    }
 }
 
 #[test]

@@ -22,6 +22,7 @@ use sshoal_fleet::{Failure, FailureKind, JumpEvent, JumpId, Limits};
 use sshoal_proto::ExecFate;
 use sshoal_wire::reason;
 use tokio::sync::{Semaphore, watch};
+use tracing::Instrument;
 
 use crate::crash::caught;
 use crate::dial;
@@ -153,7 +154,9 @@ async fn up(worker: &Rc<Worker>, jump: JumpId) -> Result<(), Failure> {
 async fn login(worker: &Rc<Worker>, jump: JumpId) -> Result<(), Failure> {
     let begin = || {
         let (outcome, login) = watch::channel(None);
-        tokio::task::spawn_local(keep_connection(worker.clone(), jump, outcome));
+        let span = tracing::error_span!("jump", name = worker.plan.jump(jump).label);
+        let kept = keep_connection(worker.clone(), jump, outcome);
+        tokio::task::spawn_local(kept.instrument(span));
         login
     };
     let mut login = worker
@@ -240,12 +243,16 @@ async fn connection(worker: &Rc<Worker>, endpoint: &Endpoint) -> Result<(Link, D
         )
     };
     let Some(before) = endpoint.via else {
-        let lookup = dial::addresses(&endpoint.name, endpoint.port);
+        let lookup = dial::addresses(endpoint);
         let late = || self::overdue(label, FailureKind::Resolve, "no address", deadlines.lookup);
         let lookup = async { lookup.await.map_err(named) };
         let addresses = within(deadlines.lookup, lookup, late).await?;
         let connecting = Instant::now();
-        let connect = async { dial::connect(&addresses).await.map_err(named) };
+        let connect = async {
+            dial::connect(&addresses, &endpoint.tcp)
+                .await
+                .map_err(named)
+        };
         let link = within(deadlines.connect, connect, overdue).await?;
         return Ok((link, connecting.elapsed()));
     };

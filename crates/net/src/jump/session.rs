@@ -85,6 +85,14 @@ impl<'a> JumpSession<'a> {
 
     /// Until the user is logged in. A failure names the jump host.
     pub(super) async fn log_in(&mut self) -> Result<(), Failure> {
+        let result = self.try_to_log_in().await;
+        if result.is_err() {
+            self.state.login.show_last_banners(self.state.worker);
+        }
+        result
+    }
+
+    async fn try_to_log_in(&mut self) -> Result<(), Failure> {
         while !self.state.logged_in {
             let result = self.advance().await;
             result.map_err(|broken| self.not_logged_in(broken))?;
@@ -171,7 +179,8 @@ impl<'a> JumpSession<'a> {
             match wish {
                 Wish::ReachGate => self.place = Place::Wanted,
                 Wish::LeaveGate => self.place = Place::Unwanted,
-                Wish::Say(text) => worker.report(Report::Notice(text)),
+                Wish::Demand(text) => worker.report(Report::Demand(text)),
+                Wish::Show(banner) => worker.report(Report::Banner(banner)),
                 Wish::Unlock(key) => worker.report(Report::Unlock(key)),
             }
         }

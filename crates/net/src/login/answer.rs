@@ -33,9 +33,9 @@ impl Login<'_> {
             Event::AuthenticationNeeded(last) => self.handle_needed(connection, last)?,
             Event::SignatureNeeded(request) => self.handle_signature(connection, request),
             Event::PromptsToAnswer { prompts, .. } => self.handle_prompts(connection, &prompts)?,
-            Event::PasswordExpired { .. } => return Err(self.password_expired()),
+            Event::PasswordExpired { prompt } => return Err(self.password_expired(&prompt)),
             Event::Authenticated => self.handle_authenticated(),
-            Event::Banner(_) => {}
+            Event::Banner(text) => self.handle_banner(text),
             other => return Ok(Some(other)),
         }
         Ok(None)

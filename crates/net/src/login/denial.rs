@@ -151,7 +151,13 @@ fn remedy(end: &End<'_>, was_offered: bool) -> Option<&'static str> {
 
 /// A prompt that was not answered.
 pub(super) fn unanswered(prompt: &Prompt) -> String {
-    let text = String::from_utf8_lossy(&prompt.text);
+    let shown = quoted(&prompt.text);
+    format!("the server's question {shown} was not answered")
+}
+
+/// What a server said, in quotes and harmless.
+pub(super) fn quoted(said: &[u8]) -> String {
+    let text = String::from_utf8_lossy(said);
     let shown: String = text.trim().chars().take(SHOWN).collect();
-    format!("the server's question {shown:?} was not answered")
+    format!("{shown:?}")
 }

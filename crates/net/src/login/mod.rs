@@ -42,6 +42,7 @@ pub(crate) use plan::Method;
 use crate::input::Input;
 use crate::plan::{Endpoint, RunPlan};
 use crate::trust::Accepted;
+use crate::worker::{Banner, Report, Worker};
 use denial::Denial;
 use order::{Candidate, candidates};
 use prompts::Asked;
@@ -50,14 +51,19 @@ use signing::{Work, WorkDone};
 /// The longest wait for an agent: a person may have to answer its question (`ssh-add -c`).
 const LONGEST_PATIENCE: Duration = Duration::from_secs(30);
 
+/// Most octets of banners that are shown of one login: two screens. A run has thousands of logins.
+const MAX_BANNERS: usize = 4 * 1024;
+
 /// What a login wants done by others.
 pub(crate) enum Wish {
     /// Wait at [`Gate::Signature`](sshoal_fleet::Gate::Signature), then call [`Login::handle_admitted`].
     ReachGate,
     /// Give the place at the gate back.
     LeaveGate,
-    /// Tell the user.
-    Say(String),
+    /// Tell the user what to do.
+    Demand(String),
+    /// Show the user what the server says.
+    Show(Banner),
     /// Ask the user for the key's passphrase, unless that has been done, and settle the key.
     Unlock(Arc<LockedKey>),
 }
@@ -91,6 +97,8 @@ pub(crate) struct Login<'a> {
     step: Step,
     holds_gate: bool,
     wishes: VecDeque<Wish>,
+    /// Octets of banners that may still be shown.
+    banners_left: usize,
     denial: Denial,
 }
 
@@ -123,14 +131,15 @@ enum Step {
 }
 
 impl<'a> Login<'a> {
-    pub(crate) fn new(host: &'a Endpoint, run: &'a RunPlan) -> Self {
+    /// A login without a password.
+    pub(crate) fn new(host: &'a Endpoint, run: &RunPlan) -> Self {
         let found = candidates(&host.login, None);
         Login {
             plan: &host.login,
             user: &host.user,
             label: &host.label,
             patience: patience(run.deadlines.login),
-            password: run.password.as_ref(),
+            password: None,
             password_state: PasswordState::Unsent,
             feeds_secret: false,
             keys: found.keys.into(),
@@ -143,14 +152,18 @@ impl<'a> Login<'a> {
             step: Step::Idle,
             holds_gate: false,
             wishes: VecDeque::new(),
+            banners_left: MAX_BANNERS,
             denial: Denial::default(),
         }
     }
 
-    /// The login of a session whose command reads `input`.
-    pub(crate) fn feeding(mut self, input: Option<&Input>) -> Self {
-        self.feeds_secret = input.is_some_and(Input::begins_with_secret);
-        self
+    /// The login of one of the run's sessions: it may use the run's password, and its command reads the run's input.
+    pub(crate) fn of_session(host: &'a Endpoint, run: &'a RunPlan) -> Self {
+        Login {
+            password: run.password.as_ref(),
+            feeds_secret: run.input.as_ref().is_some_and(Input::begins_with_secret),
+            ..Login::new(host, run)
+        }
     }
 
     /// If the host's key is not the one that is known, and the user wants to go on all the same, the server may be
@@ -240,7 +253,10 @@ impl<'a> Login<'a> {
                 self.password_state = PasswordState::Sent;
                 drop(connection.answer_prompts(std::slice::from_ref(password)));
             }
-            (Asked::NewPassword, _) => return Err(self.password_expired()),
+            (Asked::NewPassword, _) => {
+                let said = prompts.first().map_or(&[][..], |prompt| &prompt.text);
+                return Err(self.password_expired(said));
+            }
             // A prompt again after the password, with no verdict between: PAM asks anew for a wrong one.
             (Asked::Password, _) if self.password_state == PasswordState::Sent => {
                 self.password_state = PasswordState::Refused;
@@ -256,6 +272,26 @@ impl<'a> Login<'a> {
             }
         }
         Ok(())
+    }
+
+    /// [`Event::Banner`](sshoal_proto::Event::Banner).
+    pub(crate) fn handle_banner(&mut self, mut text: Vec<u8>) {
+        text.truncate(self.banners_left);
+        self.banners_left -= text.len();
+        if !text.is_empty() {
+            let from = self.label.to_owned();
+            self.wishes.push_back(Wish::Show(Banner { from, text }));
+        }
+    }
+
+    /// Shows what the server has said, when the login has come to its end: often it is the reason. Nothing else is
+    /// wanted any more.
+    pub(crate) fn show_last_banners(&mut self, worker: &Worker) {
+        while let Some(wish) = self.poll_wish() {
+            if let Wish::Show(banner) = wish {
+                worker.report(Report::Banner(banner));
+            }
+        }
     }
 
     /// [`Event::Authenticated`](sshoal_proto::Event::Authenticated).
@@ -284,7 +320,7 @@ impl<'a> Login<'a> {
                 return self.choose(connection);
             }
             WorkDone::TurnToTouch(signing) => {
-                self.wishes.push_back(Wish::Say(format!(
+                self.wishes.push_back(Wish::Demand(format!(
                     "touch the security key to log in to {}: {}",
                     self.label,
                     signing.key.shown()
@@ -309,11 +345,12 @@ impl<'a> Login<'a> {
         Ok(())
     }
 
-    /// The server wants a new password.
-    pub(crate) fn password_expired(&self) -> Failure {
+    /// The server wants a new password, and `said` so.
+    pub(crate) fn password_expired(&self, said: &[u8]) -> Failure {
         let detail = format!(
-            "logging in as {}: the server asks for a new password",
-            self.user
+            "logging in as {}: the server asks for a new password: {}",
+            self.user,
+            denial::quoted(said)
         );
         Failure::new(FailureKind::PasswordExpired, detail)
     }

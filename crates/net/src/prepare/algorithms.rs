@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use sshoal_crypto::{Cipher, KexAlgorithm, Mac, kex};
 use sshoal_proto::Settings;
-use sshoal_ssh_config::{AlgorithmSpec, Connection, EmptyAlgorithmList, Origin, Resolved, Setting};
+use sshoal_ssh_config::{
+    AlgorithmSpec, Connection, EmptyAlgorithmList, Origin, PubkeyAuthentication, Resolved, Setting,
+};
 
 use super::SharedSettings;
 
@@ -28,6 +30,18 @@ const HOST_KEY_ALGORITHMS: &[&str] = &[
 /// ServerAliveInterval where nobody sets it: with ServerAliveCountMax 3, a host that is gone is given up after 4 minutes.
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(60);
 
+/// What authorities may sign with (myproposal.h, SSH_ALLOWED_CA_SIGALGS), as far as it can be verified.
+const CA_SIGNATURE_ALGORITHMS: &[&str] = &[
+    "ssh-ed25519",
+    "ecdsa-sha2-nistp256",
+    "ecdsa-sha2-nistp384",
+    "ecdsa-sha2-nistp521",
+    "sk-ssh-ed25519@openssh.com",
+    "sk-ecdsa-sha2-nistp256@openssh.com",
+    "rsa-sha2-512",
+    "rsa-sha2-256",
+];
+
 /// A list that leaves nothing to offer.
 #[derive(Debug, thiserror::Error)]
 #[error("{keyword} ({origin}): {error}")]
@@ -42,20 +56,26 @@ pub struct AlgorithmError {
 pub(super) struct HostAlgorithms {
     pub(super) settings: SharedSettings,
     pub(super) host_keys: Arc<[&'static str]>,
+    pub(super) ca_signatures: Arc<[&'static str]>,
 }
 
 /// What the algorithms of a host depend on: hosts with the same key share them.
 pub(super) fn key(resolved: &Resolved) -> String {
     let algorithms = &resolved.algorithms;
     format!(
-        "{:?} {:?} {:?} {:?} {:?} {:?} {:?}",
+        "{:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {}",
         algorithms.kex.as_ref().map(|setting| &setting.value),
         algorithms.ciphers.as_ref().map(|setting| &setting.value),
         algorithms.macs.as_ref().map(|setting| &setting.value),
         algorithms.host_key.as_ref().map(|setting| &setting.value),
+        algorithms
+            .ca_signature
+            .as_ref()
+            .map(|setting| &setting.value),
         algorithms.rekey_limit.value,
         keepalive(&resolved.connection),
         resolved.host_keys.required_rsa_size.value,
+        binds_to_host_key(resolved),
     )
 }
 
@@ -75,19 +95,13 @@ impl HostAlgorithms {
         settings.ciphers = chosen("Ciphers", &lists.ciphers, &names, Cipher::by_name)?;
         let names: Vec<&'static str> = Mac::ALL.iter().map(|mac| mac.name()).collect();
         settings.macs = chosen("MACs", &lists.macs, &names, Mac::by_name)?;
-        let known = |name: &str| {
-            HOST_KEY_ALGORITHMS
-                .iter()
-                .copied()
-                .find(|have| *have == name)
-        };
-        let host_keys = chosen(
-            "HostKeyAlgorithms",
-            &lists.host_key,
-            HOST_KEY_ALGORITHMS,
-            known,
-        )?;
+        let names = HOST_KEY_ALGORITHMS;
+        let host_keys = chosen("HostKeyAlgorithms", &lists.host_key, names, one_of(names))?;
+        let names = CA_SIGNATURE_ALGORITHMS;
+        let setting = &lists.ca_signature;
+        let ca_signatures = chosen("CASignatureAlgorithms", setting, names, one_of(names))?;
         settings.required_rsa_size = resolved.host_keys.required_rsa_size.value as usize;
+        settings.binds_to_host_key = binds_to_host_key(resolved);
         let rekey = &lists.rekey_limit.value;
         settings.rekey.bytes = rekey.bytes;
         settings.rekey.interval = rekey.interval;
@@ -95,19 +109,30 @@ impl HostAlgorithms {
         Ok(HostAlgorithms {
             settings: Arc::new(settings),
             host_keys: host_keys.into(),
+            ca_signatures: ca_signatures.into(),
         })
     }
 }
 
 /// ServerAliveInterval and ServerAliveCountMax. Unlike ssh, which waits for its user's patience to end, a run has a
 /// default: a host that has lost its power in the midst of a command must not keep the others' summary for ever.
-fn keepalive(connection: &Connection) -> Option<(Duration, u32)> {
+pub(super) fn keepalive(connection: &Connection) -> Option<(Duration, u32)> {
     let interval = &connection.server_alive_interval;
     let interval = match interval.origin {
         Origin::Default => KEEPALIVE_INTERVAL,
         _ => interval.value,
     };
     (interval > Duration::ZERO).then_some((interval, connection.server_alive_count_max.value))
+}
+
+/// "host-bound" is no more than "yes": where the server cannot check it, ssh too signs without (sshconnect2.c,
+/// sign_and_send_pubkey).
+fn binds_to_host_key(resolved: &Resolved) -> bool {
+    resolved.authentication.pubkey_authentication.value != PubkeyAuthentication::Unbound
+}
+
+fn one_of(names: &'static [&'static str]) -> impl Fn(&str) -> Option<&'static str> {
+    move |name| names.iter().copied().find(|have| *have == name)
 }
 
 pub(super) fn chosen<T>(

@@ -29,10 +29,15 @@ pub(super) fn load(ssh: &SshOptions) -> Result<Config, PrepareError> {
     options.extend(ssh.options.iter().cloned());
     let config_file = ssh.config_file.as_ref().map(text).transpose()?;
     let mut loader = Loader::new(&options, config_file.as_deref(), environment());
+    supply_all(&mut loader);
+    Ok(loader.finish()?)
+}
+
+/// Reads all that a loader needs.
+pub(super) fn supply_all(loader: &mut Loader) {
     while let Some(need) = loader.poll_need() {
         loader.handle_supply(supply(&need));
     }
-    Ok(loader.finish()?)
 }
 
 fn supply(need: &Need) -> Supply {
@@ -93,6 +98,14 @@ pub(super) fn environment() -> Environment {
         uid,
         variables,
     }
+}
+
+/// The home directory of a user by name.
+pub(super) fn home_of(user: &str) -> Option<String> {
+    let passwd = fs::read_to_string("/etc/passwd").ok()?;
+    let mut lines = passwd.lines().map(|line| line.split(':'));
+    let mut fields = lines.find(|fields| fields.clone().next() == Some(user))?;
+    fields.nth(5).map(str::to_owned)
 }
 
 /// Name and home of a user in /etc/passwd. Users that only NSS knows are taken from USER and HOME.

@@ -93,8 +93,9 @@ impl Preparation {
             host: &hop.host,
             user: hop.user.as_deref(),
             port: hop.port,
+            ..Query::default()
         };
-        let resolved = self.jumps.config()?.resolve(&query);
+        let resolved = self.questions.resolve(self.jumps.config()?, &query);
         let resolved = resolved.map_err(|error| PrepareError::Resolve {
             host: label.clone(),
             error,

@@ -3,12 +3,15 @@
 
 mod algorithms;
 mod config_files;
+mod environment;
 mod jumps;
 mod key_files;
 mod login_plans;
+mod questions;
 mod trust_files;
 
 use std::collections::HashMap;
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -16,12 +19,12 @@ use sshoal_fleet::JumpId;
 use sshoal_known_hosts::LineProblem;
 use sshoal_proto::{SessionRequest, Settings};
 use sshoal_ssh_config::{
-    Config, LoadError, Proxy, Query, ResolveError, Resolved, StrictHostKeyChecking,
+    Config, Connection, LoadError, Proxy, Query, ResolveError, Resolved, StrictHostKeyChecking,
 };
 use sshoal_targets::Target;
 
 use crate::login::LoginPlan;
-use crate::plan::{Endpoint, HostPlan, HostTrust, Strictness};
+use crate::plan::{Endpoint, HostPlan, HostTrust, Strictness, TcpOptions};
 use algorithms::{AlgorithmError, HostAlgorithms};
 use jumps::Jumps;
 use key_files::IdentityError;
@@ -98,6 +101,7 @@ pub enum PrepareError {
 /// Reads configuration, keys and known_hosts for a run, each once.
 pub struct Preparation {
     config: Config,
+    questions: questions::Questions,
     trust: TrustFiles,
     login_plans: LoginPlans,
     settings: HashMap<String, HostAlgorithms>,
@@ -114,6 +118,7 @@ impl Preparation {
         let config = config_files::load(ssh)?;
         Ok(Preparation {
             config,
+            questions: questions::Questions::default(),
             trust: TrustFiles::default(),
             login_plans: LoginPlans::new(),
             settings: HashMap::new(),
@@ -137,8 +142,10 @@ impl Preparation {
             Proxy::Jump(hops) => self.way(hops, 0)?,
             Proxy::None | Proxy::Command(_) => None,
         };
+        let mut request = request(&Place::of(target, &resolved));
+        request.environment = environment::of(&resolved.session);
         Ok(HostPlan {
-            request: request(&Place::of(target, &resolved)),
+            request,
             endpoint: self.endpoint(label, via, &resolved)?,
         })
     }
@@ -161,11 +168,16 @@ impl Preparation {
                 resolved.connection.port.value
             },
             algorithms: algorithms.host_keys,
+            ca_signature_algorithms: algorithms.ca_signatures,
+            revoked: self
+                .trust
+                .read_revoked(&resolved.host_keys.revoked_host_keys.value)?,
             strictness: strictness(resolved),
         };
         let login = self.login_plan(&label, resolved)?;
         let connection = &resolved.connection;
         Ok(Endpoint {
+            tcp: tcp_options(&label, connection)?,
             label,
             via,
             name: connection.host_name.value.clone(),
@@ -197,9 +209,10 @@ impl Preparation {
             host: &target.name,
             user: target.user.as_deref(),
             port: target.port,
+            ..Query::default()
         };
-        self.config
-            .resolve(&query)
+        self.questions
+            .resolve(&self.config, &query)
             .map_err(|error| PrepareError::Resolve {
                 host: target.to_string(),
                 error,
@@ -300,18 +313,38 @@ fn strictness(resolved: &Resolved) -> Strictness {
     }
 }
 
+fn tcp_options(host: &str, connection: &Connection) -> Result<TcpOptions, PrepareError> {
+    let bind_address = connection.bind_address.as_ref().map(|bind| {
+        let address = bind.value.parse::<IpAddr>();
+        address.map_err(|_| PrepareError::Unsupported {
+            host: host.to_owned(),
+            what: "a BindAddress that is no IP address",
+            origin: bind.origin.to_string(),
+        })
+    });
+    let connect_timeout = connection.connect_timeout.as_ref();
+    Ok(TcpOptions {
+        address_family: connection.address_family.value,
+        bind_address: bind_address.transpose()?,
+        connect_timeout: connect_timeout.map(|timeout| timeout.value),
+        // Where the server is asked for signs of life, that is better.
+        keep_alive: connection.tcp_keep_alive.value && algorithms::keepalive(connection).is_none(),
+    })
+}
+
 fn refuse_unsupported(host: &str, resolved: &Resolved) -> Result<(), PrepareError> {
     let unsupported = |what, origin: &dyn std::fmt::Display| PrepareError::Unsupported {
         host: host.to_owned(),
         what,
         origin: origin.to_string(),
     };
-    match &resolved.connection.proxy.value {
+    let connection = &resolved.connection;
+    if let Some(interface) = &connection.bind_interface {
+        return Err(unsupported("BindInterface", &interface.origin));
+    }
+    match &connection.proxy.value {
         Proxy::None | Proxy::Jump(_) => Ok(()),
-        Proxy::Command(_) => Err(unsupported(
-            "ProxyCommand",
-            &resolved.connection.proxy.origin,
-        )),
+        Proxy::Command(_) => Err(unsupported("ProxyCommand", &connection.proxy.origin)),
     }
 }
 

@@ -63,7 +63,14 @@ impl HostSession<'_> {
     pub(super) fn give_up(&mut self) -> Result<(), Ended> {
         let state = &mut self.state;
         if state.outcome.is_none() {
-            return Err(aborted(self.fate()));
+            let fate = self.fate();
+            if fate == ExecFate::Ran {
+                // sshd passes it on to the command's process group (session.c, session_signal_req); others need not, and
+                // the connection ends either way.
+                let _ = self.drive.connection.signal(self.state.channel, "TERM");
+                self.drive.flush();
+            }
+            return Err(aborted(fate));
         }
         state.ended = true;
         let label = &state.plan.endpoint.label;

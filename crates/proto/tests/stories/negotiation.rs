@@ -2,7 +2,7 @@
 
 use sshoal_crypto::{Cipher, Mac};
 use sshoal_proto::{
-    ConnectionError, Credential, Event, PublicKeyCredential, SignatureAlgorithm, Signer,
+    ConnectionError, Credential, Event, PublicKeyCredential, Settings, SignatureAlgorithm, Signer,
 };
 
 use crate::support::{Pair, Policy, opening, pattern, settings};
@@ -114,6 +114,20 @@ fn hostbound_signatures_are_made_where_the_server_knows_them() {
     pair.run();
     let method = "USERAUTH_REQUEST(publickey-hostbound-v00@openssh.com)";
     assert!(pair.flights[2].contains(method), "{:?}", pair.flights);
+    assert_eq!(pair.server.executions.len(), 1);
+
+    // Who wants them unbound gets them so.
+    let mut policy = Policy::openssh();
+    policy
+        .ext_info
+        .push(("publickey-hostbound@openssh.com", "0"));
+    let unbound = Settings {
+        binds_to_host_key: false,
+        ..settings()
+    };
+    let (mut pair, _) = Pair::with_command(unbound, policy, "true");
+    pair.run();
+    assert!(pair.flights[2].contains("USERAUTH_REQUEST(publickey)"));
     assert_eq!(pair.server.executions.len(), 1);
 
     // Another version of the extension is another extension.

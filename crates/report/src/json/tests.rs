@@ -14,7 +14,7 @@ fn host() -> Host {
         target: Target {
             name: "web1".into(),
             user: Some("root".into()),
-            port: None,
+            ..Target::default()
         },
         user: Some("root".into()),
         port: Some(22),

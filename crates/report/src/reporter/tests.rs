@@ -12,13 +12,7 @@ use crate::{Summary, parse_last_run, read_last_run, recorded::Recorded};
 mod closing;
 
 fn hosts(names: &[&str]) -> Vec<Host> {
-    let host = |name: &&str| {
-        Host::new(Target {
-            name: (*name).to_owned(),
-            user: None,
-            port: None,
-        })
-    };
+    let host = |name: &&str| Host::new(Target::named(*name));
     names.iter().map(host).collect()
 }
 

@@ -86,22 +86,46 @@ fn a_host_name_knows_only_the_host() {
 }
 
 #[test]
-fn a_tilde_is_ones_own_home() {
-    let environment = environment();
+fn a_tilde_is_a_home() {
     for (path, expected) in [
         ("~", "/home/me/"),
         ("~/", "/home/me/"),
         ("~/a", "/home/me/a"),
         ("~//a", "/home/me/a"),
+        ("~you", "/home/me/"),
+        ("~you//a/b", "/home/me/a/b"),
         ("/a/~", "/a/~"),
         ("a", "a"),
     ] {
-        assert_eq!(tilde(path, &environment).unwrap(), expected, "{path}");
+        assert_eq!(tilde(path, "/home/me"), expected, "{path}");
     }
-    assert!(tilde("~you/a", &environment).is_err());
-    let root = Environment {
-        home: "/".into(),
-        ..environment
-    };
-    assert_eq!(tilde("~/a", &root).unwrap(), "/a");
+    assert_eq!(tilde("~/a", "/"), "/a");
+    for (path, user) in [
+        ("~you/a", Some("you")),
+        ("~you", Some("you")),
+        ("~/a", None),
+        ("a~b", None),
+    ] {
+        assert_eq!(tilde_user(path), user, "{path}");
+    }
+}
+
+#[test]
+fn what_a_text_depends_on_is_seen_beforehand() {
+    let environment = environment();
+    for (text, name) in [
+        ("${DIR}/${X}", Some("X")),
+        ("${DIR}$X", None),
+        ("${X", None),
+    ] {
+        assert_eq!(unset_variable(text, &environment), name, "{text}");
+    }
+    for (text, depends) in [
+        ("%h", true),
+        ("%d/%%h", false),
+        ("%%%r", true),
+        ("%", false),
+    ] {
+        assert_eq!(depends_on_host(text), depends, "{text}");
+    }
 }

@@ -1,6 +1,7 @@
 #![allow(clippy::unwrap_used)]
 
 use super::*;
+use crate::Answers;
 use crate::config::Query;
 
 fn environment() -> Environment {
@@ -43,10 +44,13 @@ fn problems(result: Result<Config, LoadError>) -> Vec<String> {
 
 fn user_of(config: &Config, host: &str) -> String {
     let resolved = config
-        .resolve(&Query {
-            host,
-            ..Query::default()
-        })
+        .resolve(
+            &Query {
+                host,
+                ..Query::default()
+            },
+            &Answers::default(),
+        )
         .unwrap();
     let user = resolved.connection.user;
     format!("{} {}", user.value, user.origin)
@@ -141,6 +145,7 @@ fn a_file_that_others_can_change_is_refused() {
     let expected = [
         "/f:2: others can change /x1; run chmod go-w on it, and chown if it is not yours",
         "/f:2: cannot read the included file /x2: it is a directory",
+        "/f:2: cannot read the included file /x3: no such file",
     ];
     assert_eq!(problems(loader.finish()), expected);
 }
@@ -183,9 +188,8 @@ fn includes_are_anchored() {
         patterns(false, "Include ~/x").1,
         ["/f:1: the system's configuration cannot include ~/x"]
     );
-    let not_yet = "/f:1: Include %h: \"%h\" has no meaning here; tokens that depend on the host are \
-                   not supported in Include yet";
-    assert_eq!(patterns(true, "Include %h").1, [not_yet]);
+    let unknown = "/f:1: \"%q\" has no meaning here";
+    assert_eq!(patterns(true, "Include %q").1, [unknown]);
 }
 
 #[test]
@@ -199,10 +203,13 @@ fn included_lines_belong_to_the_block_around_them() {
     assert_eq!(user_of(&config, "b"), "f /f:5");
     let port = |host| {
         let resolved = config
-            .resolve(&Query {
-                host,
-                ..Query::default()
-            })
+            .resolve(
+                &Query {
+                    host,
+                    ..Query::default()
+                },
+                &Answers::default(),
+            )
             .unwrap();
         resolved.connection.port.origin.to_string()
     };
@@ -239,7 +246,7 @@ fn includes_end_at_a_depth_and_at_a_number() {
 
 #[test]
 fn all_that_is_wrong_is_told_at_once() {
-    let content = "Port x\nHost a\n  Frob 1\nMatch exec true\nUser\nPort 22\n";
+    let content = "Port x\nHost a\n  Frob 1\nMatch localnetwork x\nUser\nPort 22\n";
     let found = problems(load(
         &["Port=0", "Match all"],
         Some("/f"),
@@ -250,7 +257,7 @@ fn all_that_is_wrong_is_told_at_once() {
         "command line: match is not supported as an option",
         "/f:1: bad port \"x\": give a number from 1 to 65535",
         "/f:3: bad configuration option \"frob\" (IgnoreUnknown can name it)",
-        "/f:4: Match exec is not supported yet",
+        "/f:4: invalid network \"x\"",
         "/f:5: no argument after the keyword user",
     ];
     assert_eq!(found, expected);
@@ -278,17 +285,23 @@ fn unknown_keywords_may_be_ignored() {
     let config = config("Host a\nIgnoreUnknown frob\nHost *\nFrob x\n").unwrap();
     assert!(
         config
-            .resolve(&Query {
-                host: "a",
-                ..Query::default()
-            })
+            .resolve(
+                &Query {
+                    host: "a",
+                    ..Query::default()
+                },
+                &Answers::default()
+            )
             .is_ok()
     );
     let error = config
-        .resolve(&Query {
-            host: "b",
-            ..Query::default()
-        })
+        .resolve(
+            &Query {
+                host: "b",
+                ..Query::default()
+            },
+            &Answers::default(),
+        )
         .unwrap_err();
     assert_eq!(
         error.to_string(),

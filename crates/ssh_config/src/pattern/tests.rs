@@ -15,10 +15,25 @@ fn naive(pattern: &[u8], text: &[u8]) -> bool {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(4096))]
+
     #[test]
     fn matching_equals_its_definition(pattern in "[abA*?.]{0,8}", text in "[abA.]{0,8}") {
         let (pattern, text) = (pattern.as_bytes(), text.as_bytes());
         prop_assert_eq!(matches(pattern, text), naive(pattern, text));
+    }
+}
+
+#[test]
+fn a_star_stands_for_nothing_too() {
+    for (pattern, text) in [
+        ("*", ""),
+        ("*a", "a"),
+        ("a*", "a"),
+        ("a*b", "ab"),
+        ("**?", "a"),
+    ] {
+        assert!(matches(pattern.as_bytes(), text.as_bytes()), "{pattern}");
     }
 }
 

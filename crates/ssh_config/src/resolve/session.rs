@@ -1,13 +1,14 @@
 //! What is negotiated, and what a session is like.
 
 use super::Builder;
-use crate::error::ResolveError;
-use crate::expand;
+use crate::error::Unresolved;
 use crate::keyword::Keyword;
-use crate::origin::Setting;
+use crate::origin::{Origin, Setting};
 use crate::pattern;
 use crate::resolved::{Algorithms, Session};
-use crate::value::{self, ForwardAgent, LogLevel, RekeyLimit, RequestTty, Value, Word};
+use crate::value::number::duration;
+use crate::value::words::{LogLevel, RequestTty, SessionType, Word};
+use crate::value::{ForwardAgent, RekeyLimit, Value};
 
 impl Builder<'_> {
     pub(super) fn algorithms(&self) -> Algorithms {
@@ -23,6 +24,7 @@ impl Builder<'_> {
             macs: list(Keyword::Macs),
             host_key: list(Keyword::HostKeyAlgorithms),
             pubkey_accepted: list(Keyword::PubkeyAcceptedAlgorithms),
+            hostbased_accepted: list(Keyword::HostbasedAcceptedAlgorithms),
             ca_signature: list(Keyword::CaSignatureAlgorithms),
             rekey_limit: self.rekey_limit(),
         }
@@ -36,7 +38,7 @@ impl Builder<'_> {
                 Value::Rekey { interval, .. } => interval,
                 _ => None,
             });
-        let interval = interval.filter(|&seconds| seconds > 0).map(value::duration);
+        let interval = interval.filter(|&seconds| seconds > 0).map(duration);
         let bytes = self.slots.get(Keyword::RekeyLimit, |value| match value {
             Value::Rekey { bytes, .. } => Some(*bytes),
             _ => None,
@@ -50,24 +52,24 @@ impl Builder<'_> {
         }
     }
 
-    pub(super) fn session(&self) -> Result<Session, ResolveError> {
+    pub(super) fn session(&self) -> Result<Session, Unresolved> {
         let slots = self.slots;
         let remote_command = slots
             .text(Keyword::RemoteCommand)
             .filter(|set| !set.value.eq_ignore_ascii_case("none"))
-            .map(|set| {
-                self.expand(&set, |text| {
-                    expand::percent(text, &self.tokens(Some(&self.user.value)))
-                })
-            });
+            .map(|set| self.expand(&set, |text| Ok(self.percent(text)?)));
         Ok(Session {
             send_env: self.send_env(),
             set_env: self.set_env()?,
+            session_type: slots.word(Keyword::SessionType, SessionType::Default),
             request_tty: slots.word(Keyword::RequestTty, RequestTty::Auto),
             remote_command: remote_command.transpose()?,
             forward_agent: self.forward_agent()?,
             log_level: slots.word(Keyword::LogLevel, LogLevel::Info),
-            tag: slots.text(Keyword::Tag).map(Setting::owned),
+            tag: match self.query.tag {
+                Some(tag) => Some(Setting::new(tag.into(), Origin::Query)),
+                None => slots.text(Keyword::Tag).map(Setting::owned),
+            },
         })
     }
 
@@ -91,7 +93,7 @@ impl Builder<'_> {
         names
     }
 
-    fn set_env(&self) -> Result<Setting<Vec<(String, String)>>, ResolveError> {
+    fn set_env(&self) -> Result<Setting<Vec<(String, String)>>, Unresolved> {
         let set = self.slots.get(Keyword::SetEnv, |value| match value {
             Value::Variables(variables) => Some(variables.as_slice()),
             _ => None,
@@ -100,15 +102,15 @@ impl Builder<'_> {
             return Ok(Setting::default(Vec::new()));
         };
         self.expand(&set, |variables| {
-            let expanded = variables
-                .iter()
-                .map(|(name, value)| Ok((name.clone(), self.percent_and_variables(value)?)));
-            expanded.collect()
+            let expand = |(name, value): &(String, String)| {
+                Ok((name.clone(), self.percent_and_variables(value)?))
+            };
+            variables.iter().map(expand).collect()
         })
     }
 
     /// A flag or a path; a path after "no" changes nothing.
-    fn forward_agent(&self) -> Result<Setting<ForwardAgent>, ResolveError> {
+    fn forward_agent(&self) -> Result<Setting<ForwardAgent>, Unresolved> {
         let Some(set) = self.slots.text(Keyword::ForwardAgent) else {
             return Ok(Setting::default(ForwardAgent::No));
         };

@@ -3,10 +3,10 @@
 use std::fmt::Write as _;
 
 use crate::Case;
+use crate::lines::LINES;
 
 /// Another number gives other cases.
 const SEED: u64 = 20_261_121;
-const CASES: usize = 400;
 
 /// SplitMix64.
 struct Random(u64);
@@ -25,137 +25,31 @@ impl Random {
     }
 }
 
-/// Keywords and values that ssh takes.
-const LINES: &[(&str, &[&str])] = &[
-    (
-        "HostName",
-        &["real.example.com", "%h.Example.org", "10.0.0.1", "%h%%"],
-    ),
-    ("User", &["alice", "bob", "\"carol\""]),
-    ("Port", &["2222", "22", "8022"]),
-    ("AddressFamily", &["inet", "inet6", "any"]),
-    ("BindAddress", &["127.0.0.1", "::1"]),
-    (
-        "ProxyJump",
-        &["jump", "u@j1:2222,j2", "[::1]:23", "ssh://v@j3"],
-    ),
-    (
-        "ProxyCommand",
-        &["nc %h %p", "none", "sh -c 'nc %h 22' # no comment"],
-    ),
-    ("ConnectTimeout", &["10", "1m", "none", "2h3"]),
-    ("ConnectionAttempts", &["1", "5"]),
-    ("ServerAliveInterval", &["0", "15", "1m30s"]),
-    ("ServerAliveCountMax", &["2", "9"]),
-    ("TCPKeepAlive", &["yes", "no", "TRUE", "False"]),
-    ("Compression", &["yes", "no"]),
-    (
-        "UserKnownHostsFile",
-        &[
-            "~/kh",
-            "/kh/%h /kh2/%p/%r",
-            "none",
-            "/a/%n/%k",
-            "\"/a b\" /c",
-        ],
-    ),
-    ("GlobalKnownHostsFile", &["/gkh", "none", "/g1 /g2"]),
-    (
-        "StrictHostKeyChecking",
-        &["yes", "no", "ask", "accept-new", "off"],
-    ),
-    ("HostKeyAlias", &["alias", "other.example.com"]),
-    ("CheckHostIP", &["yes", "no"]),
-    ("RequiredRSASize", &["2048", "3072"]),
-    (
-        "IdentityFile",
-        &["~/.ssh/one", "/keys/two", "\"/keys/th ree\"", "~/four"],
-    ),
-    ("CertificateFile", &["~/.ssh/one-cert.pub", "/certs/two"]),
-    ("IdentitiesOnly", &["yes", "no"]),
-    (
-        "IdentityAgent",
-        &[
-            "none",
-            "SSH_AUTH_SOCK",
-            "~/agent.sock",
-            "$SSHOAL_TEST",
-            "/a/%h/%r",
-        ],
-    ),
-    (
-        "PreferredAuthentications",
-        &["publickey", "publickey,keyboard-interactive"],
-    ),
-    (
-        "PubkeyAuthentication",
-        &["yes", "no", "unbound", "host-bound"],
-    ),
-    ("PasswordAuthentication", &["yes", "no"]),
-    ("KbdInteractiveAuthentication", &["yes", "no"]),
-    ("NumberOfPasswordPrompts", &["1", "0"]),
-    ("BatchMode", &["yes", "no"]),
-    (
-        "KexAlgorithms",
-        &[
-            "curve25519-sha256",
-            "-diffie*",
-            "+diffie-hellman-group14-sha1",
-            "^ecdh-sha2-nistp256",
-        ],
-    ),
-    (
-        "Ciphers",
-        &[
-            "aes128-ctr,aes256-ctr",
-            "-chacha20*",
-            "+aes128-cbc",
-            "^aes256-gcm@openssh.com",
-        ],
-    ),
-    (
-        "MACs",
-        &["hmac-sha2-256", "-umac*", "+hmac-md5", "^hmac-sha2-512"],
-    ),
-    (
-        "HostKeyAlgorithms",
-        &[
-            "ssh-ed25519",
-            "-*cert*",
-            "+ssh-rsa",
-            "^rsa-sha2-512,rsa-sha2-256",
-        ],
-    ),
-    (
-        "PubkeyAcceptedAlgorithms",
-        &["ssh-ed25519", "-sk-*", "+ssh-rsa", "^rsa-sha2-256"],
-    ),
-    (
-        "CASignatureAlgorithms",
-        &["ssh-ed25519", "-sk-*,rsa*", "^rsa-sha2-256"],
-    ),
-    (
-        "RekeyLimit",
-        &["1G", "default 1h", "500M none", "1.5M 90", "0"],
-    ),
-    ("SendEnv", &["LANG", "LC_*", "-LC_*", "A B -L*"]),
-    ("SetEnv", &["A=1", "B=2 C=\"3 4\"", "A=2 A=3"]),
-    ("RequestTTY", &["yes", "no", "force", "auto"]),
-    ("RemoteCommand", &["uptime", "echo %h %p %r # x", "none"]),
-    ("ForwardAgent", &["yes", "no", "/agent/%r", "$SSHOAL_TEST"]),
-    ("LogLevel", &["QUIET", "error", "Debug2", "DEBUG1"]),
-    ("IgnoreUnknown", &["Frob*", "wibble"]),
-    // Without a field.
-    ("ForwardX11", &["yes", "no"]),
-    ("ControlPath", &["~/.ssh/%C", "none"]),
-    ("ControlPersist", &["10m", "yes"]),
-    ("GSSAPIAuthentication", &["yes", "no"]),
-    ("HashKnownHosts", &["yes"]),
-    ("EscapeChar", &["none", "~"]),
-];
-
-/// Lines that ssh refuses, or refuses unless an `IgnoreUnknown` covers them.
+/// Lines that ssh refuses, or refuses unless an `IgnoreUnknown` covers them, or only warns of.
 const WRONG: &[&str] = &[
+    "AFSTokenPassing yes",
+    "Protocol 1",
+    "Cipher blowfish",
+    "Ciphers aes128-crt",
+    "HostKeyAlgorithms x*",
+    "LocalForward 8080",
+    "DynamicForward h:80:90",
+    "TunnelDevice x",
+    "EscapeChar ab",
+    "StreamLocalBindMask 1000",
+    "IPQoS 256",
+    "ControlPersist Yes",
+    "CanonicalDomains a..b",
+    "CanonicalizePermittedCNAMEs a",
+    "PermitRemoteOpen a:22 any",
+    "AddKeysToAgent yes 5m",
+    "SyslogFacility kern",
+    "FingerprintHash crc32",
+    "ControlMaster maybe",
+    "ConnectionAttempts 0",
+    "UserKnownHostsFile a none",
+    "Match exec",
+    "Host \"\"",
     "Port many",
     "BatchMode perhaps",
     "Frobnicate yes",
@@ -182,19 +76,23 @@ const PATTERNS: &[&str] = &[
     "nobody",
 ];
 
+/// Cases without end; the n-th one is always the same.
 pub(crate) fn cases() -> impl Iterator<Item = Case> {
     let mut random = Random(SEED);
-    (0..CASES).map(move |_| case(&mut random))
+    std::iter::repeat_with(move || case(&mut random))
 }
 
 fn case(random: &mut Random) -> Case {
     let included = random.below(3);
-    let mut files = vec![("config".to_string(), file(random, included))];
+    let command = random.pick(&["", "", "true", "ls -l"]);
+    let command: Vec<String> = command.split_whitespace().map(String::from).collect();
+    let runs = !command.is_empty();
+    let mut files = vec![("config".to_string(), file(random, included, runs))];
     for index in 0..included {
-        files.push((format!("inc{index}"), file(random, 0)));
+        files.push((format!("inc{index}"), file(random, 0, runs)));
     }
     let options = (0..random.below(4)).map(|_| {
-        let (keyword, value) = line(random);
+        let (keyword, value) = line(random, runs);
         format!("{keyword}{}{value}", random.pick(&["=", " ", " = "]))
     });
     let mut options: Vec<String> = options.collect();
@@ -211,15 +109,28 @@ fn case(random: &mut Random) -> Case {
         host: random.pick(HOSTS).into(),
         user,
         port,
+        command,
     }
 }
 
-fn line<'a>(random: &mut Random) -> (&'a str, &'a str) {
+/// A line; seldom one that does not go together with a command, or its absence.
+fn line<'a>(random: &mut Random, runs: bool) -> (&'a str, &'a str) {
     let (keyword, values) = LINES[random.below(LINES.len())];
-    (keyword, random.pick(values))
+    let value = random.pick(values);
+    let conflicts = match (keyword, value) {
+        ("RemoteCommand", _) => runs,
+        ("ForkAfterAuthentication", "yes") => !runs,
+        ("ProxyCommand", "-") => true,
+        ("CanonicalizeFallbackLocal", "no") => random.below(3) > 0,
+        _ => false,
+    };
+    if conflicts && random.below(10) > 0 {
+        return line(random, runs);
+    }
+    (keyword, value)
 }
 
-fn file(random: &mut Random, included: usize) -> String {
+fn file(random: &mut Random, included: usize, runs: bool) -> String {
     let mut text = String::new();
     let mut includes = 0;
     for _ in 0..10 + random.below(40) {
@@ -229,12 +140,14 @@ fn file(random: &mut Random, included: usize) -> String {
             5..9 => writeln!(text, "Match {}", criteria(random)),
             9..11 if includes < included => {
                 includes += 1;
-                writeln!(text, "{indent}Include @DIR@/inc{}", includes - 1)
+                let name = format!("inc{}", includes - 1);
+                let name = random.pick(&[&name, &name, "inc*", "none*"]).to_string();
+                writeln!(text, "{indent}Include @DIR@/{name}")
             }
             11 if random.below(8) == 0 => writeln!(text, "{indent}{}", random.pick(WRONG)),
             12 => writeln!(text, "{}", random.pick(&["", "# comment", "  \t", "#"])),
             _ => {
-                let (keyword, value) = line(random);
+                let (keyword, value) = line(random, runs);
                 let keyword = match random.below(3) {
                     0 => keyword.to_lowercase(),
                     1 => keyword.to_uppercase(),
@@ -259,17 +172,32 @@ fn patterns(random: &mut Random, separator: &str) -> String {
 fn criteria(random: &mut Random) -> String {
     if random.below(6) == 0 {
         return random
-            .pick(&["all", "final", "canonical", "!all", "final all"])
+            .pick(&[
+                "all",
+                "final",
+                "canonical",
+                "!all",
+                "final all",
+                "final !canonical",
+            ])
             .into();
     }
     let count = 1 + random.below(2);
     let criterion = |random: &mut Random| {
-        let name = random.pick(&["host", "originalhost", "user", "localuser"]);
+        let name = random.pick(&["host", "originalhost", "user", "localuser", "exec"]);
         let value = match name {
             "user" => random
                 .pick(&["alice", "bob,carol", "*", "!alice,*", "query"])
                 .to_string(),
             "localuser" => random.pick(&["*", "nobody"]).to_string(),
+            "exec" => random
+                .pick(&[
+                    "true",
+                    "false",
+                    "\"test %n = web1\"",
+                    "\"test %r%p = alice22\"",
+                ])
+                .to_string(),
             _ => patterns(random, ","),
         };
         format!("{}{name} {value}", random.pick(&["", "", "!"]))

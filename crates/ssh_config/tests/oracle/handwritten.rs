@@ -17,6 +17,8 @@ pub(crate) fn cases() -> Vec<Case> {
         .collect();
     cases.extend(with_options());
     cases.extend(with_includes());
+    cases.extend(with_commands());
+    cases.extend([0, 1].map(deep));
     cases
 }
 
@@ -233,10 +235,162 @@ const CONFIGS: &[(&str, &str)] = &[
     ("h", "ProxyJump [a\n"),
     ("h", "ProxyJump h\n"),
     ("h", "ProxyJump h:23\n"),
+    ("h", "ProxyJump ssh://[::1]\n"),
+    ("h", "ProxyJump ssh://a.:22/\n"),
+    ("h", "ProxyJump a/22\n"),
+    ("h", "ProxyJump a # note\n"),
+    ("h", "Host x\nProxyJump [a\n"),
     ("h", "ProxyCommand nc %h %p # x\nProxyJump a\n"),
     ("h", "ProxyJump a\nProxyCommand nc %h %p\n"),
     ("h", "ProxyCommand none\nProxyJump a\n"),
     ("h", "ProxyCommand none\n"),
+    // Forwards.
+    (
+        "h",
+        "LocalForward 80 a:81\nLocalForward 80 a:81\nDynamicForward 80\n",
+    ),
+    ("h", "LocalForward /%h/%r/${SSHOAL_DEV} /b\nUser u\n"),
+    (
+        "h",
+        "LocalForward 80 [::1]:81\nLocalForward a\\:b:80 c:81\n",
+    ),
+    ("h", "LocalForward 80\n"),
+    ("h", "LocalForward 80 \"\"\n"),
+    ("h", "LocalForward 80 a:81 x\n"),
+    ("h", "LocalForward 0 a:81\n"),
+    ("h", "LocalForward ${SSHOAL_UNSET}/a /b\n"),
+    (
+        "h",
+        "RemoteForward 0 a:81\nRemoteForward /a\nRemoteForward a:80\n",
+    ),
+    ("h", "RemoteForward 80 \"\"\n"),
+    ("h", "DynamicForward a:0\n"),
+    (
+        "h",
+        "Tunnel yes\nLocalForward 80 a:81\nClearAllForwardings yes\n",
+    ),
+    // Forms of their own.
+    ("h", "EscapeChar \" \"\n"),
+    ("h", "EscapeChar ^?\n"),
+    (
+        "h",
+        "StreamLocalBindMask 0111\nHost x\nStreamLocalBindMask 0\n",
+    ),
+    (
+        "h",
+        "Host x\nSyslogFacility auth\nHost *\nSyslogFacility daemon\n",
+    ),
+    ("h", "TunnelDevice 2147483645:any\n"),
+    ("h", "TunnelDevice 2147483646\n"),
+    ("h", "IPQoS\taf11 0x28\n"),
+    ("h", "LogVerbose a b\nLogVerbose c\n"),
+    ("h", "LogVerbose # nothing\n"),
+    ("h", "UserKnownHostsFile # nothing\nUserKnownHostsFile /a\n"),
+    ("h", "AddKeysToAgent confirm 0\n"),
+    ("h", "AddKeysToAgent no 5\n"),
+    ("h", "ControlPersist 0\n"),
+    ("h", "ControlPath none\nControlPath /a\n"),
+    ("h", "ControlPath /%j%q\n"),
+    ("h", "CanonicalDomains a.b. c\n"),
+    ("h", "CanonicalDomains none a\n"),
+    ("h", "CanonicalizePermittedCNAMEs none\n"),
+    ("h", "PermitRemoteOpen a\n"),
+    ("h", "PermitRemoteOpen a:* [b]:22\n"),
+    (
+        "h",
+        "SecurityKeyProvider none\nPKCS11Provider none\nKnownHostsCommand none\n",
+    ),
+    ("h", "GSSAPIKexAlgorithms gss-gex-sha1-x,gss-group1-sha1-\n"),
+    ("h", "GSSAPIKexAlgorithms gss-gex-sha1\n"),
+    ("h", "UpdateHostKeys ask\nRequestTTY no\n"),
+    ("h", "UpdateHostKeys ask\nLogLevel quiet\n"),
+    (
+        "h",
+        "UpdateHostKeys ask\nControlPersist yes\nControlPath /a\n",
+    ),
+    ("h", "VerifyHostKeyDNS yes\n"),
+    ("h", "ProxyUseFdpass yes\nProxyJump a\n"),
+    ("h", "ProxyUseFdpass yes\nProxyCommand -\n"),
+    ("h", "ForkAfterAuthentication yes\n"),
+    ("h", "ForkAfterAuthentication yes\nSessionType none\n"),
+    ("h", "SessionType subsystem\n"),
+    ("h", "ExitOnForwardFailure yes\nForwardAgent /dev/null\n"),
+    // Commands that decide.
+    ("h", "Match exec true\nUser a\nMatch !exec false\nPort 2\n"),
+    (
+        "h",
+        "Match exec \"test %h%n%r%p%k = realhu22real\"\nCompression yes\n",
+    ),
+    (
+        "h",
+        "User u\nHostName real\nMatch exec \"test %h%n%r%p%k = realhu22real\"\nCompression yes\n",
+    ),
+    (
+        "h",
+        "HostKeyAlias k\nMatch exec \"test %k%%%u = k%%%u\"\nPort 2\n",
+    ),
+    ("h", "Match exec %q\n"),
+    ("h", "Match exec \"exit 3\"\nUser a\n"),
+    ("h", "Match exec \"kill -9 $$\"\nUser a\n"),
+    ("h", "Match host x exec \"kill -9 $$\"\nUser a\n"),
+    // Names.
+    (
+        "H",
+        "CanonicalizeHostname yes\nHost h\nUser a\nHost H\nPort 2\n",
+    ),
+    (
+        "h",
+        "CanonicalizeHostname yes\nSendEnv A\nMatch canonical\nUser a\n",
+    ),
+    (
+        "h",
+        "CanonicalizeHostname yes\nCanonicalizeFallbackLocal no\n",
+    ),
+    (
+        "a.b.c",
+        "CanonicalizeHostname yes\nCanonicalizeFallbackLocal no\nCanonicalDomains x\n",
+    ),
+    (
+        "h",
+        "CanonicalizeHostname yes\nCanonicalDomains x\nProxyCommand y\n",
+    ),
+    (
+        "h",
+        "CanonicalizeHostname yes\nCanonicalDomains x\nProxyJump y\n",
+    ),
+    (
+        "127.1",
+        "CanonicalizeHostname yes\nCanonicalDomains x\nHost 127.0.0.1\nUser a\n",
+    ),
+    ("127.1", "AddressFamily inet6\n"),
+    ("0X7F.1", "AddressFamily inet6\n"),
+    (
+        "1.2.3.256",
+        "CanonicalizeHostname yes\nCanonicalizeFallbackLocal no\n",
+    ),
+    ("localhost", "CanonicalizePermittedCNAMEs *:*\n"),
+    (
+        "LocalHost",
+        "CanonicalizeHostname yes\nCanonicalizePermittedCNAMEs *:*\n",
+    ),
+    ("h", "CanonicalizePermittedCNAMEs *:*\nProxyCommand x\n"),
+    // What ssh only warns of.
+    (
+        "h",
+        "AFSTokenPassing yes\nCompressionLevel 6\nHost x\nKerberosAuthentication no\n",
+    ),
+    ("h", "CompressionLevel\n"),
+    ("h", "UseRoaming \"open\n"),
+    // Algorithms that OpenSSH does not know.
+    ("h", "Ciphers aes128-crt\n"),
+    ("h", "Ciphers +aes*\n"),
+    ("h", "Ciphers -aes*,nothing\n"),
+    ("h", "Ciphers -*\n"),
+    ("h", "MACs x\n"),
+    ("h", "KexAlgorithms ^x\n"),
+    ("h", "HostKeyAlgorithms *ed25519*\n"),
+    ("h", "HostKeyAlgorithms x*\n"),
+    ("h", "Host x\nHostbasedAcceptedAlgorithms x\n"),
     // Unknown keywords.
     ("h", "IgnoreUnknown Frob*,x\nFrobnicate yes\nX y z\n"),
     ("h", "Frobnicate yes\nIgnoreUnknown Frobnicate\n"),
@@ -337,6 +491,56 @@ fn with_includes() -> Vec<Case> {
         include("Host x\nInclude @DIR@/inc0\n", &["Frob yes\n"]),
         include("Include @DIR@/config\n", &[]),
         include("Include \"\"\n", &[]),
+        include(
+            "Include @DIR@/inc*\nPort 3\n",
+            &["User a\n", "User b\nPort 2\n"],
+        ),
+        include(
+            "Include @DIR@/none* @DIR@/inc0\n",
+            &["Host x\nUser a\nMatch all\nUser b\n"],
+        ),
+        include("Include @DIR@/${SSHOAL_UNSET}/x\nPort 2\n", &[]),
+        include("Host x\nInclude @DIR@/inc0\n", &["Match final\nUser a\n"]),
+        include(
+            "Match exec false\nInclude @DIR@/inc0\n",
+            &["Match exec true\nUser a\n"],
+        ),
         include("Include \"@DIR@/inc0\" # twice\n", &["SendEnv A\n"]),
     ]
+}
+
+fn with_commands() -> Vec<Case> {
+    let files = [
+        "RemoteCommand true\n",
+        "RemoteCommand none\n",
+        "ForkAfterAuthentication yes\n",
+        "UpdateHostKeys ask\n",
+        "SessionType subsystem\n",
+    ];
+    let with_command = |file: &&str| Case {
+        command: vec!["echo".into(), "a b".into()],
+        ..case("h", file)
+    };
+    let mut cases: Vec<Case> = files.iter().map(with_command).collect();
+    for command in [vec![], vec!["sftp".to_string()]] {
+        cases.push(Case {
+            options: vec!["SessionType=subsystem".into()],
+            command,
+            ..case("h", "")
+        });
+    }
+    cases
+}
+
+/// Files included sixteen deep, which is allowed, and `more`.
+fn deep(more: usize) -> Case {
+    let mut case = case("h", "Include @DIR@/inc0\nPort 2\n");
+    let last = 15 + more;
+    for index in 0..last {
+        let content = format!("Include @DIR@/inc{}\n", index + 1);
+        case.files.push((format!("inc{index}"), content));
+    }
+    case.files
+        .push((format!("inc{last}"), "User deep\n".into()));
+    case
 }

@@ -1,26 +1,36 @@
 //! Against `ssh -G`, the reference for what a configuration means.
 //!
-//! Both read the same files with `-F`; for every keyword that has a field the values must agree,
-//! and so must the answer whether the configuration is valid at all.
+//! Both read the same files with `-F`, both are asked about the same host: every line of `ssh -G`
+//! must be the same, and so must the exit status. The differences that are meant are listed in
+//! differences.rs, each with its reason; every one of them must occur.
 #![allow(clippy::unwrap_used)]
 
-mod dump;
+mod differences;
 mod generate;
 mod handwritten;
+mod lines;
 mod ssh;
+mod sshoal;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use sshoal_ssh_config::{Config, LoadError, Loader, Need, Query, Supply};
-
+use differences::DIFFERENCES;
 use ssh::Ssh;
+use sshoal::Outcome;
 
-/// Keyword to values, as `ssh -G` prints them.
+/// Keyword in lowercase to values, as `ssh -G` prints them.
 type Settings = BTreeMap<String, Vec<String>>;
 
+/// Cases that are compared.
+const CASES: usize = 5_000;
+/// For so many of them every keyword must say something else than without a line.
+const TIMES: usize = 50;
+/// What ssh exits with if it refuses.
+const REFUSED: i32 = 255;
+
 /// One question to both: options, files by name (the first is the one given with `-F`), a host
-/// with user and port.
+/// with user, port and command.
 #[derive(Clone, Debug, Default)]
 struct Case {
     options: Vec<String>,
@@ -28,69 +38,68 @@ struct Case {
     host: String,
     user: Option<String>,
     port: Option<u16>,
+    command: Vec<String>,
 }
 
-/// What sshoal makes of a case whose files lie in `directory`; `None` if it refuses it.
-fn resolve(ssh: &Ssh, directory: &Path, case: &Case) -> Option<Settings> {
-    let file = directory.join(&case.files[0].0);
-    let config = load(ssh, &case.options, file.to_str().unwrap()).ok()?;
-    let query = Query {
-        host: &case.host,
-        user: case.user.as_deref(),
-        port: case.port,
-    };
-    let resolved = config.resolve(&query).ok()?;
-    Some(dump::settings(&resolved, ssh))
+/// What both agree on.
+enum Agreement {
+    Resolved {
+        settings: Settings,
+        /// Reasons of the differences that occurred.
+        reasons: BTreeSet<&'static str>,
+    },
+    Refused,
+    /// Not compared.
+    NeedsNetwork,
 }
 
-fn load(ssh: &Ssh, options: &[String], file: &str) -> Result<Config, LoadError> {
-    let mut loader = Loader::new(options, Some(file), ssh.environment.clone());
-    while let Some(need) = loader.poll_need() {
-        loader.handle_supply(match need {
-            Need::File { path, .. } => std::fs::read(path).map_or(Supply::Absent, Supply::Content),
-            // The cases include files by their names.
-            Need::Glob { pattern } => Supply::Paths(vec![pattern]),
-        });
-    }
-    loader.finish()
-}
-
-/// Asks both: what they agree on (`None` if both refuse), or how they differ.
-fn check(ssh: &Ssh, case: &Case) -> Result<Option<Settings>, String> {
+/// Asks both: what they agree on, or how they differ.
+fn check(ssh: &Ssh, case: &Case) -> Result<Agreement, String> {
     let directory = tempfile::tempdir().unwrap();
     let at = directory.path().to_str().unwrap();
     for (name, content) in &case.files {
         std::fs::write(directory.path().join(name), content.replace("@DIR@", at)).unwrap();
     }
-    let expected = ssh.settings(directory.path(), case);
-    let got = resolve(ssh, directory.path(), case);
-    match (&got, &expected) {
-        (Some(got), Some(expected)) => {
-            for (keyword, values) in got {
-                let theirs = expected.get(keyword).cloned().unwrap_or_default();
-                if values != &theirs && !is_no_difference(keyword, &theirs, got) {
-                    return Err(format!(
-                        "{keyword}: {values:?}, with ssh {theirs:?}: {case:#?}"
-                    ));
-                }
-            }
-        }
-        (None, None) => {}
-        (Some(_), None) => return Err(format!("only ssh refuses {case:#?}")),
-        (None, Some(_)) => return Err(format!("only sshoal refuses {case:#?}")),
+    let ours = sshoal::resolve(ssh, directory.path(), case);
+    if let Outcome::NeedsNetwork = ours {
+        return Ok(Agreement::NeedsNetwork);
     }
-    Ok(got)
+    let theirs = ssh.ask(directory.path(), case);
+    match (ours, theirs.status) {
+        (Outcome::Refused(_), Some(REFUSED)) => Ok(Agreement::Refused),
+        (Outcome::Resolved(ours), Some(0)) => {
+            if theirs.settings.len() < 50 {
+                return Err(format!("ssh -G said too little: {case:#?}"));
+            }
+            compare(case, &theirs.settings, ours)
+        }
+        (Outcome::Refused(why), status) => Err(format!(
+            "ssh exits with {status:?}, sshoal refuses: {why}: {case:#?}"
+        )),
+        (_, status) => Err(format!(
+            "ssh exits with {status:?}, sshoal does not: {}: {case:#?}",
+            theirs.errors
+        )),
+    }
 }
 
-/// Differences that are ssh's own affair.
-fn is_no_difference(keyword: &str, theirs: &[String], ours: &Settings) -> bool {
-    match keyword {
-        // Debian's ssh asks for a sign of life every 300 s by default if BatchMode is on.
-        "serveraliveinterval" => theirs == ["300"] && ours["batchmode"] == ["yes"],
-        // ssh prints a path although an earlier "no" holds, and forwards nothing.
-        "forwardagent" => theirs[0].starts_with(['/', '$']) && ours[keyword] == ["no"],
-        _ => false,
+fn compare(case: &Case, theirs: &Settings, ours: Settings) -> Result<Agreement, String> {
+    let mut reasons = BTreeSet::new();
+    let keywords: BTreeSet<&String> = ours.keys().chain(theirs.keys()).collect();
+    for keyword in keywords {
+        let (our, their) = (ours.get(keyword), theirs.get(keyword));
+        if our == their {
+            continue;
+        }
+        match differences::reason(keyword, theirs, &ours) {
+            Some(difference) => reasons.insert(difference.reason),
+            None => return Err(format!("{keyword}: {our:?}, with ssh {their:?}: {case:#?}")),
+        };
     }
+    Ok(Agreement::Resolved {
+        settings: ours,
+        reasons,
+    })
 }
 
 fn assert_none(differences: Vec<String>) {
@@ -98,54 +107,144 @@ fn assert_none(differences: Vec<String>) {
         differences.is_empty(),
         "{} differ:\n{}",
         differences.len(),
-        differences.join("\n")
+        differences[..differences.len().min(5)].join("\n")
     );
 }
 
 #[test]
 fn handwritten_cases_agree_with_ssh() {
     let ssh = Ssh::new();
-    let cases = handwritten::cases();
-    assert_none(
-        cases
-            .iter()
-            .filter_map(|case| check(&ssh, case).err())
-            .collect(),
-    );
+    let mut failures = Vec::new();
+    for case in handwritten::cases() {
+        match check(&ssh, &case) {
+            Err(failure) => failures.push(failure),
+            Ok(Agreement::NeedsNetwork) => failures.push(format!("needs the network: {case:#?}")),
+            Ok(_) => {}
+        }
+    }
+    assert_none(failures);
 }
 
-#[test]
-fn generated_cases_agree_with_ssh() {
-    let ssh = Ssh::new();
-    let mut refused = 0;
-    let mut changed: BTreeMap<String, usize> = BTreeMap::new();
-    let empty = Case {
-        files: vec![("config".into(), "\n".into())],
-        host: "h".into(),
-        ..Case::default()
-    };
-    let defaults = check(&ssh, &empty)
-        .unwrap()
-        .expect("an empty file is valid");
-    let mut differences = Vec::new();
-    for case in generate::cases() {
-        match check(&ssh, &case) {
-            Err(difference) => differences.push(difference),
-            Ok(None) => refused += 1,
-            Ok(Some(settings)) => {
+/// What became of many cases.
+#[derive(Default)]
+struct Tally {
+    compared: usize,
+    refused: usize,
+    skipped: usize,
+    failures: Vec<String>,
+    /// How often a keyword said something else than without a line.
+    changed: BTreeMap<String, usize>,
+    reasons: BTreeSet<&'static str>,
+}
+
+impl Tally {
+    fn count(&mut self, ssh: &Ssh, case: &Case) {
+        match check(ssh, case) {
+            Err(failure) => self.failures.push(failure),
+            Ok(Agreement::NeedsNetwork) => {
+                self.skipped += 1;
+                return;
+            }
+            Ok(Agreement::Refused) => self.refused += 1,
+            Ok(Agreement::Resolved { settings, reasons }) => {
+                self.reasons.extend(reasons);
                 for (keyword, values) in settings {
-                    if !values.is_empty() && defaults.get(&keyword) != Some(&values) {
-                        *changed.entry(keyword).or_default() += 1;
+                    let default = match keyword.as_str() {
+                        "hostname" => Some(vec![case.host.clone()]),
+                        "channeltimeout" | "obscurekeystroketiming" | "warnweakcrypto" => continue,
+                        _ => ssh.defaults.get(&keyword).cloned(),
+                    };
+                    if default.as_ref() != Some(&values) {
+                        *self.changed.entry(keyword).or_default() += 1;
                     }
                 }
             }
         }
+        self.compared += 1;
     }
-    assert_none(differences);
-    // The cases must have something to say about every keyword, and some must be wrong.
-    for keyword in defaults.keys().filter(|keyword| *keyword != "host") {
-        let times = changed.get(keyword).copied().unwrap_or_default();
-        assert!(times >= 5, "{keyword} was set in {times} cases only");
+
+    fn add(&mut self, other: Tally) {
+        self.compared += other.compared;
+        self.refused += other.refused;
+        self.skipped += other.skipped;
+        self.failures.extend(other.failures);
+        self.reasons.extend(other.reasons);
+        for (keyword, times) in other.changed {
+            *self.changed.entry(keyword).or_default() += times;
+        }
     }
-    assert!(refused > 10, "only {refused} cases were refused");
+}
+
+/// Half of the generated cases, so that two processors can share them.
+fn tally(half: usize) -> Tally {
+    let ssh = Ssh::new();
+    let mut tally = Tally::default();
+    for case in generate::cases().skip(half).step_by(2) {
+        tally.count(&ssh, &case);
+        if tally.compared >= CASES / 2 || tally.failures.len() > 20 {
+            break;
+        }
+    }
+    tally
+}
+
+#[test]
+fn generated_cases_agree_with_ssh() {
+    let mut sum = Tally::default();
+    std::thread::scope(|scope| {
+        let halves = [0, 1].map(|half| scope.spawn(move || tally(half)));
+        for half in halves {
+            sum.add(half.join().unwrap());
+        }
+    });
+    assert_none(sum.failures);
+    assert!(sum.compared >= CASES, "only {} compared", sum.compared);
+    assert!(sum.skipped < CASES / 10, "{} not compared", sum.skipped);
+    // Some must be wrong, and not too many.
+    assert!(
+        (CASES / 20..CASES / 3).contains(&sum.refused),
+        "{} refused",
+        sum.refused
+    );
+    for keyword in lines::KEYWORDS {
+        let times = sum.changed.get(*keyword).copied().unwrap_or_default();
+        assert!(times >= TIMES, "{keyword} was set in {times} cases only");
+    }
+    let unused: Vec<&str> = DIFFERENCES
+        .iter()
+        .map(|row| row.reason)
+        .filter(|reason| !sum.reasons.contains(reason))
+        .collect();
+    assert_eq!(unused, [] as [&str; 0], "differences that did not occur");
+}
+
+#[test]
+fn every_keyword_of_the_reference_is_counted() {
+    let ssh = Ssh::new();
+    for keyword in ssh.defaults.keys().filter(|keyword| *keyword != "host") {
+        assert!(lines::KEYWORDS.contains(&keyword.as_str()), "{keyword}");
+    }
+    for (keyword, _) in lines::LINES {
+        let keyword = keyword.to_lowercase();
+        assert!(lines::KEYWORDS.contains(&keyword.as_str()), "{keyword}");
+    }
+}
+
+/// The comparison itself can fail.
+#[test]
+fn a_wrong_answer_is_seen() {
+    let ssh = Ssh::new();
+    let case = Case {
+        files: vec![("config".into(), "Port 2\n".into())],
+        host: "h".into(),
+        ..Case::default()
+    };
+    let theirs = ssh.ask(Path::new("/nonexistent"), &case);
+    assert_eq!(theirs.status, Some(REFUSED), "the file is not there");
+    let Ok(Agreement::Resolved { settings, .. }) = check(&ssh, &case) else {
+        panic!("a port is valid");
+    };
+    let mut wrong = settings.clone();
+    wrong.insert("port".into(), vec!["3".into()]);
+    assert!(compare(&case, &settings, wrong).is_err());
 }

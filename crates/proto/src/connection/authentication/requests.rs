@@ -153,7 +153,7 @@ impl Connection {
         }
     }
 
-    /// Gives `use_method` the public key method: host-bound where the server knows it (PROTOCOL).
+    /// Gives `use_method` the public key method: host-bound where the server knows it and nobody objects (PROTOCOL).
     fn with_key_method(
         &self,
         key: &PublicKeyCredential,
@@ -165,7 +165,7 @@ impl Connection {
             return;
         };
         let (algorithm, blob) = (algorithm.request.as_bytes(), key.blob.as_slice());
-        let method = match established.hostbound {
+        let method = match established.hostbound && self.settings.binds_to_host_key {
             true => AuthMethod::HostboundPublicKey {
                 algorithm,
                 key: blob,

@@ -100,8 +100,9 @@ impl Connection {
         let minimum = self.settings.required_rsa_size;
         match negotiated.strip_suffix("-cert-v01@openssh.com") {
             Some(algorithm) => {
+                // Whether it is of use as a certificate is the caller's to judge: its plain key may be known.
                 let certificate =
-                    HostCertificate::parse(blob).map_err(ConnectionError::HostCertificate)?;
+                    HostCertificate::read(blob).map_err(ConnectionError::HostCertificate)?;
                 verify_with_minimum(
                     algorithm,
                     certificate.public_key(),

@@ -1,0 +1,185 @@
+//! What is wrong, weak or superfluous in known_hosts files.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry as Slot;
+use std::fmt;
+
+use crate::key::{KeyFields, KeyType};
+use crate::known_hosts::{Entry, KnownHosts, LineProblem, Location};
+use crate::line::Marker;
+use crate::pattern;
+
+/// RSA keys with fewer bits are refused by default (`RequiredRSASize` is 1024 in OpenSSH, 2048
+/// here).
+const MIN_RSA_BITS: usize = 2048;
+
+/// What [`KnownHosts::check`] found, each list in the order of files and lines.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Report {
+    /// Lines that are not understood, or whose key is damaged.
+    pub broken: Vec<LineProblem>,
+    /// Lines that say again what an earlier one says.
+    pub duplicates: Vec<Duplicate>,
+    /// Keys that ought to be replaced.
+    pub weak: Vec<Weakness>,
+    /// Names with two keys of one type: one of them is usually left over.
+    pub two_keys: Vec<TwoKeys>,
+}
+
+/// A name, pattern or hashed name that has the same key twice.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Duplicate {
+    /// The name, or the whole host field if it is not a plain list.
+    pub name: String,
+    /// The line that says it first.
+    pub first: Location,
+    /// The line that says it again.
+    pub again: Location,
+}
+
+/// A key that is too weak.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Weakness {
+    /// The line.
+    pub at: Location,
+    /// The key's type: RSA or DSA.
+    pub key_type: KeyType,
+    /// Its size.
+    pub bits: usize,
+}
+
+impl fmt::Display for Weakness {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Weakness { at, key_type, bits } = self;
+        let name = key_type.name();
+        match key_type {
+            KeyType::Dsa => write!(f, "{at}: {name} keys are not accepted any more"),
+            _ => write!(
+                f,
+                "{at}: the {name} key has {bits} bits; fewer than {MIN_RSA_BITS} are refused"
+            ),
+        }
+    }
+}
+
+/// A name that has two keys of one type.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TwoKeys {
+    /// The name.
+    pub name: String,
+    /// The type of both keys.
+    pub key_type: KeyType,
+    /// The line with the first key.
+    pub first: Location,
+    /// The line with another.
+    pub other: Location,
+}
+
+impl KnownHosts {
+    /// Looks for what should be tidied up. Names are compared as written: what a wildcard or a
+    /// hashed name stands for is not asked.
+    pub fn check(&self) -> Report {
+        let mut report = Report {
+            broken: self.problems().to_vec(),
+            ..Report::default()
+        };
+        let mut seen = Seen::default();
+        for entry in self.entries() {
+            let Some(blob) = entry.key_blob() else {
+                report.broken.extend(damaged_key(&entry));
+                continue;
+            };
+            let Some(key) = KeyFields::parse(&blob) else {
+                continue;
+            };
+            if entry.marker() != Marker::Revoked {
+                report.weak.extend(weakness(&entry, &key));
+            }
+            seen.add(&entry, &key, &mut report);
+        }
+        report.broken.sort_by_key(|problem| self.order(problem));
+        report
+    }
+
+    fn order(&self, problem: &LineProblem) -> (Option<usize>, usize) {
+        let file = self
+            .files
+            .iter()
+            .position(|file| file.label == problem.file);
+        (file, problem.line)
+    }
+}
+
+#[derive(Default)]
+struct Seen {
+    /// A marker, a name and a key, and where they were met.
+    lines: HashMap<(Marker, Vec<u8>, Vec<u8>), Location>,
+    /// A plain name's first key of a type.
+    keys: HashMap<(Vec<u8>, KeyType), Location>,
+}
+
+impl Seen {
+    fn add(&mut self, entry: &Entry<'_>, key: &KeyFields<'_>, report: &mut Report) {
+        let hosts = entry.hosts();
+        let plain = !hosts.starts_with(b"|") && pattern::is_plain_list(hosts);
+        let names: Vec<Vec<u8>> = match plain {
+            true => hosts
+                .split(|&c| c == b',')
+                .map(<[u8]>::to_ascii_lowercase)
+                .collect(),
+            false => vec![hosts.to_vec()],
+        };
+        for name in names {
+            let shown = String::from_utf8_lossy(&name).into_owned();
+            let said = (entry.marker(), name.clone(), key.canonical());
+            match self.lines.entry(said) {
+                Slot::Occupied(first) => {
+                    report.duplicates.push(Duplicate {
+                        name: shown,
+                        first: first.get().clone(),
+                        again: entry.location(),
+                    });
+                    continue;
+                }
+                Slot::Vacant(slot) => slot.insert(entry.location()),
+            };
+            if !plain || entry.marker() != Marker::None {
+                continue;
+            }
+            match self.keys.entry((name, key.key_type)) {
+                Slot::Vacant(slot) => {
+                    slot.insert(entry.location());
+                }
+                Slot::Occupied(first) => report.two_keys.push(TwoKeys {
+                    name: shown,
+                    key_type: key.key_type,
+                    first: first.get().clone(),
+                    other: entry.location(),
+                }),
+            }
+        }
+    }
+}
+
+/// A damaged revocation is among the problems already.
+fn damaged_key(entry: &Entry<'_>) -> Option<LineProblem> {
+    let Location { file, line } = entry.location();
+    let key_type = entry
+        .key_type()
+        .filter(|_| entry.marker() != Marker::Revoked)?;
+    let why = format!("the key is not a whole {} key", key_type.name());
+    Some(LineProblem { file, line, why })
+}
+
+fn weakness(entry: &Entry<'_>, key: &KeyFields<'_>) -> Option<Weakness> {
+    let bits = key.bits()?;
+    let weak = key.key_type == KeyType::Dsa || bits < MIN_RSA_BITS;
+    weak.then(|| Weakness {
+        at: entry.location(),
+        key_type: key.key_type,
+        bits,
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,311 @@
+//! Ansible inventories: INI, YAML, and what an executable prints for `--list`.
+//!
+//! Read are hosts, groups, children, ranges, and the variables that say how to reach a host, with Ansible's
+//! precedence; everything else is passed over. Files beside an inventory (`group_vars`, `host_vars`) are not read.
+
+mod ini;
+mod range;
+mod tree;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use crate::{
+    GroupTable, MAX_TARGETS, Target, TargetError, TargetProblem, options::apply_option,
+    target::check_spec,
+};
+
+/// The groups that every inventory has.
+const ALL: &str = "all";
+const UNGROUPED: &str = "ungrouped";
+
+/// Most groups of an inventory, and deepest nesting.
+const MAX_GROUPS: usize = 100_000;
+const MAX_DEPTH: usize = 64;
+
+/// The variables that are read, and what they set. Where a host has several for one thing, the first counts.
+const VARIABLES: &[(&str, &str)] = &[
+    ("ansible_host", "HostName"),
+    ("ansible_ssh_host", "HostName"),
+    ("ansible_port", "Port"),
+    ("ansible_ssh_port", "Port"),
+    ("ansible_user", "User"),
+    ("ansible_ssh_user", "User"),
+    ("ansible_private_key_file", "IdentityFile"),
+    ("ansible_ssh_private_key_file", "IdentityFile"),
+];
+
+/// Decides among groups of one depth; the higher one's variables win.
+const PRIORITY: &str = "ansible_group_priority";
+
+/// An inventory, read.
+#[derive(Debug, Clone, Default)]
+pub struct Inventory {
+    /// In the order in which they are first named.
+    hosts: Vec<Host>,
+    by_name: HashMap<String, usize>,
+    groups: BTreeMap<String, Group>,
+}
+
+#[derive(Debug, Clone, Default)]
+struct Host {
+    name: String,
+    variables: BTreeMap<String, String>,
+}
+
+#[derive(Debug, Clone, Default)]
+struct Group {
+    hosts: BTreeSet<usize>,
+    children: BTreeSet<String>,
+    variables: BTreeMap<String, String>,
+}
+
+impl Inventory {
+    /// Reads an inventory in INI: `[group]`, `[group:children]`, `[group:vars]`, host lines with variables.
+    ///
+    /// # Errors
+    /// The first line that is not understood, with what to write.
+    pub fn parse_ini(label: &str, contents: &[u8]) -> Result<Inventory, TargetError> {
+        ini::parse(label, contents)?.checked(label)
+    }
+
+    /// Reads an inventory in YAML: groups with `hosts`, `children` and `vars`.
+    ///
+    /// # Errors
+    /// The first node that is not understood, with its line.
+    pub fn parse_yaml(label: &str, contents: &[u8]) -> Result<Inventory, TargetError> {
+        tree::parse_yaml(label, contents)?.checked(label)
+    }
+
+    /// Reads what an inventory program prints for `--list`: JSON, groups with `hosts`, `children` and `vars` (or
+    /// just a list of hosts), and `_meta.hostvars`. Programs without `_meta` answer `--host NAME` host by host:
+    /// they are not asked, and such variables stay unknown.
+    ///
+    /// # Errors
+    /// What is no such JSON.
+    pub fn parse_list(label: &str, contents: &[u8]) -> Result<Inventory, TargetError> {
+        tree::parse_list(label, contents)?.checked(label)
+    }
+
+    /// All hosts in order, with the address, port, user and key that the inventory gives them.
+    ///
+    /// # Errors
+    /// A variable that cannot be used: a template (`{{ }}`), a port that is no number.
+    pub fn targets(&self) -> Result<Vec<Target>, TargetError> {
+        let above = self.groups_of_hosts();
+        let ranks = self.ranks();
+        let targets = self.hosts.iter().zip(above);
+        targets
+            .map(|(host, above)| self.target(host, above, &ranks))
+            .collect()
+    }
+
+    /// The groups with their hosts, for [`crate::Sources::add_table`].
+    ///
+    /// # Errors
+    /// As for [`Inventory::targets`].
+    pub fn table(&self) -> Result<GroupTable, TargetError> {
+        let targets = self.targets()?;
+        let of =
+            |hosts: &BTreeSet<usize>| hosts.iter().map(|host| targets[*host].clone()).collect();
+        let mut table = GroupTable::default();
+        let mut grouped = BTreeSet::new();
+        for name in self.groups.keys().filter(|name| *name != ALL) {
+            let hosts = self.members(name);
+            grouped.extend(hosts.iter().copied());
+            table.insert(name, of(&hosts));
+        }
+        let ungrouped = (0..targets.len())
+            .filter(|host| !grouped.contains(host))
+            .collect();
+        table.insert(UNGROUPED, of(&ungrouped));
+        table.insert(ALL, targets.clone());
+        table.set_all(targets);
+        Ok(table)
+    }
+
+    /// The hosts of a group and of all below it.
+    fn members(&self, group: &str) -> BTreeSet<usize> {
+        let mut hosts = BTreeSet::new();
+        let mut seen = BTreeSet::new();
+        let mut open = vec![group];
+        while let Some(name) = open.pop() {
+            if let Some(group) = self.groups.get(name).filter(|_| seen.insert(name)) {
+                hosts.extend(group.hosts.iter().copied());
+                open.extend(group.children.iter().map(String::as_str));
+            }
+        }
+        hosts
+    }
+
+    /// For each host the groups that hold it, itself or through others.
+    fn groups_of_hosts(&self) -> Vec<Vec<&str>> {
+        let mut above = vec![Vec::new(); self.hosts.len()];
+        let with_variables = self
+            .groups
+            .iter()
+            .filter(|(_, group)| !group.variables.is_empty());
+        for (name, _) in with_variables {
+            match name.as_str() {
+                ALL => above.iter_mut().for_each(|groups| groups.push(ALL)),
+                name => self
+                    .members(name)
+                    .into_iter()
+                    .for_each(|host| above[host].push(name)),
+            }
+        }
+        above
+    }
+
+    /// How late a group's variables are applied: deeper groups after those above them, then by priority and
+    /// name, as Ansible does.
+    fn ranks(&self) -> HashMap<&str, (usize, i64)> {
+        let mut depths: HashMap<&str, usize> = HashMap::new();
+        // A group's depth is its longest way from the top; cycles have been refused.
+        let mut open: Vec<(&str, usize)> =
+            self.groups.keys().map(|name| (name.as_str(), 1)).collect();
+        while let Some((name, depth)) = open.pop() {
+            let known = depths.entry(name).or_default();
+            if *known < depth {
+                *known = depth;
+                let children = self
+                    .groups
+                    .get(name)
+                    .into_iter()
+                    .flat_map(|group| &group.children);
+                open.extend(children.map(|child| (child.as_str(), depth + 1)));
+            }
+        }
+        depths.insert(ALL, 0);
+        let priority = |name: &str| {
+            let group = self.groups.get(name)?;
+            group.variables.get(PRIORITY)?.parse().ok()
+        };
+        depths
+            .into_iter()
+            .map(|(name, depth)| (name, (depth, priority(name).unwrap_or(1))))
+            .collect()
+    }
+
+    fn target(
+        &self,
+        host: &Host,
+        mut above: Vec<&str>,
+        ranks: &HashMap<&str, (usize, i64)>,
+    ) -> Result<Target, TargetError> {
+        above.sort_by_key(|name| (ranks.get(name), *name));
+        let mut variables: BTreeMap<&str, &str> = BTreeMap::new();
+        let groups = above.iter().filter_map(|name| self.groups.get(*name));
+        for of in groups
+            .map(|group| &group.variables)
+            .chain([&host.variables])
+        {
+            variables.extend(
+                of.iter()
+                    .map(|(name, value)| (name.as_str(), value.as_str())),
+            );
+        }
+        let mut target = Target::named(&host.name);
+        let mut set = BTreeSet::new();
+        for (variable, keyword) in VARIABLES {
+            let Some(value) = variables.get(variable).filter(|_| set.insert(keyword)) else {
+                continue;
+            };
+            let wrong =
+                |problem| TargetError::new(&format!("{} of {}", variable, host.name), problem);
+            if value.contains("{{") {
+                return Err(wrong(TargetProblem::Template));
+            }
+            if *keyword != "HostName" || *value != host.name {
+                apply_option(&mut target, keyword, value).map_err(wrong)?;
+            }
+        }
+        Ok(target)
+    }
+
+    /// The host of this name, new or not.
+    fn host(&mut self, name: &str) -> Result<usize, TargetProblem> {
+        if let Some(known) = self.by_name.get(name) {
+            return Ok(*known);
+        }
+        if name.contains(['[', '@']) {
+            return Err(TargetProblem::InventoryName);
+        }
+        if name.parse::<std::net::Ipv6Addr>().is_err() && name.contains(':') {
+            return Err(TargetProblem::InventoryName);
+        }
+        check_spec(name)?;
+        if self.hosts.len() == MAX_TARGETS {
+            return Err(TargetProblem::TooMany);
+        }
+        self.by_name.insert(name.to_owned(), self.hosts.len());
+        self.hosts.push(Host {
+            name: name.to_owned(),
+            ..Host::default()
+        });
+        Ok(self.hosts.len() - 1)
+    }
+
+    fn group(&mut self, name: &str) -> Result<&mut Group, TargetProblem> {
+        if self.groups.len() == MAX_GROUPS {
+            return Err(TargetProblem::TooManyGroups(MAX_GROUPS));
+        }
+        Ok(self.groups.entry(name.to_owned()).or_default())
+    }
+
+    /// The whole, once its groups are known not to contain themselves.
+    fn checked(self, label: &str) -> Result<Inventory, TargetError> {
+        let mut heights: HashMap<&str, usize> = HashMap::new();
+        let mut chain = Vec::new();
+        for name in self.groups.keys() {
+            let height = self.height(name, &mut chain, &mut heights);
+            height.map_err(|problem| TargetError::new("", problem).in_file(label))?;
+        }
+        Ok(self)
+    }
+
+    fn height<'a>(
+        &'a self,
+        name: &'a str,
+        chain: &mut Vec<&'a str>,
+        heights: &mut HashMap<&'a str, usize>,
+    ) -> Result<usize, TargetProblem> {
+        if let Some(known) = heights.get(name) {
+            return Ok(*known);
+        }
+        if let Some(at) = chain.iter().position(|above| *above == name) {
+            chain.push(name);
+            return Err(TargetProblem::GroupCycle(chain[at..].join(" > ")));
+        }
+        if chain.len() == MAX_DEPTH {
+            return Err(TargetProblem::GroupDepth(MAX_DEPTH));
+        }
+        chain.push(name);
+        let mut height = 0;
+        for child in self
+            .groups
+            .get(name)
+            .into_iter()
+            .flat_map(|group| &group.children)
+        {
+            height = height.max(1 + self.height(child, chain, heights)?);
+        }
+        chain.pop();
+        match height > MAX_DEPTH {
+            true => Err(TargetProblem::GroupDepth(MAX_DEPTH)),
+            false => {
+                heights.insert(name, height);
+                Ok(height)
+            }
+        }
+    }
+}
+
+/// Notes a variable if it is one of those that are read.
+fn keep(variables: &mut BTreeMap<String, String>, name: &str, value: &str) {
+    if name == PRIORITY || VARIABLES.iter().any(|(known, _)| *known == name) {
+        variables.insert(name.to_owned(), value.to_owned());
+    }
+}
+
+#[cfg(test)]
+mod tests;
