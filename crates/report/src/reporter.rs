@@ -316,8 +316,10 @@ impl Reporter {
     /// # Errors
     /// Our output cannot be written.
     pub fn demand(&mut self, text: &str) -> io::Result<()> {
-        self.say(&format!("sshoal: {}\n", visible(text)))?;
-        self.console.flush()
+        self.show(|reporter| {
+            reporter.say(&format!("sshoal: {}\n", visible(text)))?;
+            reporter.console.flush()
+        })
     }
 
     /// Shows what the server `from` says before a login (RFC 4252 section 5.4), made visible, on standard error: if
@@ -331,10 +333,12 @@ impl Reporter {
         }
         let mut lines = Vec::new();
         push_visible_lines(text, &mut lines);
-        for line in String::from_utf8_lossy(&lines).lines() {
-            self.say(&format!("sshoal: {}: banner: {line}\n", visible(from)))?;
-        }
-        Ok(())
+        let text = String::from_utf8_lossy(&lines);
+        self.show(|reporter| {
+            text.lines().try_for_each(|line| {
+                reporter.say(&format!("sshoal: {}: banner: {line}\n", visible(from)))
+            })
+        })
     }
 
     /// Makes the terminal ours no longer, until the next tick: for a question to the user.

@@ -140,3 +140,29 @@ fn the_summary_has_the_status_of_the_process_whatever_ended_the_run() {
         assert_eq!(summary["interrupted"], cut_short.is_some());
     }
 }
+
+#[test]
+fn nothing_that_cannot_be_said_while_it_goes_on_is_forgotten() {
+    type Saying = fn(&mut Reporter) -> io::Result<()>;
+    let sayings: [Saying; 4] = [
+        |reporter| reporter.demand("touch the key"),
+        |reporter| {
+            reporter.banner("web1", b"welcome\n")?;
+            reporter.pause()
+        },
+        |reporter| reporter.notice("by the way"),
+        |reporter| reporter.handle_output(HostId(0), Stream::Stderr, &[b'\n'; 40_000]),
+    ];
+    for say in sayings {
+        let stderr = Recorded::failing_after(0, io::ErrorKind::StorageFull);
+        let options = Options {
+            verbosity: Verbosity::Verbose,
+            ..Options::default()
+        };
+        let stdout = Recorded::default();
+        let mut reporter = Reporter::new(webs(1), options, stdout.file(), stderr.file()).unwrap();
+        assert!(say(&mut reporter).is_err());
+        reporter.handle_result(&exit(0, 0)).unwrap();
+        assert_eq!(reporter.finish(RunEnd::default()).exit_status, 74);
+    }
+}
