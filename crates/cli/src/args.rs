@@ -53,7 +53,7 @@ pub(crate) struct RunArgs {
     /// Standard input for the command on every host: a file, or - for our own. Without it: nothing.
     #[arg(long, value_name = "FILE")]
     pub(crate) stdin: Option<PathBuf>,
-    /// Run a local script; what follows are its arguments. No file is left on the hosts.
+    /// Run a local script; what follows are its arguments. No file is left on the hosts; while it runs, ps shows its text.
     #[arg(long, value_name = "FILE")]
     pub(crate) script: Option<PathBuf>,
     /// Leave %h, %u, %p and %n in the command and in the script's arguments alone.
