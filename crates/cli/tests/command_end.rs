@@ -109,10 +109,12 @@ fn a_command_whose_time_is_over_is_told_to_end() {
     let marks = shared_folder();
     let mark = marks.path().join("terminated");
     let line = format!(
-        "trap 'touch {}; exit' TERM; while :; do sleep 0.1; done",
+        "trap 'echo last words; touch {}; exit' TERM; while :; do sleep 0.1; done",
         mark.display()
     );
     let records = shoal.run(&["-u", "1", "--json", &line]).expect(3).records();
-    assert_eq!(records.hosts[0].failure(), "command-timeout");
+    let record = &records.hosts[0];
+    assert_eq!(record.failure(), "command-timeout");
+    assert_eq!(record.stdout.as_deref(), Some("last words\n"));
     wait_until("the command was told", || mark.exists());
 }

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use sshoal_fleet::{Action, Fleet, HostId, Job, JumpId, PlanError};
+use sshoal_fleet::{Action, Failure, FailureKind, Fleet, HostId, Job, JumpId, PlanError};
 use tokio::runtime::Builder;
 use tokio::sync::mpsc;
 use tokio::task::LocalSet;
@@ -158,7 +158,7 @@ impl<O: Observer> Coordinator<O> {
             match action {
                 Action::Start { host, .. } => self.start(host),
                 Action::Admit { host, gate } => self.order(host, Control::Admit(gate)),
-                Action::Abort { host, .. } => self.order(host, Control::Abort),
+                Action::Abort { host, failure } => self.order(host, tear_down(&failure)),
                 Action::Interrupt { host } => self.order(host, Control::Interrupt),
                 Action::Connect { jump, .. } => self.connect(jump),
             }
@@ -239,6 +239,13 @@ impl<O: Observer> Coordinator<O> {
             Report::Output(output) => self.notices.push(Notice::Output(output)),
             Report::TerminalLent => self.notices.push(Notice::TerminalLent),
         }
+    }
+}
+
+fn tear_down(why: &Failure) -> Control {
+    match why.kind {
+        FailureKind::CommandTimeout => Control::Terminate,
+        _ => Control::Abort,
     }
 }
 

@@ -56,7 +56,7 @@ pub(crate) async fn run(
             order = orders.recv() => match order {
                 Some(Control::Admit(_)) => {}
                 Some(Control::Interrupt) => group.signal(Signal::INT),
-                Some(Control::Abort) | None => break,
+                Some(Control::Abort | Control::Terminate) | None => break,
             },
             end = &mut work => {
                 let status = end?;

@@ -17,7 +17,7 @@ use crate::crash::caught;
 use crate::drive::{Answer, Broken, Drive, sleep_until};
 use crate::failures::Ended;
 use crate::guess;
-use crate::host::{Orders, interrupted};
+use crate::host::{Orders, aborted, interrupted};
 use crate::input::Feeder;
 use crate::link::Link;
 use crate::login::{Login, Wish};
@@ -59,6 +59,8 @@ struct State<'a> {
     closed: bool,
     /// The fleet waits for the session's end: nothing may hold it up.
     torn_down: bool,
+    /// When a command that was told to end is waited for no longer.
+    last_moment: Option<Instant>,
 }
 
 impl<'a> HostSession<'a> {
@@ -97,6 +99,7 @@ impl<'a> HostSession<'a> {
                 ended: false,
                 closed: false,
                 torn_down: false,
+                last_moment: None,
             },
         })
     }
@@ -127,7 +130,11 @@ impl<'a> HostSession<'a> {
                 return Err(Ended::new(failure, fate));
             }
             if self.state.is_over() {
-                return self.state.outcome.take().ok_or_else(|| self.no_status());
+                return match self.state.last_moment {
+                    None => self.state.outcome.take().ok_or_else(|| self.no_status()),
+                    // It ended because its time was over, whatever it says.
+                    Some(_) => Err(aborted(self.fate())),
+                };
             }
             self.drive.flush();
             self.hasten();
@@ -178,6 +185,7 @@ impl<'a> HostSession<'a> {
             state,
         } = self;
         let timeout = drive.connection.poll_timeout();
+        let last_moment = state.last_moment;
         let started = state.started;
         let feeder = feeder
             .as_mut()
@@ -188,6 +196,9 @@ impl<'a> HostSession<'a> {
             result = poll_fn(|context| poll_progress(drive, state, context)) => result,
             () = sleep_until(timeout), if timeout.is_some() => {
                 drive.connection.handle_timeout(Instant::now()).map_err(Broken::from)
+            }
+            () = sleep_until(last_moment), if last_moment.is_some() => {
+                return Err(aborted(self.fate()));
             }
             result = next_chunk(feeder) => match result {
                 Ok(()) => Ok(()),
@@ -214,10 +225,8 @@ impl<'a> HostSession<'a> {
                 .signal(self.state.channel, "INT")
                 .map_err(|error| self.ended(&error)),
             Some(Control::Interrupt) => Err(interrupted(fate)),
-            Some(Control::Abort) | None => {
-                self.state.torn_down = true;
-                self.give_up()
-            }
+            Some(Control::Terminate) => self.terminate(),
+            Some(Control::Abort) | None => self.give_up(),
         }
     }
 
@@ -358,7 +367,7 @@ impl State<'_> {
             tokio::select! {
                 biased;
                 order = orders.recv() => {
-                    self.torn_down = matches!(order, Some(Control::Abort) | None);
+                    self.torn_down = matches!(order, Some(Control::Abort | Control::Terminate) | None);
                 }
                 _ = poll_fn(|context| self.outbox.poll_deliver(worker, host, context)) => {}
             }

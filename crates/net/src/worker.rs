@@ -102,6 +102,8 @@ pub(crate) enum Control {
     Abort,
     /// Signal the command and go on.
     Interrupt,
+    /// The command's time is over: have it end, then tear everything down.
+    Terminate,
 }
 
 impl Shared {

@@ -1,6 +1,7 @@
 //! How a session ends before its channel does, and what is known of the command then.
 
 use std::io;
+use std::time::{Duration, Instant};
 
 use sshoal_fleet::{Failure, FailureKind, Outcome};
 use sshoal_proto::{Command, ConnectionError, ExecFate};
@@ -11,6 +12,9 @@ use crate::failures::{self, Ended};
 use crate::host::aborted;
 use crate::link::LinkError;
 use crate::worker::Report;
+
+/// From SIGTERM to the end of the connection. The fleet waits 5 s for the answer to an abort.
+const GRACE: Duration = Duration::from_secs(2);
 
 impl HostSession<'_> {
     pub(super) fn fate(&self) -> ExecFate {
@@ -62,15 +66,9 @@ impl HostSession<'_> {
     /// for output that the session was kept, which something that the command started may still write.
     pub(super) fn give_up(&mut self) -> Result<(), Ended> {
         let state = &mut self.state;
+        state.torn_down = true;
         if state.outcome.is_none() {
-            let fate = self.fate();
-            if fate == ExecFate::Ran {
-                // sshd passes it on to the command's process group (session.c, session_signal_req); others need not, and
-                // the connection ends either way.
-                let _ = self.drive.connection.signal(self.state.channel, "TERM");
-                self.drive.flush();
-            }
-            return Err(aborted(fate));
+            return Err(aborted(self.fate()));
         }
         state.ended = true;
         let label = &state.plan.endpoint.label;
@@ -78,6 +76,19 @@ impl HostSession<'_> {
             "{label}: the command has ended, but something that it started keeps its output open; no longer waited for"
         )));
         Ok(())
+    }
+
+    /// The command's time is over. sshd passes SIGTERM on to its process group (session.c, session_signal_req); what it
+    /// writes then is still read, for a reader that is gone would end it by SIGPIPE before its last words.
+    pub(super) fn terminate(&mut self) -> Result<(), Ended> {
+        if self.state.outcome.is_some() || self.fate() != ExecFate::Ran {
+            return self.give_up();
+        }
+        self.state.last_moment = Some(Instant::now() + GRACE);
+        let connection = &mut self.drive.connection;
+        connection
+            .signal(self.state.channel, "TERM")
+            .map_err(|error| self.ended(&error))
     }
 
     pub(super) fn broken(&self, broken: Broken) -> Ended {
