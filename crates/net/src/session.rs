@@ -106,8 +106,7 @@ impl<'a> HostSession<'a> {
 
     /// Until the command's channel is closed or the connection is over.
     pub(crate) async fn run(&mut self, orders: &mut Orders) -> Result<Outcome, Ended> {
-        let from = self.drive.local_address().map(tracing::field::display);
-        let span = tracing::debug_span!("connection", from);
+        let span = self.span();
         match caught(self.advance(orders).instrument(span)).await {
             Ok(end) => {
                 self.state.login.show_last_banners(self.state.worker);
@@ -118,6 +117,15 @@ impl<'a> HostSession<'a> {
             // Nothing more is sent: what waits to leave is as doubtful as the state that it was made in.
             Err(failure) => Err(Ended::new(failure, self.fate())),
         }
+    }
+
+    /// The connection in the trace; our end is asked for only where somebody reads it.
+    fn span(&self) -> tracing::Span {
+        if !tracing::enabled!(tracing::Level::DEBUG) {
+            return tracing::Span::none();
+        }
+        let from = self.drive.local_address().map(tracing::field::display);
+        tracing::debug_span!("connection", from)
     }
 
     async fn advance(&mut self, orders: &mut Orders) -> Result<Outcome, Ended> {
