@@ -16,6 +16,7 @@ mod guess;
 mod host;
 mod input;
 mod jump;
+mod known_hosts;
 mod link;
 mod login;
 mod observer;
@@ -34,10 +35,11 @@ mod worker;
 pub use coordinator::{RunEnd, RunError, run};
 pub use descriptors::{connections_allowed, processes_allowed};
 pub use input::Input;
+pub use known_hosts::KnownHostsFile;
 pub use login::{LoginPlan, logins_wait_for_touch};
 pub use observer::Observer;
 pub use plan::{
-    Endpoint, HostPlan, HostTrust, LocalCommand, RunPlan, Strictness, TcpOptions, Work,
+    Endpoint, HostPlan, HostTrust, LocalCommand, Recording, RunPlan, Strictness, TcpOptions, Work,
 };
 pub use prepare::{Place, Preparation, PrepareError, SshOptions};
 pub use server_cache::server_cache_path;
