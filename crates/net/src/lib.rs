@@ -5,6 +5,7 @@
 //! `link`, and `each` a command on this machine; an [`Observer`] hears of output and results in a thread of its own.
 
 mod agent;
+mod cache_folder;
 mod coordinator;
 mod crash;
 mod descriptors;
@@ -32,10 +33,11 @@ mod trust;
 mod window;
 mod worker;
 
+pub use cache_folder::replace_file;
 pub use coordinator::{RunEnd, RunError, run};
 pub use descriptors::{connections_allowed, processes_allowed};
 pub use input::Input;
-pub use known_hosts::KnownHostsFile;
+pub use known_hosts::{IndexCache, KnownHostsFile, KnownHostsFiles, Unreadable};
 pub use login::{LoginPlan, logins_wait_for_touch};
 pub use observer::Observer;
 pub use plan::{

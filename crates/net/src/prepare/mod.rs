@@ -24,6 +24,7 @@ use sshoal_ssh_config::{
 };
 use sshoal_targets::Target;
 
+use crate::known_hosts::IndexCache;
 use crate::login::LoginPlan;
 use crate::plan::{Endpoint, HostPlan, HostTrust, Recording, Strictness, TcpOptions};
 use algorithms::{AlgorithmError, HostAlgorithms};
@@ -226,13 +227,14 @@ impl Preparation {
         self.trust.problems()
     }
 
-    /// Looks all hosts and jump hosts up in hashed known_hosts entries at once, on all cores.
-    pub fn look_up_hashed(&mut self, hosts: &mut [HostPlan]) {
+    /// Looks all hosts and jump hosts up in hashed known_hosts entries at once: in the cached indexes, and what those do
+    /// not know on all cores.
+    pub fn look_up_hashed(&mut self, hosts: &mut [HostPlan], cache: Option<&IndexCache>) {
         let hosts = hosts.iter_mut().map(|host| &mut host.endpoint);
         let endpoints = hosts.chain(&mut self.jumps.plans);
         let mut trusts: Vec<&mut HostTrust> =
             endpoints.map(|endpoint| &mut endpoint.trust).collect();
-        self.trust.look_up_hashed(&mut trusts);
+        self.trust.look_up_hashed(&mut trusts, cache);
     }
 
     /// The jump hosts on the way to the hosts resolved so far.
