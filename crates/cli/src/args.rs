@@ -242,7 +242,7 @@ pub(crate) struct OutputArgs {
 }
 
 /// ssh takes a blank in place of the equals sign, and so do we.
-fn key_and_value(text: &str) -> Result<String, String> {
+pub(crate) fn key_and_value(text: &str) -> Result<String, String> {
     match text
         .trim()
         .contains(|c: char| c == '=' || c.is_whitespace())
@@ -254,14 +254,14 @@ fn key_and_value(text: &str) -> Result<String, String> {
     }
 }
 
-fn at_least_one(text: &str) -> Result<u32, String> {
+pub(crate) fn at_least_one(text: &str) -> Result<u32, String> {
     text.parse()
         .ok()
         .filter(|number| *number > 0)
         .ok_or_else(|| format!("it must be a whole number from 1 to {}", u32::MAX))
 }
 
-fn some_seconds(text: &str) -> Result<Duration, String> {
+pub(crate) fn some_seconds(text: &str) -> Result<Duration, String> {
     seconds(text).and_then(|time| match time.is_zero() {
         true => Err("it must be more than 0".to_owned()),
         false => Ok(time),

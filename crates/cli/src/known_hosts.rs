@@ -3,6 +3,7 @@
 mod args;
 mod check;
 mod edits;
+mod fetch;
 mod files;
 mod lookup;
 mod split;
@@ -20,6 +21,7 @@ pub(crate) fn run(args: &KnownHostsArgs) -> Result<u8, Box<dyn Error>> {
     match &args.command {
         KnownHostsCommand::Lookup(args) => lookup::run(args),
         KnownHostsCommand::Split(args) => split::run(args),
+        KnownHostsCommand::Fetch(args) => fetch::run(args),
         KnownHostsCommand::Check(args) => check::run(args),
         KnownHostsCommand::Forget(args) => edits::forget(args),
         KnownHostsCommand::Hash(args) => edits::hash(args),

@@ -181,9 +181,10 @@ struct Desk {
 /// Stands before sshoal: has runs shown only, and notes what was refused.
 const SHOWN_ONLY: &str = r#"#!/bin/sh
 command=$1; shift
-case $command in
-    run|each) set -- --dry-run "$@";;
-    known-hosts) cp "$HOME/colleague.known_hosts" "$HOME/.ssh/known_hosts";;
+case $command$1 in
+    known-hostsfetch) set -- "$@" --help;;
+    run*|each*) set -- --dry-run "$@";;
+    known-hosts*) cp "$HOME/colleague.known_hosts" "$HOME/.ssh/known_hosts";;
 esac
 "$SSHOAL" "$command" "$@" 2>"$HOME/said" || { cat "$HOME/said"; echo "$command $*"; } >>"$HOME/refused"
 "#;

@@ -4,6 +4,7 @@
 
 mod support;
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
@@ -169,6 +170,64 @@ fn run_and_lookup_keep_an_index_of_hashed_names_unless_they_are_told_not_to() {
             "{found}"
         );
         assert_eq!(indexes(desk.user.home()), 1);
+    }
+}
+
+#[test]
+fn fetch_prints_what_ssh_keyscan_prints_and_names_who_shows_nothing() {
+    let shoal = Shoal::real(&SshdSpec::new(3));
+    let desk = Desk::new("");
+    let address = |host: usize| shoal.hosts.addresses()[host];
+    let config = shoal.file("ssh_config");
+    let hosts = [shoal.name(0), shoal.name(1)].join(",");
+    let fetch = ["fetch", "-F", &config, "-p", "2", &hosts];
+    let fetched = desk.run(&fetch).expect(0);
+    let lines = |text: &str| {
+        let lines = text.lines().filter(|line| !line.starts_with('#'));
+        lines.map(str::to_owned).collect::<BTreeSet<_>>()
+    };
+    let mut scan = Command::new("ssh-keyscan");
+    scan.args([
+        "-p",
+        &address(0).port().to_string(),
+        "-t",
+        "rsa,ecdsa,ed25519",
+    ]);
+    let scanned = scan.args([shoal.name(0), shoal.name(1)]).output().unwrap();
+    let scanned = lines(&String::from_utf8(scanned.stdout).unwrap());
+    assert!(scanned.len() >= 2, "{scanned:?}");
+    assert_eq!(lines(&fetched.stdout()), scanned);
+    fetched.says(&["SHA256:"]);
+    // Nothing was trusted by it.
+    assert_eq!(desk.text(), "");
+    let gone = format!("{hosts},127.250.0.1");
+    let fetch = ["fetch", "-F", &config, "-o", "HashKnownHosts=yes", &gone];
+    let fetched = desk.run(&fetch).expect(3).says(&["127.250.0.1: refused"]);
+    assert!(fetched.stdout().lines().all(|line| line.starts_with("|1|")));
+    assert_eq!(fetched.stdout().lines().count(), scanned.len());
+    let fetch = ["fetch", "-F", &config, "-o", "ProxyJump=gate", &hosts];
+    desk.run(&fetch).expect(2).says(&["behind a jump host"]);
+}
+
+#[test]
+fn a_host_that_hangs_costs_fetch_its_own_time_alone() {
+    let mut spec = SimulationSpec::new(20);
+    spec.base = [127, 33, 0, 0].into();
+    spec.faults = vec!["3=connect-hang".parse().unwrap()];
+    let shoal = Shoal::simulate(&spec);
+    let desk = Desk::new("");
+    let config = shoal.file("ssh_config");
+    let hosts = shoal.file("hosts");
+    let fetch = ["fetch", "-F", &config, "-i", &hosts, "-u", "3"];
+    let fetched = desk
+        .run(&fetch)
+        .expect(3)
+        .says(&[&shoal.name(3), "within 3s"]);
+    assert_eq!(fetched.stdout().lines().count(), 19);
+    let known = shoal.hosts.client_files().known_hosts.clone();
+    let known: BTreeSet<&str> = known.lines().collect();
+    for line in fetched.stdout().lines() {
+        assert!(known.iter().any(|known| known.starts_with(line)), "{line}");
     }
 }
 

@@ -1,12 +1,19 @@
 //! The arguments of `sshoal known-hosts`.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueHint};
+
+use crate::args::{at_least_one, key_and_value, some_seconds};
 
 /// What `check`, `forget` and `import` end with.
 const EXIT_STATUS: &str =
     "Exit status: 0 nothing is wrong; 1 something is; 2 it could not be done.";
+
+/// What `fetch` ends with.
+const FETCHED: &str =
+    "Exit status: 0 all hosts showed keys; 2 it could not be done; 3 some host did not.";
 
 /// `sshoal known-hosts`.
 #[derive(Debug, Args)]
@@ -22,6 +29,8 @@ pub(crate) enum KnownHostsCommand {
     Lookup(LookupArgs),
     /// Write a small file for each host, for UserKnownHostsFile DIR/%h.
     Split(SplitArgs),
+    /// Print the lines of known_hosts that hosts would have by the keys that they show now.
+    Fetch(FetchArgs),
     /// Look for lines that are broken, weak, doubled or at odds.
     Check(CheckArgs),
     /// Remove hosts, as ssh-keygen -R does.
@@ -94,6 +103,29 @@ pub(crate) struct SplitArgs {
     /// Neither read nor write the index of hashed host names (docs/known-hosts-index.md).
     #[arg(long)]
     pub(crate) no_index_cache: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = FETCHED)]
+pub(crate) struct FetchArgs {
+    /// Hosts: names, ranges as in web[1-40], host:port, ^file; comma separated.
+    #[arg(value_name = "LIST", required_unless_present = "input_file", value_hint = ValueHint::Hostname)]
+    pub(crate) hosts: Vec<String>,
+    /// A file with a host a line; - is standard input.
+    #[arg(short = 'i', long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) input_file: Option<PathBuf>,
+    /// The ssh_config to read in place of ~/.ssh/config and /etc/ssh/ssh_config; "none" for none.
+    #[arg(short = 'F', long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) config: Option<PathBuf>,
+    /// An ssh_config option, as in ssh -o.
+    #[arg(short = 'o', long, value_name = "KEY=VALUE", value_parser = key_and_value)]
+    pub(crate) option: Vec<String>,
+    /// Hosts at a time; 256 if not given.
+    #[arg(short = 'p', long, value_name = "N", value_parser = at_least_one)]
+    pub(crate) parallel: Option<u32>,
+    /// Seconds for each of a host's connections.
+    #[arg(short = 'u', long, value_name = "SECONDS", value_parser = some_seconds, default_value = "10")]
+    pub(crate) timeout: Duration,
 }
 
 #[derive(Debug, Args)]
