@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueHint};
 
+use crate::known_hosts::KnownHostsArgs;
 use crate::retry::RetryKind;
 
 /// SSH for a whole shoal of hosts.
@@ -30,6 +31,8 @@ pub(crate) enum Command {
     Run(Box<RunArgs>),
     /// Run a command on this machine for each of many hosts.
     Each(Box<EachArgs>),
+    /// Look into known_hosts files and change them.
+    KnownHosts(KnownHostsArgs),
     /// Print a shell's completions.
     Completions {
         /// Which shell.
@@ -185,6 +188,9 @@ pub(crate) struct LoginArgs {
     /// Seconds for a host's login; 60 if not given.
     #[arg(long, value_name = "SECONDS", value_parser = some_seconds, allow_negative_numbers = true)]
     pub(crate) login_timeout: Option<Duration>,
+    /// Neither read nor write the index of hashed host names (docs/known-hosts-index.md).
+    #[arg(long)]
+    pub(crate) no_index_cache: bool,
     /// Threads to work with.
     #[arg(long, value_name = "N", hide = true)]
     pub(crate) workers: Option<usize>,
@@ -236,7 +242,7 @@ pub(crate) struct OutputArgs {
 }
 
 /// ssh takes a blank in place of the equals sign, and so do we.
-fn key_and_value(text: &str) -> Result<String, String> {
+pub(crate) fn key_and_value(text: &str) -> Result<String, String> {
     match text
         .trim()
         .contains(|c: char| c == '=' || c.is_whitespace())
@@ -248,14 +254,14 @@ fn key_and_value(text: &str) -> Result<String, String> {
     }
 }
 
-fn at_least_one(text: &str) -> Result<u32, String> {
+pub(crate) fn at_least_one(text: &str) -> Result<u32, String> {
     text.parse()
         .ok()
         .filter(|number| *number > 0)
         .ok_or_else(|| format!("it must be a whole number from 1 to {}", u32::MAX))
 }
 
-fn some_seconds(text: &str) -> Result<Duration, String> {
+pub(crate) fn some_seconds(text: &str) -> Result<Duration, String> {
     seconds(text).and_then(|time| match time.is_zero() {
         true => Err("it must be more than 0".to_owned()),
         false => Ok(time),

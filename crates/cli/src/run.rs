@@ -8,8 +8,8 @@ use std::time::Instant;
 
 use sshoal_fleet::{Deadlines, Limits, RetryPolicy};
 use sshoal_net::{
-    Endpoint, HostPlan, Input, Place, Preparation, PrepareError, RunPlan, Secret, SshOptions, Work,
-    connections_allowed, server_cache_path,
+    Endpoint, HostPlan, IndexCache, Input, Place, Preparation, PrepareError, RunPlan, Secret,
+    SshOptions, Work, connections_allowed, server_cache_path,
 };
 use sshoal_proto::SessionRequest;
 use sshoal_report::Host;
@@ -48,7 +48,8 @@ pub(crate) fn run(args: &RunArgs) -> Result<u8, Box<dyn std::error::Error>> {
     let mut preparation = Preparation::new(&ssh_options(args))?;
     let line = CommandLine::new(args)?;
     let mut plans = line.plans(args, &targets, &mut preparation)?;
-    preparation.look_up_hashed(&mut plans);
+    let indexes = (!args.login.no_index_cache).then(IndexCache::of_user);
+    preparation.look_up_hashed(&mut plans, indexes.flatten().as_ref());
     for problem in preparation.known_hosts_problems() {
         eprintln!("sshoal: {problem}");
     }

@@ -74,6 +74,11 @@ pub(crate) fn explained(mut error: clap::Error, arguments: &[OsString]) -> clap:
     }
     // Of what follows `--` it would make a command, to be run on every host.
     error.remove(ContextKind::Suggested);
+    let command = named(&cli, arguments);
+    // What has commands of its own has nothing in common with those programs.
+    if command.has_subcommands() && command.get_name() != cli.get_name() {
+        return error;
+    }
     let tips = match error.get(ContextKind::InvalidArg) {
         Some(ContextValue::String(flag)) if error.kind() == ErrorKind::UnknownArgument => {
             unknown(&cli, arguments, flag)

@@ -19,6 +19,8 @@ use tempfile::TempDir;
 
 /// Where the flags are explained.
 const RUN: &str = "docs/run.md";
+/// Where those of `sshoal known-hosts` are.
+const KNOWN_HOSTS: &str = "docs/known-hosts.md";
 /// Where the keys of the defaults file are.
 const CONFIG: &str = "docs/config.md";
 
@@ -51,7 +53,11 @@ fn commands() -> Vec<String> {
 
 /// A command's flags, as its `--help` lists them: each a line that begins with one.
 fn flags(command: &str) -> BTreeSet<String> {
-    let help = sshoal(&[command, "--help"]);
+    flags_of(&[command])
+}
+
+fn flags_of(command: &[&str]) -> BTreeSet<String> {
+    let help = sshoal(&[command, &["--help"]].concat());
     let lines = help.lines().map(str::trim_start);
     let words = lines.filter(|line| line.starts_with('-')).flat_map(|line| {
         line.split_whitespace()
@@ -106,6 +112,28 @@ fn every_flag_that_is_explained_exists() {
 }
 
 #[test]
+fn the_flags_of_known_hosts_are_explained_and_exist() {
+    let help = sshoal(&["known-hosts", "--help"]);
+    let list = help.split("Commands:\n").nth(1).unwrap();
+    let lines = list.lines().take_while(|line| !line.is_empty());
+    let commands: Vec<&str> = lines
+        .filter_map(|line| line.split_whitespace().next())
+        .collect();
+    assert!(commands.len() >= 6, "{commands:?}");
+    let exist: BTreeSet<String> = commands
+        .iter()
+        .flat_map(|command| flags_of(&["known-hosts", command]))
+        .collect();
+    let spans = spans(&read(KNOWN_HOSTS));
+    let words = spans.iter().filter_map(|span| span.split(' ').next());
+    let explained: BTreeSet<String> = words
+        .filter(|word| word.starts_with('-') && *word != "-")
+        .map(str::to_owned)
+        .collect();
+    assert_eq!(exist, explained, "left: --help, right: {KNOWN_HOSTS}");
+}
+
+#[test]
 fn every_key_of_the_defaults_file_is_listed() {
     let spans = spans(&read(CONFIG));
     for command in ["run", "each"] {
@@ -153,9 +181,17 @@ struct Desk {
 /// Stands before sshoal: has runs shown only, and notes what was refused.
 const SHOWN_ONLY: &str = r#"#!/bin/sh
 command=$1; shift
-case $command in run|each) set -- --dry-run "$@";; esac
+case $command$1 in
+    known-hostsfetch) set -- "$@" --help;;
+    run*|each*) set -- --dry-run "$@";;
+    known-hosts*) cp "$HOME/colleague.known_hosts" "$HOME/.ssh/known_hosts";;
+esac
 "$SSHOAL" "$command" "$@" 2>"$HOME/said" || { cat "$HOME/said"; echo "$command $*"; } >>"$HOME/refused"
 "#;
+
+/// A line of known_hosts.
+const WEB1: &str =
+    "web1 ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEB\n";
 
 /// Programs in the examples that are not everywhere, or had better not be run.
 const OTHERS: &[&str] = &["tar", "zfs", "jq", "dshbak", "man"];
@@ -174,6 +210,7 @@ impl Desk {
             ("check.sh", "#!/bin/sh\nexit 0\n"),
             ("motd", "Hello.\n"),
             ("fleet.conf", "Host *\n    User admin\n"),
+            ("colleague.known_hosts", WEB1),
         ] {
             fs::write(home.join(name), text).unwrap();
         }
@@ -230,7 +267,7 @@ fn examples(text: &str) -> Vec<String> {
         let arguments = line
             .split_once("sshoal ")
             .map_or("", |(_, arguments)| arguments);
-        ["run ", "each ", "man ", "completions "]
+        ["run ", "each ", "man ", "completions ", "known-hosts "]
             .iter()
             .any(|command| arguments.starts_with(command))
     };

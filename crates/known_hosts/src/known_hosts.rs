@@ -116,6 +116,13 @@ impl KnownHosts {
         &self.problems
     }
 
+    /// What the file with this label held; nothing if there was none.
+    pub fn content(&self, label: &str) -> &[u8] {
+        let mut files = self.files.iter();
+        let file = files.find(|file| &*file.label == label);
+        file.map_or(&[], |file| &file.bytes)
+    }
+
     /// How many entries there are.
     pub fn len(&self) -> usize {
         self.records.len()

@@ -84,6 +84,8 @@ pub fn run<O: Observer>(plan: RunPlan, observer: O) -> Result<RunEnd<O::Summary>
             told: Instant::now(),
         };
         let mut signals = coordinator.run().await;
+        let said = coordinator.worker.new_keys.record();
+        coordinator.tell(said.into_iter().map(Notice::Words).collect());
         if let Some(path) = &coordinator.worker.plan.server_cache
             && let Err(error) = coordinator.learned.save(path)
         {
@@ -143,7 +145,7 @@ impl<O: Observer> Coordinator<O> {
                     Wanted::Interrupt => self.fleet.interrupt(Instant::now()),
                     Wanted::Stop => self.fleet.abandon(Instant::now()),
                 },
-                _ = progress.tick() => self.observer.tell(Vec::new(), self.fleet.progress()),
+                _ = progress.tick() => self.tell(Vec::new()),
             }
             if self.observer.has_failed() {
                 self.fleet.abandon(Instant::now());
@@ -171,10 +173,14 @@ impl<O: Observer> Coordinator<O> {
             || self.notices.len() >= COLLECTED_AT_MOST
             || self.fleet.is_done();
         if due && !self.notices.is_empty() {
-            self.observer
-                .tell(std::mem::take(&mut self.notices), self.fleet.progress());
+            let notices = std::mem::take(&mut self.notices);
+            self.tell(notices);
             self.told = now;
         }
+    }
+
+    fn tell(&self, notices: Vec<Notice>) {
+        self.observer.tell(notices, self.fleet.progress());
     }
 
     fn start(&mut self, host: HostId) {

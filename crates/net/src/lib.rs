@@ -5,6 +5,7 @@
 //! `link`, and `each` a command on this machine; an [`Observer`] hears of output and results in a thread of its own.
 
 mod agent;
+mod cache_folder;
 mod coordinator;
 mod crash;
 mod descriptors;
@@ -12,10 +13,12 @@ mod dial;
 mod drive;
 mod each;
 mod failures;
+mod fetch;
 mod guess;
 mod host;
 mod input;
 mod jump;
+mod known_hosts;
 mod link;
 mod login;
 mod observer;
@@ -31,13 +34,16 @@ mod trust;
 mod window;
 mod worker;
 
+pub use cache_folder::replace_file;
 pub use coordinator::{RunEnd, RunError, run};
 pub use descriptors::{connections_allowed, processes_allowed};
+pub use fetch::{FetchedKeys, fetch_host_keys};
 pub use input::Input;
+pub use known_hosts::{IndexCache, KnownHostsFile, KnownHostsFiles, Unreadable};
 pub use login::{LoginPlan, logins_wait_for_touch};
 pub use observer::Observer;
 pub use plan::{
-    Endpoint, HostPlan, HostTrust, LocalCommand, RunPlan, Strictness, TcpOptions, Work,
+    Endpoint, HostPlan, HostTrust, LocalCommand, Recording, RunPlan, Strictness, TcpOptions, Work,
 };
 pub use prepare::{Place, Preparation, PrepareError, SshOptions};
 pub use server_cache::server_cache_path;

@@ -187,6 +187,17 @@ pub struct HostTrust {
     pub revoked: Arc<[(String, RevokedHostKeys)]>,
     /// StrictHostKeyChecking.
     pub strictness: Strictness,
+    /// Where a new key is recorded; `None` if it is not.
+    pub recording: Option<Recording>,
+}
+
+/// Where and how new host keys are recorded.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Recording {
+    /// The first file of UserKnownHostsFile, as the set of known_hosts files names it.
+    pub file: String,
+    /// HashKnownHosts.
+    pub hashes_names: bool,
 }
 
 /// StrictHostKeyChecking (ssh_config(5)).

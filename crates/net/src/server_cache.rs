@@ -6,16 +6,13 @@
 
 use std::collections::HashMap;
 use std::fs;
-use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::io;
 use std::path::{Path, PathBuf};
-use std::thread;
-use std::time::{Duration, Instant};
 
-use rustix::fs::{FlockOperation, OFlags, flock};
-use rustix::io::Errno;
 use sshoal_crypto::fingerprint_sha256;
 use sshoal_proto::{Connection, ServerProfile};
+
+use crate::cache_folder;
 
 /// First line of the file; another version is ignored, and replaced when something is learned.
 const HEADER: &str = "sshoal-servers 1";
@@ -23,10 +20,6 @@ const HEADER: &str = "sshoal-servers 1";
 const MAX_SERVERS: usize = 200_000;
 /// A longer file is not read: nobody but us should have written it.
 const MAX_FILE: u64 = 64 * 1024 * 1024;
-
-/// How long another run may hold the lock before this one gives up, and how often that is tried.
-const LOCK_PATIENCE: Duration = Duration::from_secs(1);
-const LOCK_GLANCE: Duration = Duration::from_millis(5);
 
 /// What is known about one server.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,13 +41,7 @@ pub(crate) struct Learned(HashMap<String, KnownServer>);
 
 /// Where the cache of this user is, by XDG_CACHE_HOME and HOME.
 pub fn server_cache_path() -> Option<PathBuf> {
-    let absolute = |name| {
-        std::env::var_os(name)
-            .map(PathBuf::from)
-            .filter(|path| path.is_absolute())
-    };
-    let caches = absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(".cache")))?;
-    Some(caches.join("sshoal").join("servers"))
+    Some(cache_folder::path()?.join("servers"))
 }
 
 impl ServerCache {
@@ -102,40 +89,14 @@ impl Learned {
         if self.0.is_empty() {
             return Ok(());
         }
-        let folder = path.parent().unwrap_or(Path::new("/"));
-        fs::DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(folder)?;
-        let _lock = locked(&path.with_extension("lock"))?;
+        let _lock = cache_folder::lock(path)?;
         let mut servers = read_servers(path);
         for (fingerprint, server) in self.0 {
             if servers.len() < MAX_SERVERS || servers.contains_key(&fingerprint) {
                 servers.insert(fingerprint, server);
             }
         }
-        // A new file of a new name, mode 0600: nobody else's is written to.
-        let mut new = tempfile::NamedTempFile::new_in(folder)?;
-        new.write_all(written(&servers).as_bytes())?;
-        new.persist(path).map_err(|error| error.error)?;
-        Ok(())
-    }
-}
-
-/// Locks the file against other runs. Who holds it for long is stopped or hangs, and what is kept is only speed.
-fn locked(path: &Path) -> io::Result<fs::File> {
-    let mut options = fs::OpenOptions::new();
-    options.write(true).create(true).mode(0o600);
-    let lock = options
-        .custom_flags(OFlags::NOFOLLOW.bits().cast_signed())
-        .open(path)?;
-    let begun = Instant::now();
-    loop {
-        match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => return Ok(lock),
-            Err(Errno::WOULDBLOCK) if begun.elapsed() < LOCK_PATIENCE => thread::sleep(LOCK_GLANCE),
-            Err(error) => return Err(error.into()),
-        }
+        cache_folder::replace_file(path, written(&servers).as_bytes())
     }
 }
 
@@ -277,7 +238,7 @@ mod tests {
         let left_over = path.with_extension("new");
         fs::write(&left_over, "somebody's").unwrap();
         let news = || learned("SHA256:a", server("curve25519-sha256"));
-        let held = locked(&path.with_extension("lock")).unwrap();
+        let held = cache_folder::lock(&path).unwrap();
         assert_eq!(
             news().save(&path).unwrap_err().kind(),
             io::ErrorKind::WouldBlock

@@ -286,10 +286,8 @@ impl Answer for State<'_> {
             Event::Authenticated => self.report(FleetEvent::Entered(Phase::Session)),
             _ => {}
         }
-        match self
-            .login
-            .answer(&self.plan.endpoint.trust, connection, event)
-        {
+        let (trust, new_keys) = (&self.plan.endpoint.trust, &self.worker.new_keys);
+        match self.login.answer(trust, new_keys, connection, event) {
             Ok(None) => {}
             Ok(Some(event)) => self.take(event, input),
             Err(failure) => self.fail(Err(failure)),

@@ -9,6 +9,7 @@ use sshoal_known_hosts::{
 };
 use sshoal_proto::HostKeyQuestion;
 
+use crate::known_hosts::NewKeys;
 use crate::plan::{HostTrust, Strictness};
 
 /// Why a host key is accepted.
@@ -31,26 +32,25 @@ impl HostTrust {
     }
 
     /// Judges a proven host key.
-    pub(crate) fn judge(&self, question: &HostKeyQuestion) -> Result<Accepted, Failure> {
-        let verdict = match question.algorithm.ends_with("-cert-v01@openssh.com") {
-            false => {
-                self.check_revoked(&question.blob, None)?;
-                self.verdict(&Presented::Key(&question.blob))
-            }
-            true => self.judge_certificate(&question.blob)?,
-        };
-        self.decide(verdict, &question.blob)
+    pub(crate) fn judge(
+        &self,
+        question: &HostKeyQuestion,
+        new_keys: &NewKeys,
+    ) -> Result<Accepted, Failure> {
+        if !question.algorithm.ends_with("-cert-v01@openssh.com") {
+            self.check_revoked(&question.blob, None)?;
+            let verdict = self.verdict(&Presented::Key(&question.blob));
+            return self.decide(verdict, &question.blob, new_keys);
+        }
+        let certificate = HostCertificate::read(&question.blob).map_err(invalid)?;
+        let verdict = self.judge_certificate(&certificate)?;
+        self.decide(verdict, certificate.public_key(), new_keys)
     }
 
     /// A certificate that is no good leaves its plain key to be judged (sshconnect.c, check_host_key, "retry").
-    fn judge_certificate(&self, blob: &[u8]) -> Result<Verdict, Failure> {
-        let invalid = |error: CertificateError| {
-            let detail = format!("the host certificate is not valid: {error}");
-            Failure::new(FailureKind::Protocol, detail)
-        };
-        let certificate = HostCertificate::read(blob).map_err(invalid)?;
-        self.check_revoked(certificate.public_key(), Some(&certificate))?;
-        let refused = self.refused(&certificate).map_err(invalid)?;
+    fn judge_certificate(&self, certificate: &HostCertificate) -> Result<Verdict, Failure> {
+        self.check_revoked(certificate.public_key(), Some(certificate))?;
+        let refused = self.refused(certificate).map_err(invalid)?;
         let principals: Vec<&str> = certificate
             .principals()
             .iter()
@@ -69,7 +69,7 @@ impl HostTrust {
                 authority: true, ..
             }
             | Verdict::Revoked { .. } => Ok(verdict),
-            _ if self.takes_plain_key(&certificate) => Ok(verdict),
+            _ if self.takes_plain_key(certificate) => Ok(verdict),
             _ => Err(self.only_as_certificate(refused)),
         }
     }
@@ -157,16 +157,24 @@ impl HostTrust {
         HostName::with_port(&self.name, self.port)
     }
 
-    fn decide(&self, verdict: Verdict, blob: &[u8]) -> Result<Accepted, Failure> {
+    /// What StrictHostKeyChecking makes of the verdict on a plain key, or on the one that a certificate is about.
+    fn decide(
+        &self,
+        verdict: Verdict,
+        key: &[u8],
+        new_keys: &NewKeys,
+    ) -> Result<Accepted, Failure> {
         let name = self.host_name().written();
-        let shown = fingerprint_sha256(blob);
+        let shown = fingerprint_sha256(key);
         match (verdict, self.strictness) {
             (Verdict::Trusted { .. }, _) => Ok(Accepted::Known),
             (Verdict::Revoked { by }, _) => Err(Failure::new(
                 FailureKind::HostKeyRevoked,
                 format!("the host key {shown} of {name} is revoked by {by}"),
             )),
-            (Verdict::Unknown(_), Strictness::AcceptNew | Strictness::No) => Ok(Accepted::New),
+            (Verdict::Unknown(_), Strictness::AcceptNew | Strictness::No) => {
+                self.accept_new(key, new_keys)
+            }
             (Verdict::Unknown(unknown), Strictness::Yes) => {
                 let mut detail = format!("no known_hosts line for {name} has its key {shown}");
                 if let Some(why) = unknown.certificate {
@@ -187,4 +195,26 @@ impl HostTrust {
             )),
         }
     }
+
+    /// The first key that a run sees of a host nothing is known of is the host's: another one is then a changed key,
+    /// as it would be if ssh had connected to one after the other.
+    fn accept_new(&self, key: &[u8], new_keys: &NewKeys) -> Result<Accepted, Failure> {
+        match (new_keys.accept(self, key), self.strictness) {
+            (Ok(()), _) => Ok(Accepted::New),
+            (Err(_), Strictness::No) => Ok(Accepted::Changed),
+            (Err(first), _) => {
+                let name = self.host_name().written();
+                let (shown, first) = (fingerprint_sha256(key), fingerprint_sha256(&first));
+                let detail = format!(
+                    "the host key of {name} is {shown} here; earlier in this run it was {first}, which was accepted"
+                );
+                Err(Failure::new(FailureKind::HostKeyChanged, detail))
+            }
+        }
+    }
+}
+
+fn invalid(error: CertificateError) -> Failure {
+    let detail = format!("the host certificate is not valid: {error}");
+    Failure::new(FailureKind::Protocol, detail)
 }

@@ -16,6 +16,7 @@ use crate::crash;
 use crate::guess::AdaptedSettings;
 use crate::host::{self, Orders};
 use crate::jump::{self, JumpLimits, Jumps};
+use crate::known_hosts::NewKeys;
 use crate::login::LockedKey;
 use crate::plan::RunPlan;
 use crate::server_cache::{KnownServer, ServerCache};
@@ -33,6 +34,7 @@ pub(crate) struct Shared {
     reports: mpsc::UnboundedSender<Report>,
     output_budget: Arc<Semaphore>,
     servers: Arc<ServerCache>,
+    new_keys: Arc<NewKeys>,
     jump_limits: JumpLimits,
 }
 
@@ -45,6 +47,8 @@ pub(crate) struct Worker {
     pub(crate) buffer: RefCell<Vec<u8>>,
     /// What servers are, as the last runs saw them.
     pub(crate) servers: Arc<ServerCache>,
+    /// Which keys were accepted of hosts nothing was known of.
+    pub(crate) new_keys: Arc<NewKeys>,
     pub(crate) adapted: AdaptedSettings,
     /// How many logins share this thread at a time, at most.
     pub(crate) crowd: u32,
@@ -112,6 +116,7 @@ impl Shared {
             reports,
             output_budget: Arc::new(Semaphore::new(OUTPUT_BUDGET)),
             servers: Arc::new(ServerCache::read(plan.server_cache.as_deref())),
+            new_keys: Arc::default(),
             jump_limits: JumpLimits::new(&plan.limits),
             plan,
         }
@@ -128,6 +133,7 @@ impl Worker {
             output_budget: shared.output_budget,
             buffer: RefCell::new(vec![0; READ_SIZE]),
             servers: shared.servers,
+            new_keys: shared.new_keys,
             adapted: AdaptedSettings::default(),
             doubts: Doubts::default(),
             jumps: Jumps::default(),

@@ -263,7 +263,8 @@ impl Answer for State<'_> {
             self.logged_in = true;
             self.shortcuts.learn(self.worker, connection, true);
         }
-        match self.login.answer(&self.endpoint.trust, connection, event) {
+        let (trust, new_keys) = (&self.endpoint.trust, &self.worker.new_keys);
+        match self.login.answer(trust, new_keys, connection, event) {
             Ok(None) => {}
             Ok(Some(event)) => self.take(connection, event, input),
             Err(failure) => self.fail(Err(failure)),

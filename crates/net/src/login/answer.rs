@@ -4,6 +4,7 @@ use sshoal_fleet::Failure;
 use sshoal_proto::{Connection, Event};
 
 use super::Login;
+use crate::known_hosts::NewKeys;
 use crate::plan::HostTrust;
 
 impl Login<'_> {
@@ -15,13 +16,14 @@ impl Login<'_> {
     pub(crate) fn answer(
         &mut self,
         trust: &HostTrust,
+        new_keys: &NewKeys,
         connection: &mut Connection,
         event: Event,
     ) -> Result<Option<Event>, Failure> {
         match event {
             Event::HostKey(question) => {
                 let judged = trust
-                    .judge(&question)
+                    .judge(&question, new_keys)
                     .and_then(|accepted| self.withhold_from(accepted));
                 if let Err(failure) = judged {
                     connection.refuse_host_key();

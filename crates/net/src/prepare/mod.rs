@@ -19,12 +19,14 @@ use sshoal_fleet::JumpId;
 use sshoal_known_hosts::LineProblem;
 use sshoal_proto::{SessionRequest, Settings};
 use sshoal_ssh_config::{
-    Config, Connection, LoadError, Proxy, Query, ResolveError, Resolved, StrictHostKeyChecking,
+    Config, Connection, HostKeys, LoadError, Proxy, Query, ResolveError, Resolved,
+    StrictHostKeyChecking,
 };
 use sshoal_targets::Target;
 
+use crate::known_hosts::IndexCache;
 use crate::login::LoginPlan;
-use crate::plan::{Endpoint, HostPlan, HostTrust, Strictness, TcpOptions};
+use crate::plan::{Endpoint, HostPlan, HostTrust, Recording, Strictness, TcpOptions};
 use algorithms::{AlgorithmError, HostAlgorithms};
 use jumps::Jumps;
 use key_files::IdentityError;
@@ -173,6 +175,7 @@ impl Preparation {
                 .trust
                 .read_revoked(&resolved.host_keys.revoked_host_keys.value)?,
             strictness: strictness(resolved),
+            recording: recording(&resolved.host_keys),
         };
         let login = self.login_plan(&label, resolved)?;
         let connection = &resolved.connection;
@@ -224,13 +227,14 @@ impl Preparation {
         self.trust.problems()
     }
 
-    /// Looks all hosts and jump hosts up in hashed known_hosts entries at once, on all cores.
-    pub fn look_up_hashed(&mut self, hosts: &mut [HostPlan]) {
+    /// Looks all hosts and jump hosts up in hashed known_hosts entries at once: in the cached indexes, and what those do
+    /// not know on all cores.
+    pub fn look_up_hashed(&mut self, hosts: &mut [HostPlan], cache: Option<&IndexCache>) {
         let hosts = hosts.iter_mut().map(|host| &mut host.endpoint);
         let endpoints = hosts.chain(&mut self.jumps.plans);
         let mut trusts: Vec<&mut HostTrust> =
             endpoints.map(|endpoint| &mut endpoint.trust).collect();
-        self.trust.look_up_hashed(&mut trusts);
+        self.trust.look_up_hashed(&mut trusts, cache);
     }
 
     /// The jump hosts on the way to the hosts resolved so far.
@@ -311,6 +315,14 @@ fn strictness(resolved: &Resolved) -> Strictness {
         StrictHostKeyChecking::AcceptNew => Strictness::AcceptNew,
         StrictHostKeyChecking::No => Strictness::No,
     }
+}
+
+fn recording(host_keys: &HostKeys) -> Option<Recording> {
+    let file = host_keys.user_known_hosts_files.value.first()?;
+    Some(Recording {
+        file: file.clone(),
+        hashes_names: host_keys.hash_known_hosts.value,
+    })
 }
 
 fn tcp_options(host: &str, connection: &Connection) -> Result<TcpOptions, PrepareError> {

@@ -4,13 +4,13 @@ use std::collections::HashMap;
 use std::fs;
 use std::io;
 use std::sync::Arc;
-use std::thread;
 
 use sshoal_known_hosts::{
-    Found, HashedSearch, HostName, KnownHosts, LineProblem, RevokedHostKeys, RevokedHostKeysError,
+    HostName, KnownHosts, LineProblem, RevokedHostKeys, RevokedHostKeysError,
 };
 use sshoal_ssh_config::HostKeys;
 
+use crate::known_hosts::{self, FileState, IndexCache, KnownHostsFiles};
 use crate::plan::HostTrust;
 
 /// A file that says which host keys to trust cannot be used.
@@ -48,10 +48,16 @@ pub enum TrustError {
 /// Files of revoked keys, by their paths.
 type Revoked = Arc<[(String, RevokedHostKeys)]>;
 
+/// known_hosts files that are consulted together.
+struct Set {
+    known: Arc<KnownHosts>,
+    files: Vec<FileState>,
+}
+
 /// Sets of known_hosts files by their paths.
 #[derive(Default)]
 pub(super) struct TrustFiles {
-    sets: HashMap<Vec<String>, Arc<KnownHosts>>,
+    sets: HashMap<Vec<String>, Set>,
     revoked: HashMap<Vec<String>, Revoked>,
 }
 
@@ -66,24 +72,20 @@ impl TrustFiles {
             .chain(&host_keys.global_known_hosts_files.value)
             .cloned()
             .collect();
-        if let Some(known) = self.sets.get(&paths) {
-            return Ok(known.clone());
+        if let Some(set) = self.sets.get(&paths) {
+            return Ok(set.known.clone());
         }
-        let mut files = Vec::new();
-        for path in &paths {
-            match fs::read(path) {
-                Ok(octets) => files.push((path.clone(), octets)),
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                Err(error) => {
-                    return Err(TrustError::KnownHosts {
-                        path: path.clone(),
-                        error,
-                    });
-                }
-            }
-        }
-        let known = Arc::new(KnownHosts::parse(files));
-        self.sets.insert(paths, known.clone());
+        let read = KnownHostsFiles::read(&paths).map_err(|error| TrustError::KnownHosts {
+            path: error.path,
+            error: error.error,
+        })?;
+        let (known, files) = read.into_parts();
+        let known = Arc::new(known);
+        let set = Set {
+            known: known.clone(),
+            files,
+        };
+        self.sets.insert(paths, set);
         Ok(known)
     }
 
@@ -110,15 +112,18 @@ impl TrustFiles {
     pub(super) fn problems(&self) -> Vec<LineProblem> {
         self.sets
             .values()
-            .flat_map(|known| known.problems().iter().cloned())
+            .flat_map(|set| set.known.problems().iter().cloned())
             .collect()
     }
 
-    /// Finds the hashed entries of all hosts before the first connection, on all cores.
-    pub(super) fn look_up_hashed(&mut self, trusts: &mut [&mut HostTrust]) {
-        let threads = thread::available_parallelism().map_or(1, usize::from);
+    /// Finds the hashed entries of all hosts before the first connection: in the cached indexes, or on all cores.
+    pub(super) fn look_up_hashed(
+        &mut self,
+        trusts: &mut [&mut HostTrust],
+        cache: Option<&IndexCache>,
+    ) {
         let nothing = Arc::new(KnownHosts::parse(Vec::new()));
-        for known in self.sets.values_mut() {
+        for Set { known, files } in self.sets.values_mut() {
             let mut names = Vec::new();
             let mut theirs = Vec::new();
             for trust in trusts
@@ -135,21 +140,11 @@ impl TrustFiles {
                 .map(|(name, port)| HostName::with_port(name, *port))
                 .collect();
             if let Some(own) = Arc::get_mut(known) {
-                own.learn(&names, |search| scan_on_threads(search, threads));
+                known_hosts::look_up_hashed(own, files, &names, cache);
             }
             for trust in theirs {
                 trust.known = known.clone();
             }
         }
     }
-}
-
-/// Where no more threads are to be had, what they would have scanned is left to the caller.
-fn scan_on_threads(search: &HashedSearch, threads: usize) -> Vec<Found> {
-    thread::scope(|scope| {
-        let spawn = |range| thread::Builder::new().spawn_scoped(scope, move || search.scan(range));
-        let running: Vec<_> = search.ranges(threads).into_iter().map(spawn).collect();
-        let running = running.into_iter().filter_map(Result::ok);
-        running.filter_map(|thread| thread.join().ok()).collect()
-    })
 }

@@ -1,0 +1,37 @@
+//! `sshoal known-hosts check`.
+
+use std::error::Error;
+
+use sshoal_known_hosts::{Duplicate, TwoKeys};
+use sshoal_net::KnownHostsFiles;
+
+use super::FOUND;
+use super::args::CheckArgs;
+use super::files;
+
+pub(super) fn run(args: &CheckArgs) -> Result<u8, Box<dyn Error>> {
+    let read = KnownHostsFiles::read(&files::paths(&args.files)?)?;
+    let report = read.known().check();
+    let mut lines: Vec<String> = report.broken.iter().map(ToString::to_string).collect();
+    lines.extend(report.weak.iter().map(ToString::to_string));
+    for Duplicate { name, first, again } in &report.duplicates {
+        lines.push(format!("{again}: {name} has this key at {first} already"));
+    }
+    for TwoKeys {
+        name,
+        key_type,
+        first,
+        other,
+    } in &report.two_keys
+    {
+        let key_type = key_type.name();
+        lines.push(format!(
+            "{other}: {name} has another {key_type} key at {first}"
+        ));
+    }
+    let status = files::print_lines(&lines)?;
+    Ok(match lines.is_empty() {
+        true => status,
+        false => status.max(FOUND),
+    })
+}

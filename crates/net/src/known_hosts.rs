@@ -1,0 +1,12 @@
+//! known_hosts files on the disk.
+
+mod file;
+mod files;
+mod index_cache;
+mod new_keys;
+
+pub use file::KnownHostsFile;
+pub(crate) use files::{FileState, look_up_hashed};
+pub use files::{KnownHostsFiles, Unreadable};
+pub use index_cache::IndexCache;
+pub(crate) use new_keys::NewKeys;
