@@ -52,6 +52,14 @@ pub enum PrepareError {
     /// The configuration has errors.
     #[error(transparent)]
     Config(#[from] LoadError),
+    /// What a host file or an inventory says of a host is no option of ssh_config.
+    #[error("{host}: {error}")]
+    Options {
+        /// As the user wrote it.
+        host: String,
+        /// What is wrong.
+        error: LoadError,
+    },
     /// A host cannot be resolved.
     #[error("{host}: {error}")]
     Resolve {
@@ -205,7 +213,17 @@ impl Preparation {
     }
 
     fn resolve(&self, target: &Target) -> Result<Resolved, PrepareError> {
+        let options: Vec<String> = target.options.iter().map(option_line).collect();
+        let options = match options.is_empty() {
+            true => None,
+            false => Some(self.config.host_options(&options)),
+        };
+        let options = options.transpose().map_err(|error| PrepareError::Options {
+            host: target.to_string(),
+            error,
+        })?;
         let query = Query {
+            options: options.as_ref(),
             host: &target.name,
             user: target.user.as_deref(),
             port: target.port,
@@ -294,6 +312,18 @@ impl<'a> Place<'a> {
             user: &connection.user.value,
             name: &target.name,
         }
+    }
+}
+
+/// Keywords whose value is one path: blanks in it are part of it, and need quotes on a line.
+const PATHS: [&str; 3] = ["IdentityFile", "CertificateFile", "IdentityAgent"];
+
+/// An option of a target as a line of ssh_config.
+fn option_line((keyword, value): &(String, String)) -> String {
+    let is_path = PATHS.iter().any(|path| path.eq_ignore_ascii_case(keyword));
+    match is_path && value.contains(char::is_whitespace) && !value.contains('"') {
+        true => format!("{keyword}=\"{value}\""),
+        false => format!("{keyword}={value}"),
     }
 }
 
