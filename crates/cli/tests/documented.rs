@@ -157,6 +157,9 @@ case $command in run|each) set -- --dry-run "$@";; esac
 "$SSHOAL" "$command" "$@" 2>"$HOME/said" || { cat "$HOME/said"; echo "$command $*"; } >>"$HOME/refused"
 "#;
 
+/// Every group that the examples name.
+const GROUPS: &str = "[Main]\ndefault: some\n[some,racks,genders]\nmap: echo $GROUP[1-9]\nall: echo web[1-9] db1 db-db\nlist: echo web db\n";
+
 /// Programs in the examples that are not everywhere, or had better not be run.
 const OTHERS: &[&str] = &["tar", "zfs", "jq", "dshbak", "man"];
 
@@ -174,8 +177,12 @@ impl Desk {
             ("check.sh", "#!/bin/sh\nexit 0\n"),
             ("motd", "Hello.\n"),
             ("fleet.conf", "Host *\n    User admin\n"),
+            ("inventory.ini", "[web]\nweb[1:9]\n"),
+            (".config/clustershell/groups.conf", GROUPS),
         ] {
-            fs::write(home.join(name), text).unwrap();
+            let path = home.join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
         }
         fs::create_dir(home.join(".ssh")).unwrap();
         generate(&home.join(".ssh/fleet"), KeyType::Ed25519, "").unwrap();
@@ -204,6 +211,7 @@ impl Desk {
             .stdin(hosts)
             .current_dir(self.user.home())
             .env("SSHOAL", env!("CARGO_BIN_EXE_sshoal"))
+            .env("PDSH_GENDERS_DIR", self.user.home())
             .env("PATH", format!("{}:{path}", self.programs.path().display()));
         let output = shell.output().unwrap();
         let refused = self.user.home().join("refused");
