@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueHint};
 
+use crate::hosts_command::HostsArgs;
 use crate::retry::RetryKind;
 
 /// SSH for a whole shoal of hosts.
@@ -30,6 +31,8 @@ pub(crate) enum Command {
     Run(Box<RunArgs>),
     /// Run a command on this machine for each of many hosts.
     Each(Box<EachArgs>),
+    /// Expand, fold, count and split host lists; list groups.
+    Hosts(Box<HostsArgs>),
     /// Print a shell's completions.
     Completions {
         /// Which shell.

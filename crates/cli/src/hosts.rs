@@ -15,8 +15,9 @@ use sshoal_targets::{Target, TargetError, distinct, exclude, pick};
 
 use crate::args::HostArgs;
 use crate::retry;
-use files::MAX_FILE;
-use lists::Lists;
+
+pub(crate) use files::MAX_FILE;
+pub(crate) use lists::Lists;
 
 /// The variable that names pdsh's default host file.
 const WCOLL: &str = "WCOLL";
@@ -61,7 +62,7 @@ pub(crate) enum HostsError {
 }
 
 /// Whether the arguments say which hosts are meant.
-fn are_in_arguments(args: &HostArgs) -> bool {
+pub(crate) fn are_in_arguments(args: &HostArgs) -> bool {
     let by_arguments = [
         args.list.len(),
         args.group.len(),
@@ -92,15 +93,15 @@ pub(crate) fn targets(args: &HostArgs) -> Result<Vec<Target>, HostsError> {
 }
 
 /// What the arguments choose; none is an answer, too.
-struct Chosen {
+pub(crate) struct Chosen {
     /// Each once, in the order given.
-    targets: Vec<Target>,
+    pub(crate) targets: Vec<Target>,
     /// Whether there were any before exclusions.
     any_named: bool,
 }
 
 /// The hosts that the arguments, or else WCOLL, choose.
-fn choose(args: &HostArgs) -> Result<Chosen, HostsError> {
+pub(crate) fn choose(args: &HostArgs) -> Result<Chosen, HostsError> {
     let mut lists = Lists::new(args)?;
     let named = named(args, &mut lists)?;
     let named = lists.complete(named);

@@ -6,6 +6,7 @@ mod dry_run;
 mod each;
 mod fan_out;
 mod hosts;
+mod hosts_command;
 mod manual;
 mod observer;
 mod prompt;
@@ -57,6 +58,7 @@ fn execute(cli: &Cli) -> Result<u8, Box<dyn std::error::Error>> {
             trace(args.output.verbose);
             each::run(args)
         }
+        Command::Hosts(args) => hosts_command::run(args),
         Command::Completions { shell } => manual::completions(*shell),
         Command::Man { command } => manual::page(command.as_deref()),
     }

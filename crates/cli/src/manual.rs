@@ -43,7 +43,8 @@ pub(crate) fn completions(shell: clap_complete::Shell) -> Result<u8, Box<dyn std
     print(&text)
 }
 
-fn print(text: &[u8]) -> Result<u8, Box<dyn std::error::Error>> {
+/// Writes to standard output; a reader that has seen enough is told by the exit status.
+pub(crate) fn print(text: &[u8]) -> Result<u8, Box<dyn std::error::Error>> {
     match io::stdout().write_all(text) {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(sshoal_report::BROKEN_PIPE),
         result => Ok(result.map(|()| 0)?),

@@ -17,8 +17,10 @@ use sshoal_testbed::sshd::key_files::{KeyType, generate};
 use support::User;
 use tempfile::TempDir;
 
-/// Where the flags are explained.
+/// Where the flags are explained, those of all commands in the first.
 const RUN: &str = "docs/run.md";
+const HOSTS: &str = "docs/hosts.md";
+const EXPLANATIONS: &[(&str, &str)] = &[("hosts", HOSTS)];
 /// Where the keys of the defaults file are.
 const CONFIG: &str = "docs/config.md";
 
@@ -78,30 +80,40 @@ fn spans(text: &str) -> Vec<String> {
 
 #[test]
 fn every_flag_is_explained() {
-    let spans = spans(&read(RUN));
-    let explained: BTreeSet<&str> = spans
-        .iter()
-        .filter_map(|span| span.split(' ').next())
-        .collect();
-    for flag in all_flags() {
-        assert!(
-            explained.contains(flag.as_str()),
-            "{RUN} does not explain {flag}"
-        );
+    let explained = |file| {
+        let spans = spans(&read(file));
+        let flags = spans.iter().filter_map(|span| span.split(' ').next());
+        flags.map(str::to_owned).collect::<BTreeSet<_>>()
+    };
+    let in_run = explained(RUN);
+    for command in commands() {
+        let own = EXPLANATIONS.iter().find(|(name, _)| *name == command);
+        let (_, file) = own.unwrap_or(&("", RUN));
+        let in_own = explained(file);
+        for flag in flags(&command) {
+            assert!(
+                in_run.contains(&flag) || in_own.contains(&flag),
+                "{file} does not explain {flag} of {command}"
+            );
+        }
     }
 }
 
 #[test]
 fn every_flag_that_is_explained_exists() {
     let known = all_flags();
-    for span in spans(&read(RUN))
-        .iter()
-        .filter(|span| span.starts_with('-'))
-    {
-        let flag = span.split([' ', '=']).next().unwrap();
-        // -vv is -v, twice; what other programs call theirs stands behind their names.
-        let flag = if flag.starts_with("-vv") { "-v" } else { flag };
-        assert!(known.contains(flag), "{RUN} speaks of {span}");
+    let files = EXPLANATIONS.iter().map(|(_, file)| *file);
+    for file in files.chain([RUN]) {
+        let spans = spans(&read(file));
+        for span in spans.iter().filter(|span| span.starts_with('-')) {
+            let flag = span.split([' ', '=']).next().unwrap();
+            // -vv is -v, twice; what other programs call theirs stands behind their names.
+            let flag = if flag.starts_with("-vv") { "-v" } else { flag };
+            assert!(
+                flag == "-" || known.contains(flag),
+                "{file} speaks of {span}"
+            );
+        }
     }
 }
 
@@ -238,7 +250,7 @@ fn examples(text: &str) -> Vec<String> {
         let arguments = line
             .split_once("sshoal ")
             .map_or("", |(_, arguments)| arguments);
-        ["run ", "each ", "man ", "completions "]
+        ["run ", "each ", "hosts ", "man ", "completions "]
             .iter()
             .any(|command| arguments.starts_with(command))
     };

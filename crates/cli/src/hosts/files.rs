@@ -10,7 +10,7 @@ use sshoal_targets::{Target, TargetError, parse_csv, parse_file, parse_json};
 use super::{HostsError, program};
 
 /// Largest host file, octets: a million names fit.
-pub(super) const MAX_FILE: u64 = 256 * 1024 * 1024;
+pub(crate) const MAX_FILE: u64 = 256 * 1024 * 1024;
 
 /// The hosts of a file; `-` is standard input.
 pub(super) fn read(path: &Path) -> Result<Vec<Target>, HostsError> {

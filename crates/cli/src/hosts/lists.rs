@@ -4,8 +4,8 @@ use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 
 use sshoal_targets::{
-    Expansion, Genders, GroupTable, HostList, Need, NodeName, Operand, Sources, Supply, Target,
-    TargetProblem,
+    Expansion, Genders, GroupTable, HostList, Names, Need, NodeName, Operand, Sources, Supply,
+    Target, TargetError, TargetProblem,
 };
 
 use super::{HostsError, files, inventory, known_names, supply};
@@ -18,7 +18,7 @@ const SSH_CONFIG: &str = "ssh_config";
 const KNOWN_HOSTS: &str = "known_hosts";
 
 /// Turns lists into targets.
-pub(super) struct Lists {
+pub(crate) struct Lists {
     sources: Sources,
     /// The inventory's hosts by name, with their users, ports and options.
     inventory: Option<HashMap<String, Target>>,
@@ -36,7 +36,7 @@ enum Looked<T> {
 
 impl Lists {
     /// Reads the inventory, if one is named; everything else is read when a list needs it.
-    pub(super) fn new(args: &HostArgs) -> Result<Lists, HostsError> {
+    pub(crate) fn new(args: &HostArgs) -> Result<Lists, HostsError> {
         let mut sources = Sources::new(conf_paths());
         let mut by_name = None;
         if let Some(path) = &args.inventory {
@@ -60,7 +60,7 @@ impl Lists {
     }
 
     /// The targets of a list.
-    pub(super) fn list(&mut self, list: &str) -> Result<Vec<Target>, HostsError> {
+    pub(crate) fn list(&mut self, list: &str) -> Result<Vec<Target>, HostsError> {
         if list == "-" {
             return Err(HostsError::Dash);
         }
@@ -96,6 +96,37 @@ impl Lists {
         match self.genders()? {
             Some(genders) => Ok(genders.all_but_skipped(NodeName::default())?),
             None => self.list("@*"),
+        }
+    }
+
+    /// The groups of a source, or of the default one.
+    pub(crate) fn group_names(&mut self, source: Option<&str>) -> Result<Vec<String>, HostsError> {
+        self.names(|sources| sources.group_names(source))
+    }
+
+    /// The groups of a source, or of the default one, that hold a host.
+    pub(crate) fn groups_of(
+        &mut self,
+        host: &str,
+        source: Option<&str>,
+    ) -> Result<Vec<String>, HostsError> {
+        self.names(|sources| sources.groups_of(host, source))
+    }
+
+    fn names(
+        &mut self,
+        ask: impl Fn(&mut Sources) -> Result<Names, TargetError>,
+    ) -> Result<Vec<String>, HostsError> {
+        self.add_genders()?;
+        loop {
+            match ask(&mut self.sources)? {
+                Names::Names(names) => return Ok(names),
+                Names::Needs(needs) => {
+                    for (need, supply) in supply::supply_all(needs) {
+                        self.sources.handle_supply(need, supply);
+                    }
+                }
+            }
         }
     }
 
