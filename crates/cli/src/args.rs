@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueHint};
 
+use crate::explain::ExplainArgs;
 use crate::hosts_command::HostsArgs;
 use crate::retry::RetryKind;
 
@@ -33,6 +34,8 @@ pub(crate) enum Command {
     Each(Box<EachArgs>),
     /// Expand, fold, count and split host lists; list groups.
     Hosts(Box<HostsArgs>),
+    /// Show what would be done for hosts, and which line of which file says so.
+    Explain(Box<ExplainArgs>),
     /// Print a shell's completions.
     Completions {
         /// Which shell.

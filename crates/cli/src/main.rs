@@ -4,6 +4,7 @@ mod args;
 mod defaults;
 mod dry_run;
 mod each;
+mod explain;
 mod fan_out;
 mod hosts;
 mod hosts_command;
@@ -59,6 +60,7 @@ fn execute(cli: &Cli) -> Result<u8, Box<dyn std::error::Error>> {
             each::run(args)
         }
         Command::Hosts(args) => hosts_command::run(args),
+        Command::Explain(args) => explain::run(args),
         Command::Completions { shell } => manual::completions(*shell),
         Command::Man { command } => manual::page(command.as_deref()),
     }

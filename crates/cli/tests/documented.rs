@@ -20,7 +20,8 @@ use tempfile::TempDir;
 /// Where the flags are explained, those of all commands in the first.
 const RUN: &str = "docs/run.md";
 const HOSTS: &str = "docs/hosts.md";
-const EXPLANATIONS: &[(&str, &str)] = &[("hosts", HOSTS)];
+const EXPLAIN: &str = "docs/explain.md";
+const EXPLANATIONS: &[(&str, &str)] = &[("hosts", HOSTS), ("explain", EXPLAIN)];
 /// Where the keys of the defaults file are.
 const CONFIG: &str = "docs/config.md";
 
@@ -250,9 +251,16 @@ fn examples(text: &str) -> Vec<String> {
         let arguments = line
             .split_once("sshoal ")
             .map_or("", |(_, arguments)| arguments);
-        ["run ", "each ", "hosts ", "man ", "completions "]
-            .iter()
-            .any(|command| arguments.starts_with(command))
+        [
+            "run ",
+            "each ",
+            "hosts ",
+            "explain ",
+            "man ",
+            "completions ",
+        ]
+        .iter()
+        .any(|command| arguments.starts_with(command))
     };
     all.filter(is_example).collect()
 }

@@ -4,6 +4,7 @@
 mod algorithms;
 mod config_files;
 mod environment;
+mod explain;
 mod jumps;
 mod key_files;
 mod login_plans;
@@ -16,7 +17,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use sshoal_fleet::JumpId;
-use sshoal_known_hosts::LineProblem;
+use sshoal_known_hosts::{DEFAULT_PORT, LineProblem};
 use sshoal_proto::{SessionRequest, Settings};
 use sshoal_ssh_config::{
     Config, Connection, LoadError, Proxy, Query, ResolveError, Resolved, StrictHostKeyChecking,
@@ -30,6 +31,8 @@ use jumps::Jumps;
 use key_files::IdentityError;
 use login_plans::{LoginPlanError, LoginPlans};
 use trust_files::{TrustError, TrustFiles};
+
+pub use explain::{Explanation, KnownLine, Shortfall};
 
 /// What the user said about ssh itself.
 #[derive(Debug, Clone, Default)]
@@ -170,11 +173,7 @@ impl Preparation {
         let trust = HostTrust {
             known: self.trust.read(&resolved.host_keys)?,
             name: known_as(resolved),
-            port: if resolved.host_keys.host_key_alias.is_some() {
-                22
-            } else {
-                resolved.connection.port.value
-            },
+            port: known_port(resolved),
             algorithms: algorithms.host_keys,
             ca_signature_algorithms: algorithms.ca_signatures,
             revoked: self
@@ -331,6 +330,14 @@ fn known_as(resolved: &Resolved) -> String {
     match &resolved.host_keys.host_key_alias {
         Some(alias) => alias.value.clone(),
         None => resolved.connection.host_name.value.clone(),
+    }
+}
+
+/// The port that known_hosts is asked for: an alias stands for a host on any.
+fn known_port(resolved: &Resolved) -> u16 {
+    match resolved.host_keys.host_key_alias {
+        Some(_) => DEFAULT_PORT,
+        None => resolved.connection.port.value,
     }
 }
 
