@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueHint};
 
+use crate::completion::CompleteArgs;
 use crate::explain::ExplainArgs;
 use crate::hosts_command::HostsArgs;
 use crate::retry::RetryKind;
@@ -36,6 +37,9 @@ pub(crate) enum Command {
     Hosts(Box<HostsArgs>),
     /// Show what would be done for hosts, and which line of which file says so.
     Explain(Box<ExplainArgs>),
+    /// Print what a host list may go on with: for completions.
+    #[command(hide = true)]
+    CompleteHosts(CompleteArgs),
     /// Print a shell's completions.
     Completions {
         /// Which shell.
@@ -125,14 +129,14 @@ pub(crate) struct EachArgs {
 }
 
 /// Which hosts.
-#[derive(Debug, Clone, Args)]
+#[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Which hosts")]
 pub(crate) struct HostArgs {
     /// Hosts: names, ranges as in web[1-40], user@host:port, @group, ^file, web*, /regex/; comma separated.
     #[arg(short = 'w', long = "hosts", value_name = "LIST", value_hint = ValueHint::Hostname)]
     pub(crate) list: Vec<String>,
     /// Hosts of these groups, or that a query of the genders file finds; comma separated.
-    #[arg(short = 'g', long, value_name = "GROUP", value_hint = ValueHint::Other)]
+    #[arg(short = 'g', long, value_name = "GROUP", value_hint = ValueHint::Hostname)]
     pub(crate) group: Vec<String>,
     /// All hosts of the inventory, the genders file or the default group source.
     #[arg(short = 'a', long)]
@@ -154,7 +158,7 @@ pub(crate) struct HostArgs {
     #[arg(short = 'x', long = "exclude", value_name = "LIST", value_hint = ValueHint::Hostname)]
     pub(crate) exclude: Vec<String>,
     /// Groups to leave out, in the form of -g.
-    #[arg(short = 'X', long, value_name = "GROUP", value_hint = ValueHint::Other)]
+    #[arg(short = 'X', long, value_name = "GROUP", value_hint = ValueHint::Hostname)]
     pub(crate) exclude_group: Vec<String>,
     /// Only so many of the hosts, chosen at random.
     #[arg(long, value_name = "N")]

@@ -17,6 +17,7 @@ use crate::args::HostArgs;
 use crate::retry;
 
 pub(crate) use files::MAX_FILE;
+pub(crate) use known_names::{config_names, known_hosts_names};
 pub(crate) use lists::Lists;
 
 /// The variable that names pdsh's default host file.

@@ -1,6 +1,7 @@
 //! SSH for a whole shoal of hosts: argument parsing, composition, exit status. Nothing else.
 
 mod args;
+mod completion;
 mod defaults;
 mod dry_run;
 mod each;
@@ -61,6 +62,7 @@ fn execute(cli: &Cli) -> Result<u8, Box<dyn std::error::Error>> {
         }
         Command::Hosts(args) => hosts_command::run(args),
         Command::Explain(args) => explain::run(args),
+        Command::CompleteHosts(args) => completion::run(args),
         Command::Completions { shell } => manual::completions(*shell),
         Command::Man { command } => manual::page(command.as_deref()),
     }

@@ -10,7 +10,7 @@ use sshoal_targets::{Target, distinct};
 const MAX_FILES: usize = 1000;
 
 /// The names of `Host` lines in ssh_config and what it includes. What cannot be read names nobody.
-pub(super) fn config_names() -> Vec<Target> {
+pub(crate) fn config_names() -> Vec<Target> {
     let ssh = home().join(".ssh");
     let system = PathBuf::from("/etc/ssh");
     let mut open = vec![
@@ -43,7 +43,7 @@ pub(super) fn config_names() -> Vec<Target> {
 }
 
 /// The plain names of the known_hosts files that ssh reads without a configuration.
-pub(super) fn known_hosts_names() -> Vec<Target> {
+pub(crate) fn known_hosts_names() -> Vec<Target> {
     let ssh = home().join(".ssh");
     let system = PathBuf::from("/etc/ssh");
     let files = [
