@@ -6,6 +6,9 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueHint};
 
+use crate::completion::CompleteArgs;
+use crate::explain::ExplainArgs;
+use crate::hosts_command::HostsArgs;
 use crate::known_hosts::KnownHostsArgs;
 use crate::retry::RetryKind;
 
@@ -33,6 +36,13 @@ pub(crate) enum Command {
     Each(Box<EachArgs>),
     /// Look into known_hosts files and change them.
     KnownHosts(KnownHostsArgs),
+    /// Expand, fold, count and split host lists; list groups.
+    Hosts(Box<HostsArgs>),
+    /// Show what would be done for hosts, and which line of which file says so.
+    Explain(Box<ExplainArgs>),
+    /// Print what a host list may go on with: for completions.
+    #[command(hide = true)]
+    CompleteHosts(CompleteArgs),
     /// Print a shell's completions.
     Completions {
         /// Which shell.
@@ -122,22 +132,40 @@ pub(crate) struct EachArgs {
 }
 
 /// Which hosts.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 #[command(next_help_heading = "Which hosts")]
 pub(crate) struct HostArgs {
-    /// Hosts: names, ranges as in web[1-40], user@host:port, ^file; comma separated.
+    /// Hosts: names, ranges as in web[1-40], user@host:port, @group, ^file, web*, /regex/; comma separated.
     #[arg(short = 'w', long = "hosts", value_name = "LIST", value_hint = ValueHint::Hostname)]
     pub(crate) list: Vec<String>,
-    /// A file with a host a line; - is standard input.
-    #[arg(short = 'f', long = "hosts-file", value_name = "FILE")]
+    /// Hosts of these groups, or that a query of the genders file finds; comma separated.
+    #[arg(short = 'g', long, value_name = "GROUP", value_hint = ValueHint::Hostname)]
+    pub(crate) group: Vec<String>,
+    /// All hosts of the inventory, the genders file or the default group source.
+    #[arg(short = 'a', long)]
+    pub(crate) all: bool,
+    /// A file with a host a line, JSON or CSV; - is standard input.
+    #[arg(short = 'f', long = "hosts-file", value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) file: Vec<PathBuf>,
+    /// A shell command that prints hosts, in the form of a file of -f.
+    #[arg(long = "hosts-from", value_name = "COMMAND", value_hint = ValueHint::CommandString)]
+    pub(crate) from: Vec<String>,
+    /// An Ansible inventory, or a program that prints one: its groups, and how its hosts are reached.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) inventory: Option<PathBuf>,
     /// The hosts of the last run that ended so: failure kinds, comma separated, not-started, or all (but those whose
     /// command may have run).
-    #[arg(long, value_name = "KINDS", value_delimiter = ',', conflicts_with_all = ["list", "file"])]
+    #[arg(long, value_name = "KINDS", value_delimiter = ',', conflicts_with_all = ["list", "group", "all", "file", "from"])]
     pub(crate) retry_failed: Vec<RetryKind>,
     /// Hosts to leave out, in the form of -w.
-    #[arg(short = 'x', long = "exclude", value_name = "LIST")]
+    #[arg(short = 'x', long = "exclude", value_name = "LIST", value_hint = ValueHint::Hostname)]
     pub(crate) exclude: Vec<String>,
+    /// Groups to leave out, in the form of -g.
+    #[arg(short = 'X', long, value_name = "GROUP", value_hint = ValueHint::Hostname)]
+    pub(crate) exclude_group: Vec<String>,
+    /// Only so many of the hosts, chosen at random.
+    #[arg(long, value_name = "N")]
+    pub(crate) pick: Option<usize>,
 }
 
 /// What is known of them: ssh's own flags.

@@ -20,9 +20,13 @@ use toml::{Table, Value};
 use crate::args::Cli;
 
 /// Flags that say what a run is about: a default for one of them would run something that nobody typed.
-const TYPED: [&str; 6] = [
+const TYPED: [&str; 10] = [
     "hosts",
     "hosts-file",
+    "hosts-from",
+    "group",
+    "all",
+    "pick",
     "retry-failed",
     "script",
     "fill-script",

@@ -1,19 +1,27 @@
-//! The hosts of a run: lists, files, standard input, WCOLL, exclusions.
+//! The hosts of a run: lists, groups, files, programs, inventories, WCOLL, exclusions.
 
-use std::fs;
-use std::io::{self, Read};
-use std::path::{Path, PathBuf};
+mod files;
+mod inventory;
+mod known_names;
+mod lists;
+mod program;
+mod supply;
+
+use std::io;
+use std::path::PathBuf;
 
 use sshoal_report::{LastRunError, last_run_path};
-use sshoal_targets::{Item, Target, TargetError, distinct, exclude, parse_file, parse_list};
+use sshoal_targets::{Target, TargetError, distinct, exclude, pick};
 
 use crate::args::HostArgs;
 use crate::retry;
 
+pub(crate) use files::MAX_FILE;
+pub(crate) use known_names::{config_names, known_hosts_names};
+pub(crate) use lists::Lists;
+
 /// The variable that names pdsh's default host file.
 const WCOLL: &str = "WCOLL";
-/// Largest host file, octets: a million names fit.
-const MAX_FILE: u64 = 256 * 1024 * 1024;
 
 /// Why there is no host list.
 #[derive(Debug, thiserror::Error)]
@@ -29,15 +37,21 @@ pub(crate) enum HostsError {
          many run at a time"
     )]
     NumberOfHosts { number: String },
+    #[error("cannot read the inventory {path}: {error}")]
+    Inventory { path: String, error: io::Error },
+    #[error(
+        "{path} is a directory; --inventory takes a file, or a program that prints one for --list"
+    )]
+    InventoryDirectory { path: String },
+    #[error("the program {program} {why}")]
+    Program { program: String, why: String },
     #[error("hosts are read from standard input by -f -, not by -w -")]
     Dash,
     #[error("the host list {path} is larger than {MAX_FILE} octets")]
     TooLarge { path: String },
-    #[error("{item} cannot be used in a host list")]
-    Unsupported { item: String },
     #[error(
-        "no hosts were named; use -w LIST as in -w 'web[1-40]', -f FILE, --retry-failed KINDS or the environment \
-         variable {WCOLL}"
+        "no hosts were named; use -w LIST as in -w 'web[1-40]', -g GROUP, -a, -f FILE, --hosts-from COMMAND, \
+         --retry-failed KINDS or the environment variable {WCOLL}"
     )]
     NoneNamed,
     #[error("the list of hosts is empty: nothing to do")]
@@ -48,42 +62,109 @@ pub(crate) enum HostsError {
     NoneToRetry,
 }
 
+/// Whether the arguments say which hosts are meant.
+pub(crate) fn are_in_arguments(args: &HostArgs) -> bool {
+    let by_arguments = [
+        args.list.len(),
+        args.group.len(),
+        args.file.len(),
+        args.from.len(),
+        args.retry_failed.len(),
+    ];
+    args.all || by_arguments.iter().sum::<usize>() > 0
+}
+
 /// Whether the user said which hosts are meant.
 pub(crate) fn are_named(args: &HostArgs) -> bool {
-    let by_arguments = [args.list.len(), args.file.len(), args.retry_failed.len()];
-    by_arguments.iter().sum::<usize>() > 0 || std::env::var_os(WCOLL).is_some()
+    are_in_arguments(args) || std::env::var_os(WCOLL).is_some()
 }
 
 /// All targets of the run, each once, in the order given.
 pub(crate) fn targets(args: &HostArgs) -> Result<Vec<Target>, HostsError> {
+    if !are_named(args) {
+        return Err(HostsError::NoneNamed);
+    }
+    let chosen = choose(args)?;
+    match (chosen.targets.is_empty(), chosen.any_named) {
+        (false, _) => Ok(chosen.targets),
+        (true, true) => Err(HostsError::AllExcluded),
+        (true, false) if args.retry_failed.is_empty() => Err(HostsError::Empty),
+        (true, false) => Err(HostsError::NoneToRetry),
+    }
+}
+
+/// What the arguments choose; none is an answer, too.
+pub(crate) struct Chosen {
+    /// Each once, in the order given.
+    pub(crate) targets: Vec<Target>,
+    /// Whether there were any before exclusions.
+    any_named: bool,
+}
+
+/// The hosts that the arguments, or else WCOLL, choose.
+pub(crate) fn choose(args: &HostArgs) -> Result<Chosen, HostsError> {
+    let mut lists = Lists::new(args)?;
+    let named = named(args, &mut lists)?;
+    let named = lists.complete(named);
+    let any_named = !named.is_empty();
+    let excluded = excluded(args, &mut lists, &named)?;
+    let targets = distinct(exclude(named, &excluded));
+    let targets = match args.pick {
+        Some(count) => pick(targets, count, random),
+        None => targets,
+    };
+    Ok(Chosen { targets, any_named })
+}
+
+fn named(args: &HostArgs, lists: &mut Lists) -> Result<Vec<Target>, HostsError> {
     let mut targets = Vec::new();
     for list in &args.list {
-        targets.extend(expand(list)?);
+        targets.extend(lists.list(list)?);
+    }
+    for groups in &args.group {
+        targets.extend(lists.groups(groups)?);
+    }
+    if args.all {
+        targets.extend(lists.all()?);
     }
     for path in &args.file {
-        targets.extend(read(path)?);
+        targets.extend(files::read(path)?);
+    }
+    for command in &args.from {
+        targets.extend(files::from_command(command)?);
     }
     if !args.retry_failed.is_empty() {
         targets.extend(retry::targets(results_path(), &args.retry_failed)?);
-    } else if args.list.is_empty() && args.file.is_empty() {
-        let wcoll = std::env::var_os(WCOLL).ok_or(HostsError::NoneNamed)?;
-        targets.extend(read(&PathBuf::from(wcoll))?);
     }
+    match std::env::var_os(WCOLL) {
+        Some(wcoll) if !are_in_arguments(args) => files::read(&PathBuf::from(wcoll)),
+        _ => Ok(targets),
+    }
+}
+
+/// Whom `-x` and `-X` leave out; their globs choose from the hosts that were named.
+fn excluded(
+    args: &HostArgs,
+    lists: &mut Lists,
+    named: &[Target],
+) -> Result<Vec<Target>, HostsError> {
     let mut excluded = Vec::new();
+    if !args.exclude.is_empty() {
+        lists.choose_from(named.to_vec());
+    }
     for list in &args.exclude {
-        excluded.extend(expand(list)?);
+        excluded.extend(lists.list(list)?);
     }
-    if targets.is_empty() {
-        return Err(match args.retry_failed.is_empty() {
-            true => HostsError::Empty,
-            false => HostsError::NoneToRetry,
-        });
+    for groups in &args.exclude_group {
+        excluded.extend(lists.groups(groups)?);
     }
-    let targets = distinct(exclude(targets, &excluded));
-    match targets.is_empty() {
-        true => Err(HostsError::AllExcluded),
-        false => Ok(targets),
-    }
+    Ok(excluded)
+}
+
+fn random() -> u64 {
+    let mut octets = [0; 8];
+    sshoal_crypto::random(&mut octets);
+    u64::from_ne_bytes(octets)
 }
 
 /// Where the results of the last run are (XDG_STATE_HOME).
@@ -93,61 +174,4 @@ pub(crate) fn results_path() -> Option<PathBuf> {
         variable("XDG_STATE_HOME").as_deref(),
         variable("HOME").as_deref(),
     )
-}
-
-fn expand(list: &str) -> Result<Vec<Target>, HostsError> {
-    if list == "-" {
-        return Err(HostsError::Dash);
-    }
-    let mut targets = Vec::new();
-    for item in parse_list(list)? {
-        match item {
-            Item::Target(target) => targets.push(target),
-            Item::File(path) => targets.extend(read(Path::new(&path))?),
-            other => {
-                return Err(HostsError::Unsupported {
-                    item: format!("{other:?}"),
-                });
-            }
-        }
-    }
-    Ok(targets)
-}
-
-fn read(path: &Path) -> Result<Vec<Target>, HostsError> {
-    let label = path.display().to_string();
-    let unreadable = |error: io::Error| match label.parse::<u32>() {
-        // pdsh and clush have -f for what is -p here.
-        Ok(_) if error.kind() == io::ErrorKind::NotFound => HostsError::NumberOfHosts {
-            number: label.clone(),
-        },
-        _ => HostsError::Unreadable {
-            path: label.clone(),
-            error,
-        },
-    };
-    let mut contents = Vec::new();
-    if path == Path::new("-") {
-        io::stdin()
-            .lock()
-            .take(MAX_FILE + 1)
-            .read_to_end(&mut contents)
-            .map_err(unreadable)?;
-    } else {
-        let file = fs::File::open(path).map_err(unreadable)?;
-        file.take(MAX_FILE + 1)
-            .read_to_end(&mut contents)
-            .map_err(unreadable)?;
-    }
-    if contents.len() as u64 > MAX_FILE {
-        return Err(HostsError::TooLarge { path: label });
-    }
-    let targets = parse_file(&label, &contents)?;
-    // Users and ports are fields of their own; no other option reaches a connection yet.
-    match targets.iter().find_map(|target| target.options.first()) {
-        Some((keyword, _)) => Err(HostsError::Unsupported {
-            item: format!("the option {keyword} of {label}"),
-        }),
-        None => Ok(targets),
-    }
 }

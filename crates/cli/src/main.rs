@@ -1,11 +1,14 @@
 //! SSH for a whole shoal of hosts: argument parsing, composition, exit status. Nothing else.
 
 mod args;
+mod completion;
 mod defaults;
 mod dry_run;
 mod each;
+mod explain;
 mod fan_out;
 mod hosts;
+mod hosts_command;
 mod known_hosts;
 mod manual;
 mod observer;
@@ -59,6 +62,9 @@ fn execute(cli: &Cli) -> Result<u8, Box<dyn std::error::Error>> {
             each::run(args)
         }
         Command::KnownHosts(args) => known_hosts::run(args),
+        Command::Hosts(args) => hosts_command::run(args),
+        Command::Explain(args) => explain::run(args),
+        Command::CompleteHosts(args) => completion::run(args),
         Command::Completions { shell } => manual::completions(*shell),
         Command::Man { command } => manual::page(command.as_deref()),
     }

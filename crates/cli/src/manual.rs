@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use clap::CommandFactory;
 
 use crate::args::Cli;
+use crate::completion;
 
 /// A page that is not there.
 #[derive(Debug, thiserror::Error)]
@@ -26,6 +27,7 @@ pub(crate) fn page(command: Option<&str>) -> Result<u8, Box<dyn std::error::Erro
             wanted: wanted.to_owned(),
             commands: cli
                 .get_subcommands()
+                .filter(|command| !command.is_hide_set())
                 .map(clap::Command::get_name)
                 .collect::<Vec<_>>()
                 .join(", "),
@@ -38,9 +40,7 @@ pub(crate) fn page(command: Option<&str>) -> Result<u8, Box<dyn std::error::Erro
 
 /// Prints a shell's completions.
 pub(crate) fn completions(shell: clap_complete::Shell) -> Result<u8, Box<dyn std::error::Error>> {
-    let mut text = Vec::new();
-    clap_complete::generate(shell, &mut Cli::command(), "sshoal", &mut text);
-    print(&text)
+    print(completion::script(shell).as_bytes())
 }
 
 /// Prints what filters may read; who has read enough ends it quietly.

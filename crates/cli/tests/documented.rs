@@ -17,10 +17,12 @@ use sshoal_testbed::sshd::key_files::{KeyType, generate};
 use support::User;
 use tempfile::TempDir;
 
-/// Where the flags are explained.
+/// Where the flags are explained, those of all commands in the first.
 const RUN: &str = "docs/run.md";
-/// Where those of `sshoal known-hosts` are.
+const HOSTS: &str = "docs/hosts.md";
+const EXPLAIN: &str = "docs/explain.md";
 const KNOWN_HOSTS: &str = "docs/known-hosts.md";
+const EXPLANATIONS: &[(&str, &str)] = &[("hosts", HOSTS), ("explain", EXPLAIN)];
 /// Where the keys of the defaults file are.
 const CONFIG: &str = "docs/config.md";
 
@@ -84,30 +86,40 @@ fn spans(text: &str) -> Vec<String> {
 
 #[test]
 fn every_flag_is_explained() {
-    let spans = spans(&read(RUN));
-    let explained: BTreeSet<&str> = spans
-        .iter()
-        .filter_map(|span| span.split(' ').next())
-        .collect();
-    for flag in all_flags() {
-        assert!(
-            explained.contains(flag.as_str()),
-            "{RUN} does not explain {flag}"
-        );
+    let explained = |file| {
+        let spans = spans(&read(file));
+        let flags = spans.iter().filter_map(|span| span.split(' ').next());
+        flags.map(str::to_owned).collect::<BTreeSet<_>>()
+    };
+    let in_run = explained(RUN);
+    for command in commands() {
+        let own = EXPLANATIONS.iter().find(|(name, _)| *name == command);
+        let (_, file) = own.unwrap_or(&("", RUN));
+        let in_own = explained(file);
+        for flag in flags(&command) {
+            assert!(
+                in_run.contains(&flag) || in_own.contains(&flag),
+                "{file} does not explain {flag} of {command}"
+            );
+        }
     }
 }
 
 #[test]
 fn every_flag_that_is_explained_exists() {
     let known = all_flags();
-    for span in spans(&read(RUN))
-        .iter()
-        .filter(|span| span.starts_with('-'))
-    {
-        let flag = span.split([' ', '=']).next().unwrap();
-        // -vv is -v, twice; what other programs call theirs stands behind their names.
-        let flag = if flag.starts_with("-vv") { "-v" } else { flag };
-        assert!(known.contains(flag), "{RUN} speaks of {span}");
+    let files = EXPLANATIONS.iter().map(|(_, file)| *file);
+    for file in files.chain([RUN]) {
+        let spans = spans(&read(file));
+        for span in spans.iter().filter(|span| span.starts_with('-')) {
+            let flag = span.split([' ', '=']).next().unwrap();
+            // -vv is -v, twice; what other programs call theirs stands behind their names.
+            let flag = if flag.starts_with("-vv") { "-v" } else { flag };
+            assert!(
+                flag == "-" || known.contains(flag),
+                "{file} speaks of {span}"
+            );
+        }
     }
 }
 
@@ -192,6 +204,8 @@ esac
 /// A line of known_hosts.
 const WEB1: &str =
     "web1 ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEB\n";
+/// Every group that the examples name.
+const GROUPS: &str = "[Main]\ndefault: some\n[some,racks,genders]\nmap: echo $GROUP[1-9]\nall: echo web[1-9] db1 db-db\nlist: echo web db\n";
 
 /// Programs in the examples that are not everywhere, or had better not be run.
 const OTHERS: &[&str] = &["tar", "zfs", "jq", "dshbak", "man"];
@@ -211,8 +225,12 @@ impl Desk {
             ("motd", "Hello.\n"),
             ("fleet.conf", "Host *\n    User admin\n"),
             ("colleague.known_hosts", WEB1),
+            ("inventory.ini", "[web]\nweb[1:9]\n"),
+            (".config/clustershell/groups.conf", GROUPS),
         ] {
-            fs::write(home.join(name), text).unwrap();
+            let path = home.join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
         }
         fs::create_dir(home.join(".ssh")).unwrap();
         generate(&home.join(".ssh/fleet"), KeyType::Ed25519, "").unwrap();
@@ -241,6 +259,7 @@ impl Desk {
             .stdin(hosts)
             .current_dir(self.user.home())
             .env("SSHOAL", env!("CARGO_BIN_EXE_sshoal"))
+            .env("PDSH_GENDERS_DIR", self.user.home())
             .env("PATH", format!("{}:{path}", self.programs.path().display()));
         let output = shell.output().unwrap();
         let refused = self.user.home().join("refused");
@@ -267,9 +286,17 @@ fn examples(text: &str) -> Vec<String> {
         let arguments = line
             .split_once("sshoal ")
             .map_or("", |(_, arguments)| arguments);
-        ["run ", "each ", "man ", "completions ", "known-hosts "]
-            .iter()
-            .any(|command| arguments.starts_with(command))
+        [
+            "run ",
+            "each ",
+            "hosts ",
+            "explain ",
+            "known-hosts ",
+            "man ",
+            "completions ",
+        ]
+        .iter()
+        .any(|command| arguments.starts_with(command))
     };
     all.filter(is_example).collect()
 }

@@ -45,7 +45,9 @@ pub use observer::Observer;
 pub use plan::{
     Endpoint, HostPlan, HostTrust, LocalCommand, Recording, RunPlan, Strictness, TcpOptions, Work,
 };
-pub use prepare::{Place, Preparation, PrepareError, SshOptions};
+pub use prepare::{
+    Explanation, KnownLine, Place, Preparation, PrepareError, Shortfall, SshOptions,
+};
 pub use server_cache::server_cache_path;
 pub use signals::Interruption;
 pub use sshoal_proto::{Secret, Stream};

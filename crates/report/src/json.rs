@@ -7,7 +7,9 @@ use std::{
 
 use base64::{engine::general_purpose::STANDARD, write::EncoderWriter};
 use serde::Serialize;
+use serde_json::{Map, Value};
 use sshoal_fleet::{Fate, HostResult, Outcome, PhaseTimes};
+use sshoal_targets::Target;
 
 use crate::{Host, Summary, kept::Kept, sanitise::steers_terminal, spill::Spill};
 
@@ -24,6 +26,8 @@ struct HostRecord<'a> {
     target: String,
     user: Option<&'a str>,
     port: Option<u16>,
+    #[serde(skip_serializing_if = "Map::is_empty")]
+    options: Map<String, Value>,
     outcome: &'static str,
     exit_status: Option<u32>,
     signal: Option<&'a str>,
@@ -75,6 +79,7 @@ pub(crate) fn host_record(host: &Host, result: &HostResult) -> Vec<u8> {
         target: host.target.to_string(),
         user: host.user.as_deref(),
         port: host.port,
+        options: target_options(&host.target),
         outcome: "ok",
         exit_status: None,
         signal: None,
@@ -113,6 +118,34 @@ pub(crate) fn host_record(host: &Host, result: &HostResult) -> Vec<u8> {
         }
     }
     serialise(&record)
+}
+
+/// What a host file or an inventory said of a host, by keyword; a list where it said several things.
+pub fn target_options(target: &Target) -> Map<String, Value> {
+    let mut members = Map::new();
+    for (keyword, value) in &target.options {
+        let value = Value::from(value.as_str());
+        match members.get_mut(keyword) {
+            None => drop(members.insert(keyword.clone(), value)),
+            Some(Value::Array(values)) => values.push(value),
+            Some(first) => *first = Value::Array(vec![first.take(), value]),
+        }
+    }
+    members
+}
+
+/// The options of a host's object, in the order of their keywords.
+pub(crate) fn read_options(members: Map<String, Value>) -> Vec<(String, String)> {
+    let mut options = Vec::new();
+    for (keyword, value) in members {
+        let values = match value {
+            Value::Array(values) => values,
+            one => vec![one],
+        };
+        let texts = values.iter().filter_map(Value::as_str);
+        options.extend(texts.map(|text| (keyword.clone(), text.to_owned())));
+    }
+    options
 }
 
 /// The closing object as text on one line, without the newline.

@@ -9,12 +9,13 @@ use std::{
 };
 
 use serde::Deserialize;
+use serde_json::{Map, Value};
 use sshoal_fleet::FailureKind;
 use sshoal_targets::{Item, Target, parse_list};
 use tempfile::NamedTempFile;
 use thiserror::Error;
 
-use crate::json::SCHEMA_VERSION;
+use crate::json::{SCHEMA_VERSION, read_options};
 
 /// Where the results are kept: `$XDG_STATE_HOME/sshoal/last-run.jsonl`, or under `~/.local/state`. Relative
 /// values are ignored, as the XDG Base Directory Specification wants. `None` if no home is known.
@@ -138,6 +139,8 @@ struct PastRecord {
     #[serde(default)]
     target: String,
     #[serde(default)]
+    options: Map<String, Value>,
+    #[serde(default)]
     outcome: String,
     failure: Option<String>,
 }
@@ -166,7 +169,7 @@ pub fn parse_last_run(label: &str, contents: &[u8]) -> Result<Vec<PastHost>, Las
             )));
         }
         match record.r#type.as_str() {
-            "host" => hosts.push(past_host(&record).map_err(wrong)?),
+            "host" => hosts.push(past_host(record).map_err(wrong)?),
             "summary" => return Ok(hosts),
             _ => {}
         }
@@ -176,7 +179,7 @@ pub fn parse_last_run(label: &str, contents: &[u8]) -> Result<Vec<PastHost>, Las
     })
 }
 
-fn past_host(record: &PastRecord) -> Result<PastHost, String> {
+fn past_host(record: PastRecord) -> Result<PastHost, String> {
     let items = parse_list(&record.target).map_err(|error| error.to_string())?;
     let [Item::Target(target)] = items.as_slice() else {
         return Err(format!("{:?} is not one host", record.target));
@@ -188,7 +191,10 @@ fn past_host(record: &PastRecord) -> Result<PastHost, String> {
         (None, outcome) => return Err(format!("the outcome {outcome:?} has no failure")),
     };
     Ok(PastHost {
-        target: target.clone(),
+        target: Target {
+            options: read_options(record.options),
+            ..target.clone()
+        },
         ending,
     })
 }

@@ -4,8 +4,9 @@ use std::ops::Range;
 
 use crate::condition::Condition;
 use crate::environment::Environment;
-use crate::error::Problem;
+use crate::error::{LoadError, Problem};
 use crate::keyword::Keyword;
+use crate::loader::Loader;
 use crate::origin::Origin;
 use crate::value::Value;
 
@@ -23,6 +24,8 @@ pub struct Query<'a> {
     pub command: Option<&'a str>,
     /// The tag given with `-P`, for `Match tagged`.
     pub tag: Option<&'a str>,
+    /// Options of this host alone, from [`Config::host_options`]: they go before every line and `-o` option.
+    pub options: Option<&'a Config>,
 }
 
 /// All configuration of a run: `-o` options, the user's file, the system's, and what they include.
@@ -41,6 +44,34 @@ pub struct Config {
 }
 
 impl Config {
+    /// Reads options of one host, each as `-o` takes it, for [`Query::options`]. Their origin is
+    /// [`Origin::Query`].
+    ///
+    /// # Errors
+    /// All options that ssh would refuse.
+    pub fn host_options(&self, options: &[String]) -> Result<Config, LoadError> {
+        let loader = Loader::with_roots(options, Vec::new(), self.environment.clone());
+        let given = |error| match error {
+            LoadError::Lines(mut problems) => {
+                for problem in &mut problems {
+                    problem.origin = Origin::Query;
+                }
+                LoadError::Lines(problems)
+            }
+            other => other,
+        };
+        let mut config = loader.finish().map_err(given)?;
+        for directive in &mut config.directives {
+            directive.origin = Origin::Query;
+        }
+        for step in &mut config.steps {
+            if let Step::Unknown { origin, .. } = step {
+                *origin = Origin::Query;
+            }
+        }
+        Ok(config)
+    }
+
     /// What ssh warns of and goes on: unsupported keywords, an `Include` of a path with a
     /// variable that is not set.
     pub fn warnings(&self) -> &[Problem] {

@@ -31,7 +31,7 @@ struct Way<'h> {
     second: bool,
 }
 
-impl<'c, 'q> Pass<'c, 'q> {
+impl<'c, 'q: 'c> Pass<'c, 'q> {
     pub(crate) fn new(
         config: &'c Config,
         answers: &'c Answers,
@@ -50,7 +50,11 @@ impl<'c, 'q> Pass<'c, 'q> {
     /// Applies all lines that hold for `host`: the host as given or, in the second pass, as
     /// resolved by the first.
     pub(crate) fn run(&mut self, host: &str, second: bool) -> Result<(), Unresolved> {
-        self.take_steps(self.config, Way { host, second })
+        let way = Way { host, second };
+        if let (Some(options), false) = (self.query.options, second) {
+            self.take_steps(options, way)?;
+        }
+        self.take_steps(self.config, way)
     }
 
     fn take_steps(&mut self, config: &'c Config, way: Way<'_>) -> Result<(), Unresolved> {

@@ -8,7 +8,7 @@ use crate::{Target, TargetError, TargetProblem, options::apply_option, target::e
 const HOST_NAMES: &[&str] = &["host", "name", "hostname", "target"];
 
 /// Reads JSON: a list of specs (`"root@web[1-3]:22"`) and of objects with `host` (or `name`, `hostname`,
-/// `target`), `user`, `port` and `options`, an object of ssh_config keywords; or an object with such a list as
+/// `target`), `user`, `port` and `options`, an object of ssh_config keywords and their values, several in a list; or an object with such a list as
 /// `hosts`; or such objects one after the other (JSON Lines). Other fields are passed over, so that results can
 /// be read back as lists.
 ///
@@ -60,10 +60,15 @@ fn json_host(item: &Value, targets: &mut Vec<Target>) -> Result<(), TargetError>
         .into_iter()
         .flatten()
     {
-        let value = value
-            .as_str()
-            .map_or_else(|| value.to_string(), str::to_owned);
-        options.push((keyword, value));
+        let values = value
+            .as_array()
+            .map_or(std::slice::from_ref(value), Vec::as_slice);
+        let text = |value: &Value| {
+            value
+                .as_str()
+                .map_or_else(|| value.to_string(), str::to_owned)
+        };
+        options.extend(values.iter().map(|value| (keyword.as_str(), text(value))));
     }
     apply(&mut targets[new..], &options)
 }

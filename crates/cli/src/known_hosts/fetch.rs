@@ -61,8 +61,7 @@ fn endpoints(args: &FetchArgs) -> Result<Vec<Endpoint>, Box<dyn Error>> {
     let targets = hosts::targets(&HostArgs {
         list: args.hosts.clone(),
         file: args.input_file.iter().cloned().collect(),
-        retry_failed: Vec::new(),
-        exclude: Vec::new(),
+        ..HostArgs::default()
     })?;
     let mut preparation = Preparation::new(&SshOptions {
         config_file: args.config.clone(),

@@ -22,7 +22,10 @@ fn a_flag_that_we_lack_is_answered_with_what_to_write() {
             "sshoal run --fanout 5 uptime",
             "for the --fanout of clush: write -p N",
         ),
-        ("sshoal run -A uptime", "for the -A of pdsh: write -f FILE"),
+        (
+            "sshoal run -A uptime",
+            "for the -A of pdsh: write -w @genders:*",
+        ),
         (
             "sshoal run -A uptime",
             "for the -A of pssh: write --ask-pass",
@@ -59,7 +62,7 @@ fn a_slip_is_corrected_by_the_parser_itself() {
 
 #[test]
 fn nobody_is_told_to_run_a_flag_as_a_command() {
-    assert!(!said("sshoal run -w web1 -a uptime").contains("-- -a"));
+    assert!(!said("sshoal run -w web1 -Z uptime").contains("-- -Z"));
 }
 
 #[test]

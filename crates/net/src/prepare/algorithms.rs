@@ -12,7 +12,7 @@ use sshoal_ssh_config::{
 use super::SharedSettings;
 
 /// Host-key algorithms in OpenSSH's order (myproposal.h), certificates first.
-const HOST_KEY_ALGORITHMS: &[&str] = &[
+pub(super) const HOST_KEY_ALGORITHMS: &[&str] = &[
     "ssh-ed25519-cert-v01@openssh.com",
     "ecdsa-sha2-nistp256-cert-v01@openssh.com",
     "ecdsa-sha2-nistp384-cert-v01@openssh.com",
@@ -31,7 +31,7 @@ const HOST_KEY_ALGORITHMS: &[&str] = &[
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(60);
 
 /// What authorities may sign with (myproposal.h, SSH_ALLOWED_CA_SIGALGS), as far as it can be verified.
-const CA_SIGNATURE_ALGORITHMS: &[&str] = &[
+pub(super) const CA_SIGNATURE_ALGORITHMS: &[&str] = &[
     "ssh-ed25519",
     "ecdsa-sha2-nistp256",
     "ecdsa-sha2-nistp384",
@@ -46,9 +46,9 @@ const CA_SIGNATURE_ALGORITHMS: &[&str] = &[
 #[derive(Debug, thiserror::Error)]
 #[error("{keyword} ({origin}): {error}")]
 pub struct AlgorithmError {
-    keyword: &'static str,
-    origin: String,
-    error: EmptyAlgorithmList,
+    pub(super) keyword: &'static str,
+    pub(super) origin: String,
+    pub(super) error: EmptyAlgorithmList,
 }
 
 /// What one host's connection offers.

@@ -4,6 +4,7 @@
 mod algorithms;
 mod config_files;
 mod environment;
+mod explain;
 mod jumps;
 mod key_files;
 mod login_plans;
@@ -16,7 +17,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use sshoal_fleet::JumpId;
-use sshoal_known_hosts::LineProblem;
+use sshoal_known_hosts::{DEFAULT_PORT, LineProblem};
 use sshoal_proto::{SessionRequest, Settings};
 use sshoal_ssh_config::{
     Config, Connection, HostKeys, LoadError, Proxy, Query, ResolveError, Resolved,
@@ -32,6 +33,8 @@ use jumps::Jumps;
 use key_files::IdentityError;
 use login_plans::{LoginPlanError, LoginPlans};
 use trust_files::{TrustError, TrustFiles};
+
+pub use explain::{Explanation, KnownLine, Shortfall};
 
 /// What the user said about ssh itself.
 #[derive(Debug, Clone, Default)]
@@ -54,6 +57,14 @@ pub enum PrepareError {
     /// The configuration has errors.
     #[error(transparent)]
     Config(#[from] LoadError),
+    /// What a host file or an inventory says of a host is no option of ssh_config.
+    #[error("{host}: {error}")]
+    Options {
+        /// As the user wrote it.
+        host: String,
+        /// What is wrong.
+        error: LoadError,
+    },
     /// A host cannot be resolved.
     #[error("{host}: {error}")]
     Resolve {
@@ -164,11 +175,7 @@ impl Preparation {
         let trust = HostTrust {
             known: self.trust.read(&resolved.host_keys)?,
             name: known_as(resolved),
-            port: if resolved.host_keys.host_key_alias.is_some() {
-                22
-            } else {
-                resolved.connection.port.value
-            },
+            port: known_port(resolved),
             algorithms: algorithms.host_keys,
             ca_signature_algorithms: algorithms.ca_signatures,
             revoked: self
@@ -208,7 +215,17 @@ impl Preparation {
     }
 
     fn resolve(&self, target: &Target) -> Result<Resolved, PrepareError> {
+        let options: Vec<String> = target.options.iter().map(option_line).collect();
+        let options = match options.is_empty() {
+            true => None,
+            false => Some(self.config.host_options(&options)),
+        };
+        let options = options.transpose().map_err(|error| PrepareError::Options {
+            host: target.to_string(),
+            error,
+        })?;
         let query = Query {
+            options: options.as_ref(),
             host: &target.name,
             user: target.user.as_deref(),
             port: target.port,
@@ -301,10 +318,30 @@ impl<'a> Place<'a> {
     }
 }
 
+/// Keywords whose value is one path: blanks in it are part of it, and need quotes on a line.
+const PATHS: [&str; 3] = ["IdentityFile", "CertificateFile", "IdentityAgent"];
+
+/// An option of a target as a line of ssh_config.
+fn option_line((keyword, value): &(String, String)) -> String {
+    let is_path = PATHS.iter().any(|path| path.eq_ignore_ascii_case(keyword));
+    match is_path && value.contains(char::is_whitespace) && !value.contains('"') {
+        true => format!("{keyword}=\"{value}\""),
+        false => format!("{keyword}={value}"),
+    }
+}
+
 fn known_as(resolved: &Resolved) -> String {
     match &resolved.host_keys.host_key_alias {
         Some(alias) => alias.value.clone(),
         None => resolved.connection.host_name.value.clone(),
+    }
+}
+
+/// The port that known_hosts is asked for: an alias stands for a host on any.
+fn known_port(resolved: &Resolved) -> u16 {
+    match resolved.host_keys.host_key_alias {
+        Some(_) => DEFAULT_PORT,
+        None => resolved.connection.port.value,
     }
 }
 

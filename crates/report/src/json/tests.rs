@@ -59,6 +59,27 @@ fn stream(object: &Value, name: &str) -> Vec<u8> {
 }
 
 #[test]
+fn what_a_host_file_said_of_a_host_comes_back() {
+    let options = [
+        ("HostName", "h"),
+        ("IdentityFile", "b"),
+        ("IdentityFile", "a"),
+    ];
+    let options = options.map(|(keyword, value)| (keyword.to_owned(), value.to_owned()));
+    let mut named = host();
+    named.target.options = options.to_vec();
+    let record = parsed(&host_record(&named, &result(Outcome::Exit(0))));
+    assert_eq!(
+        record["options"],
+        json!({"HostName": "h", "IdentityFile": ["b", "a"]})
+    );
+    let Value::Object(members) = record["options"].clone() else {
+        panic!("no object");
+    };
+    assert_eq!(read_options(members), options);
+}
+
+#[test]
 fn every_member_is_there() {
     let mut ended = result(Outcome::Exit(3));
     ended.attempts = 2;

@@ -409,3 +409,61 @@ fn an_alias_is_looked_up_in_lowercase() {
     );
     assert_eq!(host_keys.user_known_hosts_files.value, ["/alias"]);
 }
+
+#[test]
+fn a_host_s_own_options_go_before_all_others() {
+    let lines = "Host h\n    HostName a\n    Port 3\n    ForwardX11 yes\n";
+    let config = config(&["Port=2", "User=u"], lines);
+    let options = ["HostName=b", "Port=4", "IdentityFile=/k"].map(String::from);
+    let options = config.host_options(&options).unwrap();
+    let query = Query {
+        options: Some(&options),
+        ..query("h")
+    };
+    let resolved = config.resolve(&query, &Answers::default()).unwrap();
+    let connection = &resolved.connection;
+    assert_eq!(shown(&connection.host_name), "\"b\" @ given with the host");
+    assert_eq!(shown(&connection.port), "4 @ given with the host");
+    assert_eq!(shown(&connection.user), "\"u\" @ command line");
+    let files = &resolved.authentication.identity_files;
+    assert_eq!(
+        files.iter().map(shown).collect::<Vec<_>>(),
+        ["\"/k\" @ given with the host"]
+    );
+}
+
+#[test]
+fn a_host_s_own_options_are_read_once_though_the_files_are_read_twice() {
+    let config = config(&[], "Match final\n    IdentityFile /last\n");
+    let options = config
+        .host_options(&["IdentityFile=/first".into()])
+        .unwrap();
+    let query = Query {
+        options: Some(&options),
+        ..query("h")
+    };
+    let resolved = config.resolve(&query, &Answers::default()).unwrap();
+    let files = resolved.authentication.identity_files.into_iter();
+    let files: Vec<String> = files.map(|file| file.value).collect();
+    assert_eq!(files, ["/first", "/last"]);
+}
+
+#[test]
+fn a_host_s_own_options_are_refused_as_such() {
+    let config = config(&[], "");
+    let refused = |option: &str| match config.host_options(&[option.to_string()]) {
+        Err(error) => error.to_string(),
+        Ok(options) => {
+            let query = Query {
+                options: Some(&options),
+                ..query("h")
+            };
+            let resolved = config.resolve(&query, &Answers::default());
+            resolved.unwrap_err().to_string()
+        }
+    };
+    for option in ["Port=none", "NoSuchKeyword=1"] {
+        let error = refused(option);
+        assert!(error.starts_with("given with the host: "), "{error}");
+    }
+}

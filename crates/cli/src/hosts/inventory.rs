@@ -1,0 +1,78 @@
+//! Ansible inventories and genders files: where they are, and how they are read.
+
+use std::fs;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use rustix::fs::{Access, access};
+use sshoal_targets::{Genders, Inventory};
+
+use super::files::MAX_FILE;
+use super::{HostsError, program};
+
+/// pdsh's genders module: the file, and the directory that a relative one is in.
+const GENDERS_FILE: &str = "PDSH_GENDERS_FILE";
+const GENDERS_DIR: &str = "PDSH_GENDERS_DIR";
+
+/// The inventory in a file, or as a program prints it.
+pub(super) fn read(path: &Path) -> Result<Inventory, HostsError> {
+    let label = path.display().to_string();
+    let unreadable = |error| HostsError::Inventory {
+        path: label.clone(),
+        error,
+    };
+    if fs::metadata(path).map_err(unreadable)?.is_dir() {
+        return Err(HostsError::InventoryDirectory { path: label });
+    }
+    let contents = contents(path).map_err(unreadable)?;
+    if is_program(path, &contents) {
+        // A name without a slash would be looked for in PATH.
+        let program = fs::canonicalize(path).map_err(unreadable)?;
+        let output = program::output(Command::new(program).arg("--list"));
+        let output = output.map_err(|why| HostsError::Program {
+            program: format!("{label} --list"),
+            why,
+        })?;
+        return Ok(Inventory::parse_list(&label, &output)?);
+    }
+    let is_json = contents.trim_ascii_start().starts_with(b"{");
+    let extension = path.extension().and_then(|extension| extension.to_str());
+    Ok(match extension {
+        Some("yml" | "yaml") => Inventory::parse_yaml(&label, &contents)?,
+        Some("json") => Inventory::parse_list(&label, &contents)?,
+        _ if is_json => Inventory::parse_list(&label, &contents)?,
+        _ => Inventory::parse_ini(&label, &contents)?,
+    })
+}
+
+/// Executable alone says little: on some file systems every file is.
+fn is_program(path: &Path, contents: &[u8]) -> bool {
+    let begins_so = contents.starts_with(b"#!") || contents.starts_with(b"\x7fELF");
+    begins_so && access(path, Access::EXEC_OK).is_ok()
+}
+
+fn contents(path: &Path) -> io::Result<Vec<u8>> {
+    let mut contents = Vec::new();
+    let file = fs::File::open(path)?;
+    file.take(MAX_FILE + 1).read_to_end(&mut contents)?;
+    match contents.len() as u64 > MAX_FILE {
+        true => Err(io::Error::other(format!(
+            "it is larger than {MAX_FILE} octets"
+        ))),
+        false => Ok(contents),
+    }
+}
+
+/// The genders file that pdsh would read; `None` if there is none.
+pub(super) fn genders() -> Result<Option<Genders>, HostsError> {
+    let named = std::env::var_os(GENDERS_FILE).map(PathBuf::from);
+    let directory = std::env::var_os(GENDERS_DIR).map_or_else(|| "/etc".into(), PathBuf::from);
+    let path = directory.join(named.as_deref().unwrap_or(Path::new("genders")));
+    let label = path.display().to_string();
+    match contents(&path) {
+        Ok(contents) => Ok(Some(Genders::parse(&label, &contents)?)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound && named.is_none() => Ok(None),
+        Err(error) => Err(HostsError::Unreadable { path: label, error }),
+    }
+}
