@@ -132,7 +132,7 @@ pub(crate) struct EachArgs {
 }
 
 /// Which hosts.
-#[derive(Debug, Default, Args)]
+#[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Which hosts")]
 pub(crate) struct HostArgs {
     /// Hosts: names, ranges as in web[1-40], user@host:port, @group, ^file, web*, /regex/; comma separated.
