@@ -34,6 +34,7 @@ pub(crate) fn resolve(ssh: &Ssh, directory: &Path, case: &Case) -> Outcome {
         port: case.port,
         command: (!case.command.is_empty()).then_some(&command),
         tag: None,
+        options: None,
     };
     let mut answers = Answers::default();
     loop {
