@@ -62,7 +62,7 @@ pub(crate) struct EditArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct LookupArgs {
-    /// Hosts as known_hosts writes them: a name, an address, or [name]:port.
+    /// Hosts as known_hosts writes them: a name, an address, or `[name]:port`.
     #[arg(value_name = "HOST", required_unless_present = "ssh_config", value_hint = ValueHint::Hostname)]
     pub(crate) hosts: Vec<String>,
     #[command(flatten)]
@@ -77,7 +77,7 @@ pub(crate) struct LookupArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct SplitArgs {
-    /// Hosts: names, ranges as in web[1-40], [name]:port. Without any here or in a file, all that known_hosts names.
+    /// Hosts: names, ranges as in web[1-40], `[name]:port`. Without any here or in a file, all that known_hosts names.
     #[arg(value_name = "HOST", value_hint = ValueHint::Hostname)]
     pub(crate) hosts: Vec<String>,
     /// A file with a host a line; - is standard input.
@@ -138,7 +138,7 @@ pub(crate) struct CheckArgs {
 #[derive(Debug, Args)]
 #[command(after_help = EXIT_STATUS)]
 pub(crate) struct ForgetArgs {
-    /// Hosts as known_hosts writes them: a name, an address, or [name]:port.
+    /// Hosts as known_hosts writes them: a name, an address, or `[name]:port`.
     #[arg(value_name = "HOST", required = true, value_hint = ValueHint::Hostname)]
     pub(crate) hosts: Vec<String>,
     #[command(flatten)]
