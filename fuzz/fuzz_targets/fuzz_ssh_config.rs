@@ -126,6 +126,7 @@ fuzz_target!(|bytes: &[u8]| {
             port: Some(7),
             command: Some("c"),
             tag: Some("t"),
+            options: None,
         },
     ] {
         let resolved = match resolve(&config, &query) {
