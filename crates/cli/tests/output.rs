@@ -359,9 +359,12 @@ fn a_slow_reader_costs_time_and_neither_memory_nor_hosts() {
     assert_eq!(ended.stdout(), expected.to_string());
 }
 
+/// Longer than the sshd of the next test bears with a client that does not answer: it asks after a second, twice, and
+/// hangs up after three. Nothing is hoped for meanwhile; a client that answers passes after any time.
+const PAUSE: Duration = Duration::from_secs(6);
+
 #[test]
 fn a_reader_that_pauses_costs_no_connection() {
-    // sshd's patience: it asks whether the client is there after a second, and gives up after three.
     let mut spec = SshdSpec::new(1);
     spec.lines = vec![
         "ClientAliveInterval 1".to_owned(),
@@ -371,7 +374,7 @@ fn a_reader_that_pauses_costs_no_connection() {
     let read = |mut stdout: ChildStdout| {
         let mut begun = [0];
         stdout.read_exact(&mut begun).unwrap();
-        thread::sleep(Duration::from_secs(6));
+        thread::sleep(PAUSE);
         let rest = std::io::copy(&mut stdout, &mut std::io::sink()).unwrap();
         (rest + 1).to_string().into_bytes()
     };

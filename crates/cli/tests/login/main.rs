@@ -9,6 +9,8 @@ mod fixture;
 mod inquisitive_server;
 mod keys;
 mod passwords;
+#[path = "../support/pty.rs"]
+mod pty;
 mod questions;
 mod security_key;
 mod terminal;

@@ -1,18 +1,16 @@
 //! A program on a terminal of its own, and a user who types.
 
 use std::fs::File;
-use std::io::{Read, Write};
+use std::io::Write;
 use std::os::fd::OwnedFd;
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::mpsc;
-use std::thread;
 use std::time::{Duration, Instant};
 
-use rustix::fs::{Mode, OFlags, open};
-use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{LocalModes, tcgetattr};
 
 use crate::fixture::{Ended, Run};
+use crate::pty;
 
 /// After so long something hangs that should not. No test's verdict depends on the number.
 const DEADLINE: Duration = Duration::from_secs(60);
@@ -29,11 +27,7 @@ pub(crate) struct OnTerminal {
 
 impl OnTerminal {
     pub(crate) fn start(run: &Run) -> Self {
-        let user = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
-        grantpt(&user).unwrap();
-        unlockpt(&user).unwrap();
-        let name = ptsname(&user, Vec::new()).unwrap();
-        let terminal = open(name, OFlags::RDWR | OFlags::NOCTTY, Mode::empty()).unwrap();
+        let (user, terminal) = pty::open_both();
         let plain = run.command();
         // setsid(1) makes its standard input the controlling terminal.
         let mut command = Command::new("setsid");
@@ -50,10 +44,9 @@ impl OnTerminal {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
         let process = command.spawn().unwrap();
-        let user = File::from(user);
         OnTerminal {
             process,
-            shown: watch(user.try_clone().unwrap()),
+            shown: pty::watch(&user),
             user,
             terminal,
             screen: String::new(),
@@ -108,18 +101,4 @@ impl OnTerminal {
         let status = self.process.wait().unwrap();
         (status.code(), self.echoes())
     }
-}
-
-fn watch(mut screen: File) -> mpsc::Receiver<Vec<u8>> {
-    let (shown, receiver) = mpsc::channel();
-    thread::spawn(move || {
-        let mut buffer = [0; 1024];
-        // The end comes as an error, when nobody has the terminal open any more.
-        while let Ok(octets @ 1..) = screen.read(&mut buffer) {
-            if shown.send(buffer[..octets].to_vec()).is_err() {
-                return;
-            }
-        }
-    });
-    receiver
 }

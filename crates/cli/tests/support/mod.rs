@@ -4,6 +4,7 @@
 
 pub(crate) mod cutter;
 pub(crate) mod program;
+pub(crate) mod pty;
 pub(crate) mod records;
 pub(crate) mod terminal;
 

@@ -1,18 +1,15 @@
 //! A program on a terminal of its own, all three streams of it, and a user who types.
 
 use std::fs::File;
-use std::io::{Read, Write};
+use std::io::Write;
 use std::os::fd::OwnedFd;
 use std::process::{Child, Command, Stdio};
-use std::sync::mpsc::{self, Receiver};
-use std::thread;
+use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
-use rustix::fs::{Mode, OFlags, open};
-use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Termios, Winsize, tcgetattr, tcsetwinsize};
 
-use super::DEADLINE;
+use super::{DEADLINE, pty};
 
 /// How often a program is looked at that shows nothing.
 const GLANCE: Duration = Duration::from_millis(100);
@@ -30,11 +27,7 @@ pub(crate) struct Screen {
 impl Screen {
     /// Starts a command of [`super::User`]'s, which begins with `setsid`.
     pub(crate) fn start(plain: &Command, rows: u16, columns: u16) -> Screen {
-        let user = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
-        grantpt(&user).unwrap();
-        unlockpt(&user).unwrap();
-        let name = ptsname(&user, Vec::new()).unwrap();
-        let terminal = open(name, OFlags::RDWR | OFlags::NOCTTY, Mode::empty()).unwrap();
+        let (user, terminal) = pty::open_both();
         tcsetwinsize(&terminal, size(rows, columns)).unwrap();
         // setsid(1) makes its standard input the controlling terminal.
         let mut command = Command::new("setsid");
@@ -53,10 +46,9 @@ impl Screen {
             .stdout(stream())
             .stderr(stream());
         let child = command.spawn().unwrap();
-        let user = File::from(user);
         Screen {
             child,
-            shown: watch(user.try_clone().unwrap()),
+            shown: pty::watch(&user),
             user,
             terminal,
             text: String::new(),
@@ -117,18 +109,4 @@ fn size(rows: u16, columns: u16) -> Winsize {
         ws_xpixel: 0,
         ws_ypixel: 0,
     }
-}
-
-fn watch(mut screen: File) -> Receiver<Vec<u8>> {
-    let (shown, receiver) = mpsc::channel();
-    thread::spawn(move || {
-        let mut buffer = [0; 1024];
-        // The end comes as an error.
-        while let Ok(octets @ 1..) = screen.read(&mut buffer) {
-            if shown.send(buffer[..octets].to_vec()).is_err() {
-                return;
-            }
-        }
-    });
-    receiver
 }
