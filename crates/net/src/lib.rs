@@ -30,6 +30,7 @@ mod server_cache;
 mod session;
 mod shortcuts;
 mod signals;
+mod time_slice;
 mod trust;
 mod window;
 mod worker;

@@ -21,6 +21,7 @@ use crate::login::LockedKey;
 use crate::plan::RunPlan;
 use crate::server_cache::{KnownServer, ServerCache};
 use crate::shortcuts::Doubts;
+use crate::time_slice;
 
 /// Octets read at a time. sshd writes up to 256 KiB; less only costs more system calls.
 const READ_SIZE: usize = 256 * 1024;
@@ -223,6 +224,7 @@ impl WorkerThread {
         std::thread::Builder::new()
             .name("hosts".to_owned())
             .spawn(move || {
+                time_slice::lengthen();
                 LocalSet::new().block_on(&runtime, async move {
                     let worker = Rc::new(Worker::new(shared));
                     while let Some(order) = receiver.recv().await {
