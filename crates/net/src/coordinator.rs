@@ -11,11 +11,11 @@ use tokio::runtime::Builder;
 use tokio::sync::mpsc;
 use tokio::task::LocalSet;
 
+use crate::hints;
 use crate::observer::{Notice, Observer, ObserverThread};
 use crate::plan::RunPlan;
 use crate::server_cache::Learned;
 use crate::signals::{Interruption, Signals, Wanted};
-use crate::time_slice;
 use crate::worker::{Control, Order, Report, Shared, Worker, WorkerThread};
 
 /// How often the observer hears of progress.
@@ -66,7 +66,7 @@ pub fn run<O: Observer>(plan: RunPlan, observer: O) -> Result<RunEnd<O::Summary>
     let fleet = Fleet::new(jobs, plan.limits, plan.deadlines, plan.retry, plan.seed)?;
     let runtime = Builder::new_current_thread().enable_all().build()?;
     let observer = ObserverThread::start(observer)?;
-    time_slice::lengthen();
+    hints::lengthen_time_slice();
     let local = LocalSet::new();
     let (reports_in, reports) = mpsc::unbounded_channel();
     let shared = Shared::new(plan.clone(), reports_in);

@@ -15,6 +15,7 @@ mod each;
 mod failures;
 mod fetch;
 mod guess;
+mod hints;
 mod host;
 mod input;
 mod jump;
@@ -30,7 +31,7 @@ mod server_cache;
 mod session;
 mod shortcuts;
 mod signals;
-mod time_slice;
+
 mod trust;
 mod window;
 mod worker;

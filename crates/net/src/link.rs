@@ -6,10 +6,12 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use rustix::net::sockopt::{set_socket_keepalive, set_tcp_quickack};
+use rustix::net::{SendFlags, send};
 use sshoal_fleet::Failure;
-use tokio::io::{AsyncRead, ReadBuf};
+use tokio::io::{AsyncRead, Interest, ReadBuf};
 use tokio::net::{TcpSocket, TcpStream};
 
+use crate::hints;
 use crate::jump::Tunnel;
 use crate::plan::TcpOptions;
 
@@ -92,16 +94,38 @@ impl Link {
         }
     }
 
+    /// Wakes whoever reads only when so many octets are there, or none will come any more (socket(7), SO_RCVLOWAT).
+    pub(crate) fn wake_for(&self, octets: usize) {
+        match self {
+            // It only saves waking up for nothing.
+            Link::Tcp(stream) => drop(hints::set_receive_low_water(stream, octets)),
+            Link::Tunnel(_) => {}
+        }
+    }
+
     /// Writes what there is room for; `None` if there is none.
     pub(crate) fn write(&self, octets: &[u8]) -> io::Result<Option<usize>> {
-        let result = match self {
-            Link::Tcp(stream) => stream.try_write(octets),
-            Link::Tunnel(tunnel) => return tunnel.write(octets),
-        };
-        match result {
-            Ok(octets) => Ok(Some(octets)),
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
-            Err(error) => Err(error),
+        match self {
+            Link::Tcp(stream) => room(stream.try_write(octets)),
+            Link::Tunnel(tunnel) => tunnel.write(octets),
         }
+    }
+
+    /// As [`write`](Self::write), if the link is closed next: TCP sends what is written with the end of the stream.
+    pub(crate) fn write_last(&self, octets: &[u8]) -> io::Result<Option<usize>> {
+        match self {
+            Link::Tcp(stream) => room(stream.try_io(Interest::WRITABLE, || {
+                Ok(send(stream, octets, SendFlags::MORE | SendFlags::NOSIGNAL)?)
+            })),
+            Link::Tunnel(tunnel) => tunnel.write(octets),
+        }
+    }
+}
+
+fn room(written: io::Result<usize>) -> io::Result<Option<usize>> {
+    match written {
+        Ok(octets) => Ok(Some(octets)),
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
+        Err(error) => Err(error),
     }
 }

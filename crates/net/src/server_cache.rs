@@ -12,6 +12,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use memchr::{memchr, memrchr};
 use sshoal_crypto::fingerprint_sha256;
 use sshoal_proto::{Connection, ServerProfile};
 
@@ -66,10 +67,12 @@ impl ServerCache {
         parsed(find(lines_of(&self.text), fingerprint)?)
     }
 
-    /// What the server at the other end of this connection is, if that is news, with its fingerprint.
+    /// What the server at the other end of this connection is, if that is news, with its fingerprint. `known` is what
+    /// was found of it before.
     pub(crate) fn news(
         &self,
         connection: &Connection,
+        known: Option<&(String, KnownServer)>,
         pipelining: bool,
     ) -> Option<(String, KnownServer)> {
         let (host_key, _) = connection.host_key_proof()?;
@@ -78,7 +81,11 @@ impl ServerCache {
             profile: connection.server_profile()?.clone(),
             pipelining,
         };
-        (self.server(&fingerprint).as_ref() != Some(&server)).then_some((fingerprint, server))
+        let is_known = match known {
+            Some((known, cached)) if *known == fingerprint => *cached == server,
+            _ => self.server(&fingerprint).as_ref() == Some(&server),
+        };
+        (!is_known).then_some((fingerprint, server))
     }
 }
 
@@ -117,9 +124,8 @@ fn find<'a>(lines: &'a str, fingerprint: &str) -> Option<&'a str> {
     let mut rest = lines;
     while !rest.is_empty() {
         let (before, after) = rest.as_bytes().split_at(rest.len() / 2);
-        let is_end = |octet: &u8| *octet == b'\n';
-        let start = before.iter().rposition(is_end).map_or(0, |end| end + 1);
-        let end = after.iter().position(is_end);
+        let start = memrchr(b'\n', before).map_or(0, |end| end + 1);
+        let end = memchr(b'\n', after);
         let end = end.map_or(rest.len(), |end| before.len() + end + 1);
         let line = rest[start..end].trim_end_matches('\n');
         match fingerprint.cmp(fingerprint_of(line)) {

@@ -14,6 +14,7 @@ use tracing::Instrument;
 
 use crate::crash;
 use crate::guess::AdaptedSettings;
+use crate::hints;
 use crate::host::{self, Orders};
 use crate::jump::{self, JumpLimits, Jumps};
 use crate::known_hosts::NewKeys;
@@ -21,7 +22,6 @@ use crate::login::LockedKey;
 use crate::plan::RunPlan;
 use crate::server_cache::{KnownServer, ServerCache};
 use crate::shortcuts::Doubts;
-use crate::time_slice;
 
 /// Octets read at a time. sshd writes up to 256 KiB; less only costs more system calls.
 const READ_SIZE: usize = 256 * 1024;
@@ -224,7 +224,7 @@ impl WorkerThread {
         std::thread::Builder::new()
             .name("hosts".to_owned())
             .spawn(move || {
-                time_slice::lengthen();
+                hints::lengthen_time_slice();
                 LocalSet::new().block_on(&runtime, async move {
                     let worker = Rc::new(Worker::new(shared));
                     while let Some(order) = receiver.recv().await {

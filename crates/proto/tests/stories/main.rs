@@ -13,6 +13,7 @@ mod hostile_key_exchange;
 mod hostile_messages;
 mod keepalive;
 mod login;
+mod low_water;
 mod memory;
 mod methods;
 mod negotiation;

@@ -89,6 +89,14 @@ impl Exchange {
         matches!(self, Exchange::ExpectVerdict(_))
     }
 
+    /// Whether the server's next message has its algorithms or a key in it.
+    pub(in crate::connection) fn awaits_long_message(&self) -> bool {
+        matches!(
+            self,
+            Exchange::ExpectKexInit(_) | Exchange::ExpectGroup(_) | Exchange::ExpectReply(..)
+        )
+    }
+
     pub(in crate::connection) fn is_idle(&self) -> bool {
         matches!(self, Exchange::Idle)
     }

@@ -1,17 +1,15 @@
-//! A long time slice for the threads that work on hosts, so that everything else on the machine comes first.
+//! Hints to the kernel that no kept crate can give. All of them only save time: where one is refused, nothing is lost.
 //!
-//! A thread that wakes preempts the running one at once if its slice is shorter (kernel/sched/fair.c, PREEMPT_SHORT,
-//! Linux 6.12); with equal slices it waits until the running one's is over, up to 4 ms later, and hundreds of logins
-//! make that happen all the time (docs/adr/0004). The share of the processor stays what it was.
-//!
-//! The only unsafe code of this crate: no kept crate wraps sched_setattr(2) for a slice.
+//! The only unsafe code of this crate: three system calls, each on a structure of plain integers of its own.
 #![allow(unsafe_code)]
 
+use std::io;
+use std::os::fd::{AsFd, AsRawFd};
 use std::time::Duration;
 
 use libc::{
-    SCHED_FLAG_RESET_ON_FORK, SCHED_OTHER, SYS_sched_getattr, SYS_sched_setattr, c_long, c_uint,
-    sched_attr,
+    SCHED_FLAG_RESET_ON_FORK, SCHED_OTHER, SO_RCVLOWAT, SOL_SOCKET, SYS_sched_getattr,
+    SYS_sched_setattr, c_int, c_long, c_uint, sched_attr, socklen_t,
 };
 
 /// Longer than the kernel's own, which is 0.7 ms to 3 ms, and shorter than what would be felt where another thread
@@ -21,9 +19,13 @@ const THIS_THREAD: c_long = 0;
 const NO_FLAGS: c_uint = 0;
 const SIZE: c_uint = size_of::<sched_attr>() as c_uint;
 
-/// Asks for a longer slice for the calling thread; what it starts has the usual one. A kernel that knows no slices
-/// (before 6.12) takes it for nothing, and a run needs none to be right.
-pub(crate) fn lengthen() {
+/// Asks for a longer time slice for the calling thread, so that everything else on the machine comes first; what it
+/// starts has the usual one, and the share of the processor stays what it was.
+///
+/// A thread that wakes preempts the running one at once if its slice is shorter (kernel/sched/fair.c, PREEMPT_SHORT,
+/// Linux 6.12); with equal slices it waits until the running one's is over, up to 4 ms later, and hundreds of logins
+/// make that happen all the time (docs/adr/0004).
+pub(crate) fn lengthen_time_slice() {
     let Some(mut attributes) = attributes() else {
         return;
     };
@@ -71,6 +73,25 @@ fn attributes() -> Option<sched_attr> {
     (status == 0).then_some(attributes)
 }
 
+/// Has readiness to read told only once `octets` are there, or no more will come (socket(7), SO_RCVLOWAT).
+pub(crate) fn set_receive_low_water(socket: &impl AsFd, octets: usize) -> io::Result<()> {
+    let octets = c_int::try_from(octets).unwrap_or(c_int::MAX);
+    // SAFETY: setsockopt(2) reads one int, which outlives the call, from an open descriptor's caller, and keeps no pointer.
+    let status = unsafe {
+        libc::setsockopt(
+            socket.as_fd().as_raw_fd(),
+            SOL_SOCKET,
+            SO_RCVLOWAT,
+            (&raw const octets).cast(),
+            size_of::<c_int>() as socklen_t,
+        )
+    };
+    match status {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -79,7 +100,7 @@ mod tests {
     fn the_niceness_stays_and_the_slice_is_not_inherited() {
         std::thread::spawn(|| {
             let before = attributes().map(|attributes| attributes.sched_nice);
-            lengthen();
+            lengthen_time_slice();
             let after = attributes();
             assert_eq!(before, after.map(|attributes| attributes.sched_nice));
             let flags = after.map_or(0, |attributes| attributes.sched_flags);
