@@ -11,6 +11,7 @@ use tokio::runtime::Builder;
 use tokio::sync::mpsc;
 use tokio::task::LocalSet;
 
+use crate::descriptors;
 use crate::hints;
 use crate::observer::{Notice, Observer, ObserverThread};
 use crate::plan::RunPlan;
@@ -64,6 +65,7 @@ pub fn run<O: Observer>(plan: RunPlan, observer: O) -> Result<RunEnd<O::Summary>
         via: plan.via(host),
     });
     let fleet = Fleet::new(jobs, plan.limits, plan.deadlines, plan.retry, plan.seed)?;
+    descriptors::make_room(plan.limits.sessions.min(plan.work.hosts() as u32));
     let runtime = Builder::new_current_thread().enable_all().build()?;
     let observer = ObserverThread::start(observer)?;
     hints::lengthen_time_slice();
