@@ -6,6 +6,7 @@ mod known_names;
 mod lists;
 mod program;
 mod supply;
+mod vars_files;
 
 use std::io;
 use std::path::PathBuf;
