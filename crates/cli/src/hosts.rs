@@ -1,5 +1,6 @@
 //! The hosts of a run: lists, groups, files, programs, inventories, WCOLL, exclusions.
 
+mod dsh;
 mod files;
 mod inventory;
 mod known_names;

@@ -138,6 +138,55 @@ fn genders_are_pdsh_s() {
         .says(&["genders query"]);
 }
 
+/// The cases of pdsh's own tests of its module dshgroup, and ours.
+#[test]
+fn dsh_groups_are_pdsh_s() {
+    let user = User::new();
+    let group = |name: &str, text: &str| written(&user, &format!(".dsh/group/{name}"), text);
+    group("groupA", "foo0\nfoo1\nfoo2\nfoo3\nfoo10\n");
+    let path = group("groupB", "foo5\nfoo4 # a comment\nfoo3\n");
+    group("groupAB", "#include groupA\n#include groupB\nfoo8\n");
+    group("groupB2", &format!("#include {path}\n"));
+    group("groupX", "#include groupY\nfoo1\n");
+    group("groupY", "#include groupX\nroot@foo2:23 IdentityFile=k\n");
+    group(".hidden", "[\n");
+    let folded = |arguments: &[&str]| {
+        let mut command = user.command(env!("CARGO_BIN_EXE_sshoal"));
+        command.args(["hosts", "fold"]).args(arguments);
+        command.env("CLUSTERSHELL_CFGDIR", user.home());
+        command.env("PDSH_GENDERS_DIR", user.home());
+        Running::start(&mut command).wait()
+    };
+    // Debian's clustershell brings a default source, behind which dsh's groups stand: they are named then.
+    written(
+        &user,
+        "groups.conf",
+        "[Main]\ndefault: other\n[other]\nmap: echo other\n",
+    );
+    for (arguments, hosts) in [
+        (["-g", "dsh:groupA"].as_slice(), "foo[0-3,10]\n"),
+        (&["-g", "dsh:groupA,dsh:groupB"], "foo[0-5,10]\n"),
+        (&["-g", "dsh:groupA", "-X", "dsh:groupB"], "foo[0-2,10]\n"),
+        (&["-g", "dsh:groupAB"], "foo[0-5,8,10]\n"),
+        (&["-w", "@dsh:groupB2"], "foo[3-5]\n"),
+        (&["-w", "@dsh:groupX"], "foo1,root@foo2:23\n"),
+        (
+            &["-w", "@dsh:*&@dsh:groupA!*1*"],
+            "foo[0,2-3],root@foo2:23\n",
+        ),
+        (&["-g", "groupA"], "other\n"),
+    ] {
+        assert_eq!(folded(arguments).expect(0).stdout(), hosts, "{arguments:?}");
+    }
+    folded(&["-g", "dsh:nosuch"])
+        .expect(2)
+        .says(&["nosuch", "groupA"]);
+    group("broken", "#include nosuch\n");
+    folded(&["-g", "dsh:groupA"])
+        .expect(2)
+        .says(&["broken", "#include nosuch"]);
+}
+
 /// `user@name:port Keyword=value` of each host.
 fn hosts_with_options(user: &User, arguments: &[&str]) -> Vec<String> {
     let mut command = user.command(env!("CARGO_BIN_EXE_sshoal"));
