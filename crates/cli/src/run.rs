@@ -250,8 +250,8 @@ fn input(args: &RunArgs, hosts: usize) -> Result<Option<Input>, Box<dyn std::err
     Ok(match password {
         None => input,
         Some(password) => {
-            let line = Secret::new([password.expose(), b"\n"].concat());
-            Some(Input::with_preamble(line, input))
+            let lines = Secret::new(script::sudo_input(password.expose()));
+            Some(Input::with_preamble(lines, input))
         }
     })
 }
