@@ -20,6 +20,7 @@ use crate::dry_run;
 use crate::fan_out::{self, NoCommand, Showing};
 use crate::hosts;
 use crate::prompt::{self, PromptError};
+use crate::say::say;
 use crate::script::{self, ScriptError};
 use crate::template::Template;
 use crate::terminal;
@@ -51,7 +52,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<u8, Box<dyn std::error::Error>> {
     let indexes = (!args.login.no_index_cache).then(IndexCache::of_user);
     preparation.look_up_hashed(&mut plans, indexes.flatten().as_ref());
     for problem in preparation.known_hosts_problems() {
-        eprintln!("sshoal: {problem}");
+        say(problem);
     }
     let mut hosts = fan_out::hosts(&targets);
     for (host, plan) in hosts.iter_mut().zip(&plans) {

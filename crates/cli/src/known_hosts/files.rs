@@ -73,7 +73,7 @@ pub(super) fn print_lines(lines: &[String]) -> Result<u8, Box<dyn Error>> {
 
 /// Says something beside the output.
 pub(super) fn say(text: &str) {
-    eprintln!("sshoal: {}", visible(text));
+    crate::say::say(visible(text));
 }
 
 fn visible(text: &str) -> String {
