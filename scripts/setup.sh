@@ -19,6 +19,8 @@ readonly test_needs=(
     dropbear:dropbear-bin
     dshbak:pdsh
     nodeattr:genders
+    zsh:zsh
+    fish:fish
     ip:iproute2
     sudo:sudo
     unshare:util-linux

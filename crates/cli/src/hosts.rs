@@ -1,11 +1,13 @@
 //! The hosts of a run: lists, groups, files, programs, inventories, WCOLL, exclusions.
 
+mod dsh;
 mod files;
 mod inventory;
 mod known_names;
 mod lists;
 mod program;
 mod supply;
+mod vars_files;
 
 use std::io;
 use std::path::PathBuf;

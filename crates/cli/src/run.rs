@@ -20,6 +20,7 @@ use crate::dry_run;
 use crate::fan_out::{self, NoCommand, Showing};
 use crate::hosts;
 use crate::prompt::{self, PromptError};
+use crate::say::say;
 use crate::script::{self, ScriptError};
 use crate::template::Template;
 use crate::terminal;
@@ -51,7 +52,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<u8, Box<dyn std::error::Error>> {
     let indexes = (!args.login.no_index_cache).then(IndexCache::of_user);
     preparation.look_up_hashed(&mut plans, indexes.flatten().as_ref());
     for problem in preparation.known_hosts_problems() {
-        eprintln!("sshoal: {problem}");
+        say(problem);
     }
     let mut hosts = fan_out::hosts(&targets);
     for (host, plan) in hosts.iter_mut().zip(&plans) {
@@ -250,8 +251,8 @@ fn input(args: &RunArgs, hosts: usize) -> Result<Option<Input>, Box<dyn std::err
     Ok(match password {
         None => input,
         Some(password) => {
-            let line = Secret::new([password.expose(), b"\n"].concat());
-            Some(Input::with_preamble(line, input))
+            let lines = Secret::new(script::sudo_input(password.expose()));
+            Some(Input::with_preamble(lines, input))
         }
     })
 }

@@ -9,13 +9,14 @@ use rustix::fs::{Access, access};
 use sshoal_targets::{Genders, Inventory};
 
 use super::files::MAX_FILE;
-use super::{HostsError, program};
+use super::{HostsError, program, vars_files};
 
 /// pdsh's genders module: the file, and the directory that a relative one is in.
 const GENDERS_FILE: &str = "PDSH_GENDERS_FILE";
 const GENDERS_DIR: &str = "PDSH_GENDERS_DIR";
 
-/// The inventory in a file, or as a program prints it.
+/// The inventory in a file, or as a program prints it, with the variables that stand beside it. What
+/// `ansible-inventory` prints has them already.
 pub(super) fn read(path: &Path) -> Result<Inventory, HostsError> {
     let label = path.display().to_string();
     let unreadable = |error| HostsError::Inventory {
@@ -26,7 +27,7 @@ pub(super) fn read(path: &Path) -> Result<Inventory, HostsError> {
         return Err(HostsError::InventoryDirectory { path: label });
     }
     let contents = contents(path).map_err(unreadable)?;
-    if is_program(path, &contents) {
+    let mut inventory = if is_program(path, &contents) {
         // A name without a slash would be looked for in PATH.
         let program = fs::canonicalize(path).map_err(unreadable)?;
         let output = program::output(Command::new(program).arg("--list"));
@@ -34,16 +35,19 @@ pub(super) fn read(path: &Path) -> Result<Inventory, HostsError> {
             program: format!("{label} --list"),
             why,
         })?;
-        return Ok(Inventory::parse_list(&label, &output)?);
-    }
-    let is_json = contents.trim_ascii_start().starts_with(b"{");
-    let extension = path.extension().and_then(|extension| extension.to_str());
-    Ok(match extension {
-        Some("yml" | "yaml") => Inventory::parse_yaml(&label, &contents)?,
-        Some("json") => Inventory::parse_list(&label, &contents)?,
-        _ if is_json => Inventory::parse_list(&label, &contents)?,
-        _ => Inventory::parse_ini(&label, &contents)?,
-    })
+        Inventory::parse_list(&label, &output)?
+    } else {
+        let is_json = contents.trim_ascii_start().starts_with(b"{");
+        let extension = path.extension().and_then(|extension| extension.to_str());
+        match extension {
+            Some("yml" | "yaml") => Inventory::parse_yaml(&label, &contents)?,
+            Some("json") => return Ok(Inventory::parse_list(&label, &contents)?),
+            _ if is_json => return Ok(Inventory::parse_list(&label, &contents)?),
+            _ => Inventory::parse_ini(&label, &contents)?,
+        }
+    };
+    vars_files::read(&mut inventory, path)?;
+    Ok(inventory)
 }
 
 /// Executable alone says little: on some file systems every file is.
@@ -52,7 +56,7 @@ fn is_program(path: &Path, contents: &[u8]) -> bool {
     begins_so && access(path, Access::EXEC_OK).is_ok()
 }
 
-fn contents(path: &Path) -> io::Result<Vec<u8>> {
+pub(super) fn contents(path: &Path) -> io::Result<Vec<u8>> {
     let mut contents = Vec::new();
     let file = fs::File::open(path)?;
     file.take(MAX_FILE + 1).read_to_end(&mut contents)?;

@@ -8,12 +8,13 @@ use sshoal_targets::{
     Target, TargetError, TargetProblem,
 };
 
-use super::{HostsError, files, inventory, known_names, supply};
+use super::{HostsError, dsh, files, inventory, known_names, supply};
 use crate::args::HostArgs;
 
 /// Group sources that are always there, if somebody names them.
 const INVENTORY: &str = "inventory";
 const GENDERS: &str = "genders";
+const DSH: &str = "dsh";
 const SSH_CONFIG: &str = "ssh_config";
 const KNOWN_HOSTS: &str = "known_hosts";
 
@@ -119,13 +120,15 @@ impl Lists {
     ) -> Result<Vec<String>, HostsError> {
         self.add_genders()?;
         loop {
-            match ask(&mut self.sources)? {
-                Names::Names(names) => return Ok(names),
-                Names::Needs(needs) => {
+            match ask(&mut self.sources) {
+                Ok(Names::Names(names)) => return Ok(names),
+                Ok(Names::Needs(needs)) => {
                     for (need, supply) in supply::supply_all(needs) {
                         self.sources.handle_supply(need, supply);
                     }
                 }
+                Err(error) if lacks_source(&error) && self.add_dsh()? => {}
+                Err(error) => return Err(error.into()),
             }
         }
     }
@@ -158,6 +161,7 @@ impl Lists {
             match self.sources.expand(list) {
                 Ok(Expansion::Targets(targets)) => return Ok(targets),
                 Ok(Expansion::Needs(needs)) => self.supply(list, needs)?,
+                Err(error) if lacks_source(&error) && self.add_dsh()? => {}
                 Err(error) if error.problem == TargetProblem::NoCandidates => {
                     let known = [
                         known_names::config_names(),
@@ -223,6 +227,17 @@ impl Lists {
         Ok(())
     }
 
+    /// Adds the groups of dsh. Where nothing else is, they are the default source.
+    fn add_dsh(&mut self) -> Result<bool, HostsError> {
+        if self.added.insert(DSH)
+            && let Some(table) = dsh::table()?
+        {
+            self.sources.add_table(DSH, table);
+            return Ok(true);
+        }
+        Ok(false)
+    }
+
     fn add_known(&mut self, name: &'static str) {
         if self.added.insert(name) {
             let mut table = GroupTable::default();
@@ -246,6 +261,15 @@ impl Lists {
             Looked::Done(Some(genders)) => Ok(Some(genders)),
             _ => Ok(None),
         }
+    }
+}
+
+/// Whether there is nowhere to look, or only elsewhere: the groups of dsh are looked for last.
+fn lacks_source(error: &TargetError) -> bool {
+    match &error.problem {
+        TargetProblem::NoSources | TargetProblem::NoCandidates => true,
+        TargetProblem::UnknownSource { name, .. } => name == DSH,
+        _ => false,
     }
 }
 
