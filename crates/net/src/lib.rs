@@ -16,6 +16,7 @@ mod failures;
 mod fetch;
 mod guess;
 mod host;
+mod host_key_questions;
 mod input;
 mod jump;
 mod known_hosts;
@@ -41,7 +42,7 @@ pub use fetch::{FetchedKeys, fetch_host_keys};
 pub use input::Input;
 pub use known_hosts::{IndexCache, KnownHostsFile, KnownHostsFiles, Unreadable};
 pub use login::{LoginPlan, logins_wait_for_touch};
-pub use observer::Observer;
+pub use observer::{Confirmation, Observer};
 pub use plan::{
     Endpoint, HostPlan, HostTrust, LocalCommand, Recording, RunPlan, Strictness, TcpOptions, Work,
 };

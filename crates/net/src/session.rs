@@ -4,6 +4,7 @@ mod ends;
 
 use std::future::poll_fn;
 use std::io;
+use std::net::SocketAddr;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
@@ -42,6 +43,8 @@ struct State<'a> {
     host: HostId,
     plan: &'a HostPlan,
     channel: LocalChannel,
+    /// The server's address, where this side knows it.
+    peer: Option<SocketAddr>,
     login: Login<'a>,
     shortcuts: Shortcuts,
     /// Whether the server confirmed that the command started: before, nothing of a pipe may be taken.
@@ -79,6 +82,7 @@ impl<'a> HostSession<'a> {
         let channel = connection
             .open_session(plan.request.clone())
             .map_err(|error| unusable(error.to_string()))?;
+        let peer = plan.endpoint.trust.peer(&link);
         Ok(HostSession {
             drive: Drive::new(connection, link),
             feeder: worker.plan.input.as_ref().map(Feeder::new),
@@ -88,6 +92,7 @@ impl<'a> HostSession<'a> {
                 host,
                 plan,
                 channel,
+                peer,
                 login: Login::of_session(&plan.endpoint, &worker.plan),
                 shortcuts: opened.shortcuts,
                 started: false,
@@ -134,8 +139,7 @@ impl<'a> HostSession<'a> {
             self.state.grant_wishes();
             self.deliver()?;
             if let Some(failure) = self.state.failure.take() {
-                let fate = self.fate();
-                return Err(Ended::new(failure, fate));
+                return Err(self.failed(failure));
             }
             if self.state.is_over() {
                 return match self.state.last_moment {
@@ -287,7 +291,10 @@ impl Answer for State<'_> {
             _ => {}
         }
         let (trust, new_keys) = (&self.plan.endpoint.trust, &self.worker.new_keys);
-        match self.login.answer(trust, new_keys, connection, event) {
+        match self
+            .login
+            .answer(trust, self.peer, new_keys, connection, event)
+        {
             Ok(None) => {}
             Ok(Some(event)) => self.take(event, input),
             Err(failure) => self.fail(Err(failure)),

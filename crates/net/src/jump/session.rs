@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::future::poll_fn;
+use std::net::SocketAddr;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
@@ -18,6 +19,7 @@ use crate::link::{Link, LinkError};
 use crate::login::{Login, Wish};
 use crate::plan::{Endpoint, RunPlan};
 use crate::shortcuts::Shortcuts;
+use crate::trust::UnknownKey;
 use crate::worker::{Report, Worker};
 
 /// Octets gathered from several hosts before they are written.
@@ -29,12 +31,16 @@ pub(super) struct JumpSession<'a> {
     state: State<'a>,
     /// The login's place among the signatures.
     place: Place,
+    /// The login's place among the logins, until it is over.
+    turn: Option<OwnedSemaphorePermit>,
 }
 
 /// All but the octets on their way.
 struct State<'a> {
     worker: &'a Rc<Worker>,
     endpoint: &'a Endpoint,
+    /// The server's address, where this side knows it.
+    peer: Option<SocketAddr>,
     login: Login<'a>,
     shortcuts: Shortcuts,
     logged_in: bool,
@@ -56,17 +62,20 @@ impl<'a> JumpSession<'a> {
         jump: JumpId,
         link: Link,
         round_trip: Duration,
+        turn: Option<OwnedSemaphorePermit>,
     ) -> Result<Self, Failure> {
         let plan = &worker.plan;
         let endpoint = plan.jump(jump);
         let opened = guess::opening(endpoint, worker, round_trip, window(plan, jump));
         let connection = Connection::new(opened.settings, opened.opening, Instant::now())
             .map_err(|error| Failure::new(FailureKind::NoCommonAlgorithm, error.to_string()))?;
+        let peer = endpoint.trust.peer(&link);
         Ok(JumpSession {
             drive: Drive::new(connection, link),
             state: State {
                 worker,
                 endpoint,
+                peer,
                 login: Login::new(endpoint, plan),
                 shortcuts: opened.shortcuts,
                 logged_in: false,
@@ -75,6 +84,7 @@ impl<'a> JumpSession<'a> {
                 tunnels: HashMap::new(),
             },
             place: Place::Unwanted,
+            turn,
         })
     }
 
@@ -86,6 +96,7 @@ impl<'a> JumpSession<'a> {
     /// Until the user is logged in. A failure names the jump host.
     pub(super) async fn log_in(&mut self) -> Result<(), Failure> {
         let result = self.try_to_log_in().await;
+        self.turn = None;
         if result.is_err() {
             self.state.login.show_last_banners(self.state.worker);
         }
@@ -102,6 +113,11 @@ impl<'a> JumpSession<'a> {
             }
         }
         Ok(())
+    }
+
+    /// The key that the user is to be asked about, because of which the login has failed.
+    pub(super) fn take_unknown_key(&mut self) -> Option<Box<UnknownKey>> {
+        self.state.login.take_unknown_key()
     }
 
     /// Serves tunnels until the connection ends; returns why it has.
@@ -131,6 +147,7 @@ impl<'a> JumpSession<'a> {
             drive,
             state,
             place,
+            ..
         } = self;
         let timeout = drive.connection.poll_timeout();
         let desk = state.desk.clone();
@@ -264,7 +281,10 @@ impl Answer for State<'_> {
             self.shortcuts.learn(self.worker, connection, true);
         }
         let (trust, new_keys) = (&self.endpoint.trust, &self.worker.new_keys);
-        match self.login.answer(trust, new_keys, connection, event) {
+        match self
+            .login
+            .answer(trust, self.peer, new_keys, connection, event)
+        {
             Ok(None) => {}
             Ok(Some(event)) => self.take(connection, event, input),
             Err(failure) => self.fail(Err(failure)),

@@ -13,6 +13,7 @@ use sshoal_targets::fold;
 
 use super::file::KnownHostsFile;
 use crate::plan::{HostTrust, Recording};
+use crate::trust::AddressName;
 
 /// Octets of folded names that are shown of what was recorded: some lines.
 const MAX_SHOWN: usize = 400;
@@ -29,10 +30,21 @@ struct Place {
     name: String,
 }
 
+impl Place {
+    fn of(trust: &HostTrust, name: &HostName<'_>) -> Place {
+        Place {
+            recording: trust.recording.clone(),
+            name: name.written(),
+        }
+    }
+}
+
 struct NewKey {
     /// Without the port.
     name: String,
     port: u16,
+    /// The address that is new as well (CheckHostIP).
+    address: Option<AddressName>,
     key: Vec<u8>,
     /// What the key was judged by.
     known: Arc<KnownHosts>,
@@ -53,15 +65,18 @@ impl NewKeys {
     /// # Errors
     ///
     /// Another key was taken for it already in this run: that one.
-    pub(crate) fn accept(&self, trust: &HostTrust, key: &[u8]) -> Result<(), Vec<u8>> {
-        let place = Place {
-            recording: trust.recording.clone(),
-            name: trust.host_name().written(),
-        };
+    pub(crate) fn accept(
+        &self,
+        trust: &HostTrust,
+        address: Option<&AddressName>,
+        key: &[u8],
+    ) -> Result<(), Vec<u8>> {
         let mut keys = self.locked();
+        let place = Place::of(trust, &trust.host_name());
         let taken = keys.entry(place).or_insert_with(|| NewKey {
             name: trust.name.clone(),
             port: trust.port,
+            address: address.cloned(),
             key: key.to_vec(),
             known: trust.known.clone(),
         });
@@ -69,6 +84,29 @@ impl NewKeys {
             true => Ok(()),
             false => Err(taken.key.clone()),
         }
+    }
+
+    /// Whether a key was taken for the host already.
+    pub(crate) fn has_one_of(&self, trust: &HostTrust) -> bool {
+        let place = Place::of(trust, &trust.host_name());
+        self.locked().contains_key(&place)
+    }
+
+    /// Takes the known key of a host for that of its address, of which nothing is known (check_host_key, sshconnect.c).
+    pub(crate) fn accept_address(&self, trust: &HostTrust, address: &AddressName, key: &[u8]) {
+        let name = address.host_name();
+        if !trust.known.lookup(&name).is_empty() {
+            return;
+        }
+        let new = || NewKey {
+            name: name.name.to_owned(),
+            port: name.port,
+            address: None,
+            key: key.to_vec(),
+            known: trust.known.clone(),
+        };
+        let place = Place::of(trust, &name);
+        self.locked().entry(place).or_insert_with(new);
     }
 
     /// Records all that was accepted, and gives what is to be said of it.
@@ -164,7 +202,7 @@ impl NewKey {
     fn addition(&self) -> Addition<'_> {
         Addition {
             host: HostName::with_port(&self.name, self.port),
-            address: None,
+            address: self.address.as_ref().map(AddressName::host_name),
             key: &self.key,
         }
     }
