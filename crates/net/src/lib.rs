@@ -17,6 +17,7 @@ mod fetch;
 mod guess;
 mod host;
 mod host_key_questions;
+mod host_key_update;
 mod input;
 mod jump;
 mod known_hosts;

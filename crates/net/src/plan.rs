@@ -201,6 +201,10 @@ pub struct HostTrust {
     pub checks_address: bool,
     /// Whether any key will do on this machine's own loopback (NoHostAuthenticationForLocalhost).
     pub trusts_loopback: bool,
+    /// UserKnownHostsFile.
+    pub user_files: Arc<[String]>,
+    /// Whether a trusted server may change what is known of its keys (UpdateHostKeys).
+    pub updates_keys: bool,
     /// Where a new key is recorded; `None` if it is not.
     pub recording: Option<Recording>,
 }

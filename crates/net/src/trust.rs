@@ -33,6 +33,9 @@ pub(crate) enum Accepted {
 /// What is to be made of a host key.
 pub(crate) enum Judgement {
     Accepted(Accepted),
+    /// The same, and what the server says of its other keys may be believed (UpdateHostKeys), with the address that
+    /// known_hosts is asked for besides.
+    Vouched(Accepted, Option<AddressName>),
     /// The user is to be asked.
     Asks(Box<UnknownKey>),
 }
@@ -287,7 +290,7 @@ impl HostTrust {
         let name = self.host_name().written();
         let shown = fingerprint_sha256(key);
         match (verdict, self.strictness) {
-            (Verdict::Trusted { .. }, _) => Ok(Judgement::Accepted(Accepted::Known)),
+            (verdict @ Verdict::Trusted { .. }, _) => Ok(self.known_by(&verdict, occasion)),
             (Verdict::Revoked { by }, _) => Err(Failure::new(
                 FailureKind::HostKeyRevoked,
                 format!("the host key {shown} of {name} is revoked by {by}"),
@@ -311,6 +314,26 @@ impl HostTrust {
                     changed.name, changed.known
                 ),
             )),
+        }
+    }
+
+    /// A server may change what is known of its keys if a plain line of the user's own vouches for it by its full name,
+    /// or the user just has (sshconnect.c, check_host_key).
+    fn known_by(&self, verdict: &Verdict, occasion: &Occasion<'_>) -> Judgement {
+        let user_files = self.known.leading_files(&self.user_files);
+        let may = self.updates_keys && self.known.allows_update(verdict, user_files);
+        match verdict {
+            Verdict::Trusted { by, .. } if may && self.is_known_by_name(by) => {
+                self.vouched(Accepted::Known, occasion)
+            }
+            _ => Judgement::Accepted(Accepted::Known),
+        }
+    }
+
+    fn vouched(&self, accepted: Accepted, occasion: &Occasion<'_>) -> Judgement {
+        match self.updates_keys {
+            true => Judgement::Vouched(accepted, occasion.address.cloned()),
+            false => Judgement::Accepted(accepted),
         }
     }
 
@@ -339,7 +362,7 @@ impl HostTrust {
         let address = self.new_address(occasion.address);
         if occasion.new_keys.has_one_of(self) {
             let accepted = self.accept_new(key, address, occasion.new_keys)?;
-            return Ok(Judgement::Accepted(accepted));
+            return Ok(self.vouched(accepted, occasion));
         }
         Ok(Judgement::Asks(Box::new(UnknownKey {
             key: key.to_vec(),

@@ -15,6 +15,7 @@ use super::tunnel::{Desk, Ends, Refusal, Served};
 use crate::drive::{Answer, Broken, Drive, sleep_until};
 use crate::failures;
 use crate::guess;
+use crate::host_key_update::HostKeyUpdate;
 use crate::link::{Link, LinkError};
 use crate::login::{Login, Wish};
 use crate::plan::{Endpoint, RunPlan};
@@ -43,6 +44,7 @@ struct State<'a> {
     peer: Option<SocketAddr>,
     login: Login<'a>,
     shortcuts: Shortcuts,
+    host_keys: Option<HostKeyUpdate<'a>>,
     logged_in: bool,
     failure: Option<Failure>,
     desk: Rc<Desk>,
@@ -78,6 +80,7 @@ impl<'a> JumpSession<'a> {
                 peer,
                 login: Login::new(endpoint, plan),
                 shortcuts: opened.shortcuts,
+                host_keys: None,
                 logged_in: false,
                 failure: None,
                 desk: Rc::new(Desk::new()),
@@ -278,6 +281,8 @@ impl Answer for State<'_> {
     fn answer(&mut self, connection: &mut Connection, event: Event, input: &[u8]) {
         if event == Event::Authenticated {
             self.logged_in = true;
+            let trust = &self.endpoint.trust;
+            self.host_keys = self.login.take_host_key_update(trust);
             self.shortcuts.learn(self.worker, connection, true);
         }
         let (trust, new_keys) = (&self.endpoint.trust, &self.worker.new_keys);
@@ -300,6 +305,11 @@ impl State<'_> {
     /// What happens to a channel.
     fn take(&mut self, connection: &mut Connection, event: Event, input: &[u8]) {
         match event {
+            Event::HostKeysOffered(_) | Event::HostKeysProven(_) => {
+                if let Some(update) = &mut self.host_keys {
+                    update.handle(connection, &event, &self.worker.new_keys);
+                }
+            }
             Event::ChannelOpened(channel) => self.with(channel, |desk, ends| {
                 ends.handle_opened();
                 // It may have been abandoned meanwhile.

@@ -30,6 +30,9 @@ impl Login<'_> {
                     connection.refuse_host_key();
                     return Err(failure);
                 }
+                if self.vouched.is_some() {
+                    connection.hear_host_keys();
+                }
                 // An error stays the connection's answer and comes back from its next call.
                 drop(connection.accept_host_key());
             }

@@ -40,10 +40,11 @@ pub(crate) use key::{KeyFile, LockedKey, SecretHalf, UserKey};
 pub(crate) use plan::Method;
 
 use crate::host_key_questions::{nobody, not_accepted};
+use crate::host_key_update::HostKeyUpdate;
 use crate::input::Input;
 use crate::observer::Confirmation;
-use crate::plan::{Endpoint, RunPlan};
-use crate::trust::{Accepted, Judgement, UnknownKey};
+use crate::plan::{Endpoint, HostTrust, RunPlan};
+use crate::trust::{Accepted, AddressName, Judgement, UnknownKey};
 use crate::worker::{Banner, Report, Worker};
 use denial::Denial;
 use order::{Candidate, candidates};
@@ -105,6 +106,8 @@ pub(crate) struct Login<'a> {
     /// Whether the user can be asked about an unknown host key, and the one to ask about.
     asks: bool,
     unknown_key: Option<Box<UnknownKey>>,
+    /// Whether the server may tell further keys of its own, and the address that they are for as well.
+    vouched: Option<Option<AddressName>>,
 }
 
 /// A credential on its way.
@@ -161,6 +164,7 @@ impl<'a> Login<'a> {
             denial: Denial::default(),
             asks: run.asks,
             unknown_key: None,
+            vouched: None,
         }
     }
 
@@ -181,6 +185,10 @@ impl<'a> Login<'a> {
     fn obey(&mut self, judgement: Judgement) -> Result<(), Failure> {
         match judgement {
             Judgement::Accepted(accepted) => self.withhold_from(accepted),
+            Judgement::Vouched(accepted, address) => {
+                self.vouched = Some(address);
+                self.withhold_from(accepted)
+            }
             Judgement::Asks(unknown) if !self.asks => Err(nobody(
                 &unknown.detail,
                 "there is no terminal to ask on whether to accept it",
@@ -191,6 +199,15 @@ impl<'a> Login<'a> {
                 Err(failure)
             }
         }
+    }
+
+    /// What is left to do about the server's host keys, if it may tell of them.
+    pub(crate) fn take_host_key_update<'t>(
+        &mut self,
+        trust: &'t HostTrust,
+    ) -> Option<HostKeyUpdate<'t>> {
+        let address = self.vouched.take()?;
+        Some(HostKeyUpdate::new(trust, address))
     }
 
     /// The key that the user is to be asked about, because of which the login has failed.

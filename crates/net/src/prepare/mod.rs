@@ -21,7 +21,7 @@ use sshoal_known_hosts::{DEFAULT_PORT, LineProblem};
 use sshoal_proto::{SessionRequest, Settings};
 use sshoal_ssh_config::{
     Config, Connection, HostKeys, LoadError, Proxy, Query, ResolveError, Resolved,
-    StrictHostKeyChecking,
+    StrictHostKeyChecking, YesNoAsk,
 };
 use sshoal_targets::Target;
 
@@ -184,6 +184,14 @@ impl Preparation {
             strictness: strictness(resolved),
             checks_address: checks_address(resolved),
             trusts_loopback: trusts_loopback(&resolved.host_keys),
+            user_files: resolved
+                .host_keys
+                .user_known_hosts_files
+                .value
+                .clone()
+                .into(),
+            // As ssh, which asks only where it was given no command.
+            updates_keys: resolved.host_keys.update_host_keys.value == YesNoAsk::Yes,
             recording: recording(&resolved.host_keys),
         };
         let login = self.login_plan(&label, resolved)?;

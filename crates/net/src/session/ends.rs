@@ -75,6 +75,9 @@ impl HostSession<'_> {
     pub(super) fn give_up(&mut self) -> Result<(), Ended> {
         let state = &mut self.state;
         state.torn_down = true;
+        if state.is_over() {
+            return Ok(());
+        }
         if state.outcome.is_none() {
             return Err(aborted(self.fate()));
         }

@@ -41,6 +41,8 @@ impl File {
             strictness: Strictness::AcceptNew,
             checks_address: false,
             trusts_loopback: false,
+            user_files: Arc::new([self.path.clone()]),
+            updates_keys: false,
             recording: Some(Recording {
                 file: self.path.clone(),
                 hashes_names,
