@@ -74,6 +74,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<u8, Box<dyn std::error::Error>> {
         password,
         seed: fan_out::seed(),
         input: input(args, plans.len())?,
+        asks: prompt::is_possible(),
         server_cache: server_cache_path(),
         workers: args.login.workers.unwrap_or_else(|| workers(plans.len())),
         work: Work::Sessions(plans),

@@ -17,6 +17,8 @@ mod fetch;
 mod guess;
 mod hints;
 mod host;
+mod host_key_questions;
+mod host_key_update;
 mod input;
 mod jump;
 mod known_hosts;
@@ -43,7 +45,7 @@ pub use fetch::{FetchedKeys, fetch_host_keys};
 pub use input::Input;
 pub use known_hosts::{IndexCache, KnownHostsFile, KnownHostsFiles, Unreadable};
 pub use login::{LoginPlan, logins_wait_for_touch};
-pub use observer::Observer;
+pub use observer::{Confirmation, Observer};
 pub use plan::{
     Endpoint, HostPlan, HostTrust, LocalCommand, Recording, RunPlan, Strictness, TcpOptions, Work,
 };

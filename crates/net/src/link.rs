@@ -61,6 +61,14 @@ impl Link {
         }
     }
 
+    /// The server's end; `None` if only a jump host knows it.
+    pub(crate) fn peer_address(&self) -> Option<SocketAddr> {
+        match self {
+            Link::Tcp(stream) => stream.peer_addr().ok(),
+            Link::Tunnel(_) => None,
+        }
+    }
+
     /// Reads what is there. Nothing read is the end of the stream.
     ///
     /// Unlike a read after a readiness event, this needs no second system call to learn that there is no more.

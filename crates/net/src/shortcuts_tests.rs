@@ -116,6 +116,7 @@ fn plan(folder: &Path, server: &Server, server_cache: std::path::PathBuf) -> Run
         password: None,
         seed: 1,
         input: None,
+        asks: false,
         server_cache: Some(server_cache),
         workers: 1,
     }

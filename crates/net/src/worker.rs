@@ -16,9 +16,11 @@ use crate::crash;
 use crate::guess::AdaptedSettings;
 use crate::hints;
 use crate::host::{self, Orders};
+use crate::host_key_questions::HostKeyQuestion;
 use crate::jump::{self, JumpLimits, Jumps};
 use crate::known_hosts::NewKeys;
 use crate::login::LockedKey;
+use crate::observer::Confirmation;
 use crate::plan::RunPlan;
 use crate::server_cache::{KnownServer, ServerCache};
 use crate::shortcuts::Doubts;
@@ -77,6 +79,10 @@ pub(crate) enum Report {
     Banner(Banner),
     /// The user is to be asked for this key's passphrase.
     Unlock(Arc<LockedKey>),
+    /// The user is to be asked about an unknown host key.
+    UnknownHostKey(HostKeyQuestion),
+    /// What the user said to the host keys that were shown.
+    HostKeysAnswered(Confirmation),
     /// For the observer; the permit is given back when the output is out of the way.
     Output(Output),
     /// A command has started that talks to the user's terminal.

@@ -147,7 +147,7 @@ fn index_of(cache: &IndexCache, known: &KnownHosts, file: &FileState) -> Option<
 }
 
 /// Where no more threads are to be had, what they would have scanned is left to the caller.
-fn scan(search: &HashedSearch) -> Vec<Found> {
+pub(super) fn scan(search: &HashedSearch) -> Vec<Found> {
     if search.pairs() <= FEW_PAIRS {
         return Vec::new();
     }

@@ -1,5 +1,7 @@
 //! The server's questions before it lets anybody in: its host key, then credentials.
 
+use std::net::SocketAddr;
+
 use sshoal_fleet::Failure;
 use sshoal_proto::{Connection, Event};
 
@@ -16,18 +18,20 @@ impl Login<'_> {
     pub(crate) fn answer(
         &mut self,
         trust: &HostTrust,
+        peer: Option<SocketAddr>,
         new_keys: &NewKeys,
         connection: &mut Connection,
         event: Event,
     ) -> Result<Option<Event>, Failure> {
         match event {
             Event::HostKey(question) => {
-                let judged = trust
-                    .judge(&question, new_keys)
-                    .and_then(|accepted| self.withhold_from(accepted));
-                if let Err(failure) = judged {
+                let judged = trust.judge(&question, peer, new_keys);
+                if let Err(failure) = judged.and_then(|judgement| self.obey(judgement)) {
                     connection.refuse_host_key();
                     return Err(failure);
+                }
+                if self.vouched.is_some() {
+                    connection.hear_host_keys();
                 }
                 // An error stays the connection's answer and comes back from its next call.
                 drop(connection.accept_host_key());

@@ -21,7 +21,7 @@ use sshoal_known_hosts::{DEFAULT_PORT, LineProblem};
 use sshoal_proto::{SessionRequest, Settings};
 use sshoal_ssh_config::{
     Config, Connection, HostKeys, LoadError, Proxy, Query, ResolveError, Resolved,
-    StrictHostKeyChecking,
+    StrictHostKeyChecking, YesNoAsk,
 };
 use sshoal_targets::Target;
 
@@ -182,6 +182,16 @@ impl Preparation {
                 .trust
                 .read_revoked(&resolved.host_keys.revoked_host_keys.value)?,
             strictness: strictness(resolved),
+            checks_address: checks_address(resolved),
+            trusts_loopback: trusts_loopback(&resolved.host_keys),
+            user_files: resolved
+                .host_keys
+                .user_known_hosts_files
+                .value
+                .clone()
+                .into(),
+            // As ssh, which asks only where it was given no command.
+            updates_keys: resolved.host_keys.update_host_keys.value == YesNoAsk::Yes,
             recording: recording(&resolved.host_keys),
         };
         let login = self.login_plan(&label, resolved)?;
@@ -347,11 +357,21 @@ fn known_port(resolved: &Resolved) -> u16 {
 
 fn strictness(resolved: &Resolved) -> Strictness {
     match resolved.host_keys.strict_host_key_checking.value {
-        // A question for each of a thousand hosts helps nobody: what would be asked is refused.
+        StrictHostKeyChecking::Ask if !resolved.authentication.batch_mode.value => Strictness::Ask,
         StrictHostKeyChecking::Yes | StrictHostKeyChecking::Ask => Strictness::Yes,
         StrictHostKeyChecking::AcceptNew => Strictness::AcceptNew,
         StrictHostKeyChecking::No => Strictness::No,
     }
+}
+
+/// An address that the user names is the host's name already (check_host_key, sshconnect.c).
+fn checks_address(resolved: &Resolved) -> bool {
+    let name = &resolved.connection.host_name.value;
+    resolved.host_keys.check_host_ip.value && name.parse::<IpAddr>().is_err()
+}
+
+fn trusts_loopback(host_keys: &HostKeys) -> bool {
+    host_keys.no_host_authentication_for_localhost.value && host_keys.host_key_alias.is_none()
 }
 
 fn recording(host_keys: &HostKeys) -> Option<Recording> {

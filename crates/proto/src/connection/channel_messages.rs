@@ -3,8 +3,8 @@
 use std::ops::Range;
 
 use sshoal_wire::{
-    ChannelFailure, ChannelOpenConfirmation, ChannelOpenFailure, ChannelRequest, Decoder, Pong,
-    RequestFailure, reason,
+    ChannelFailure, ChannelOpenConfirmation, ChannelOpenFailure, ChannelRequest, Decoder,
+    GlobalRequest, Pong, RequestFailure, reason,
 };
 
 use super::Connection;
@@ -19,9 +19,10 @@ impl Connection {
     /// Global requests (keepalive@openssh.com, hostkeys-00@openssh.com): none is served, all are answered.
     pub(super) fn handle_global_request(
         &mut self,
-        want_reply: bool,
+        request: &GlobalRequest<'_>,
     ) -> Result<(), ConnectionError> {
-        match want_reply {
+        self.handle_offered_host_keys(request);
+        match request.want_reply {
             true => self.reply(|out| RequestFailure.encode(out)),
             false => Ok(()),
         }

@@ -188,10 +188,11 @@ impl Connection {
                 self.handle_password_change(request.prompt)
             }
             Message::UserauthInfoRequest(request) => self.handle_info_request(&request),
-            Message::GlobalRequest(request) => self.handle_global_request(request.want_reply),
-            Message::RequestSuccess(_) | Message::RequestFailure(_) => {
-                self.handle_global_reply(message.name())
+            Message::GlobalRequest(request) => self.handle_global_request(&request),
+            Message::RequestSuccess(success) => {
+                self.handle_global_reply(message.name(), Some(success.data))
             }
+            Message::RequestFailure(_) => self.handle_global_reply(message.name(), None),
             Message::Ping(ping) => self.handle_ping(ping.data),
             Message::ChannelOpen(open) => self.handle_channel_open(open.sender_channel),
             Message::ChannelOpenConfirmation(confirmation) => {

@@ -7,6 +7,7 @@
 mod channels;
 mod exec_fate;
 mod guesses;
+mod host_keys;
 mod hostile_channels;
 mod hostile_floods;
 mod hostile_key_exchange;

@@ -259,6 +259,8 @@ fn name_of(event: &Event) -> &'static str {
         Event::PasswordExpired { .. } => "PasswordExpired",
         Event::Banner(_) => "Banner",
         Event::Authenticated => "Authenticated",
+        Event::HostKeysOffered(_) => "HostKeysOffered",
+        Event::HostKeysProven(_) => "HostKeysProven",
         Event::ChannelOpened(_) => "ChannelOpened",
         Event::ChannelRefused { .. } => "ChannelRefused",
         Event::Started(_) => "Started",
