@@ -228,7 +228,7 @@ pub(crate) struct LoginArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "How many at a time, and how long")]
 pub(crate) struct PaceArgs {
-    /// Hosts at a time; 2048 with run, 64 with each, if not given.
+    /// Hosts at a time. If not given: 2048 with run, but 64 if more than that have a ProxyCommand; 64 with each.
     #[arg(short = 'p', long = "parallel", value_name = "N", value_parser = at_least_one)]
     pub(crate) parallel: Option<u32>,
     /// The least time between two starts, in milliseconds.

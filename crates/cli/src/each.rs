@@ -18,8 +18,9 @@ use crate::hosts;
 use crate::script::quoted;
 use crate::template::Template;
 
-/// Commands at a time, unless `-p` says otherwise: each is a process of this machine, unlike a session on a host.
-const PROCESSES: u32 = 64;
+/// Commands at a time, unless `-p` says otherwise: each is a process of this machine, unlike a session on a host. The
+/// same goes for a ProxyCommand.
+pub(crate) const PROCESSES: u32 = 64;
 
 /// What to type.
 const EXAMPLE: &str = "sshoal each -w 'bmc[1-40]' ipmitool -H %h power status";

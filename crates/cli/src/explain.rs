@@ -106,6 +106,10 @@ fn place(explanation: &Explanation, facts: &mut Vec<Fact>) {
         let way = explanation.way.join(" > ");
         facts.push(Fact::new("through", way, &connection.proxy.origin));
     }
+    if let Some(command) = &explanation.proxy_command {
+        let way = format!("ProxyCommand {command}");
+        facts.push(Fact::new("through", way, &connection.proxy.origin));
+    }
 }
 
 /// As whom to log in, and with what, in the order of the configuration.

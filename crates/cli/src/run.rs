@@ -17,6 +17,7 @@ use sshoal_targets::Target;
 
 use crate::args::{LoginArgs, RunArgs};
 use crate::dry_run;
+use crate::each::PROCESSES;
 use crate::fan_out::{self, NoCommand, Showing};
 use crate::hosts;
 use crate::prompt::{self, PromptError};
@@ -262,7 +263,14 @@ fn limits(args: &RunArgs, hosts: &[HostPlan], jumps: usize, deadlines: &Deadline
         (limits.connects, limits.logins) = (TOUCHED_LOGINS, TOUCHED_LOGINS);
     }
     let jumps = u32::try_from(jumps).unwrap_or(u32::MAX);
-    let allowed = connections_allowed().saturating_sub(jumps).max(1);
+    let proxied = hosts
+        .iter()
+        .filter(|host| host.endpoint.proxy_command.is_some());
+    let proxied = u32::try_from(proxied.count()).unwrap_or(u32::MAX);
+    if proxied > PROCESSES {
+        limits.sessions = PROCESSES;
+    }
+    let allowed = connections_allowed(proxied).saturating_sub(jumps).max(1);
     let sessions = args.pace.parallel.unwrap_or(limits.sessions).min(allowed);
     Limits {
         sessions,

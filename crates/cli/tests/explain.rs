@@ -122,7 +122,7 @@ fn what_cannot_be_done_natively_is_named() {
     let user = user();
     let text = said(&user, &["old", "kerberos"]);
     for words in [
-        "not native, use ssh itself: ProxyCommand nc %h %p  (~/.ssh/config:11)",
+        "through       ProxyCommand nc old 22  (~/.ssh/config:11)",
         "not native, use ssh itself: KexAlgorithms: ",
         "(~/.ssh/config:12)",
         "not native, use ssh itself: PreferredAuthentications gssapi-with-mic  (~/.ssh/config:14)",
@@ -130,6 +130,9 @@ fn what_cannot_be_done_natively_is_named() {
         assert!(text.contains(words), "{words:?} is missing:\n{text}");
     }
     assert!(!text.contains("transport     native"), "{text}");
+    let text = said(&user, &["old", "-o", "ProxyUseFdpass=yes"]);
+    let fdpass = "not native, use ssh itself: ProxyUseFdpass  (command line)";
+    assert!(text.contains(fdpass), "{text}");
 }
 
 #[test]
@@ -160,11 +163,12 @@ fn json_has_the_names_of_ssh_and_the_lines() {
     assert_eq!(web1["way"][1], "me@gate2:23");
     assert_eq!(web1["identity_files"][0], "~/.ssh/fleet");
     assert_eq!(old["transport"], "ssh");
+    assert_eq!(old["proxy_command"], "nc old 22");
     assert!(
         old["obstacles"][0]["what"]
             .as_str()
             .unwrap()
-            .starts_with("ProxyCommand")
+            .starts_with("KexAlgorithms")
     );
 }
 

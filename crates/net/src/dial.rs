@@ -56,10 +56,18 @@ pub(crate) async fn connect(
     addresses: &[SocketAddr],
     options: &TcpOptions,
 ) -> Result<Link, Failure> {
-    let Some(limit) = options.connect_timeout else {
-        return race(addresses, *options).await;
+    within_connect_timeout(options.connect_timeout, race(addresses, *options)).await
+}
+
+/// Bounds a connection by the host's own ConnectTimeout.
+pub(crate) async fn within_connect_timeout<T>(
+    limit: Option<Duration>,
+    connecting: impl Future<Output = Result<T, Failure>>,
+) -> Result<T, Failure> {
+    let Some(limit) = limit else {
+        return connecting.await;
     };
-    match tokio::time::timeout(limit, race(addresses, *options)).await {
+    match tokio::time::timeout(limit, connecting).await {
         Ok(end) => end,
         Err(_) => Err(Failure::new(
             FailureKind::ConnectTimeout,

@@ -12,6 +12,7 @@ use tokio::net::{TcpSocket, TcpStream};
 
 use crate::jump::Tunnel;
 use crate::plan::TcpOptions;
+use crate::proxy::Proxy;
 
 /// A byte stream to a server.
 pub(crate) enum Link {
@@ -19,12 +20,14 @@ pub(crate) enum Link {
     Tcp(TcpStream),
     /// A channel through a jump host.
     Tunnel(Tunnel),
+    /// A ProxyCommand.
+    Proxy(Box<Proxy>),
 }
 
 /// Why a link carries no more octets.
 #[derive(Debug)]
 pub(crate) enum LinkError {
-    /// TCP broke.
+    /// TCP broke, or a pipe.
     Io(io::Error),
     /// The jump host's connection ended: its failure is no word on the server behind.
     Jump(Failure),
@@ -55,7 +58,7 @@ impl Link {
     pub(crate) fn local_address(&self) -> Option<SocketAddr> {
         match self {
             Link::Tcp(stream) => stream.local_addr().ok(),
-            Link::Tunnel(_) => None,
+            Link::Tunnel(_) | Link::Proxy(_) => None,
         }
     }
 
@@ -72,6 +75,7 @@ impl Link {
                 .poll_read(context, buffer)
                 .map_err(LinkError::Io),
             Link::Tunnel(tunnel) => tunnel.poll_read(context, buffer).map_err(LinkError::Jump),
+            Link::Proxy(proxy) => proxy.poll_read(context, buffer).map_err(LinkError::Io),
         }
     }
 
@@ -80,6 +84,7 @@ impl Link {
         match self {
             Link::Tcp(stream) => stream.poll_write_ready(context),
             Link::Tunnel(tunnel) => tunnel.poll_write_ready(context).map(Ok),
+            Link::Proxy(proxy) => proxy.poll_write_ready(context),
         }
     }
 
@@ -88,7 +93,7 @@ impl Link {
         match self {
             // It only saves time: if it cannot be set, nothing is lost.
             Link::Tcp(stream) => drop(set_tcp_quickack(stream, true)),
-            Link::Tunnel(_) => {}
+            Link::Tunnel(_) | Link::Proxy(_) => {}
         }
     }
 
@@ -97,6 +102,7 @@ impl Link {
         let result = match self {
             Link::Tcp(stream) => stream.try_write(octets),
             Link::Tunnel(tunnel) => return tunnel.write(octets),
+            Link::Proxy(proxy) => proxy.try_write(octets),
         };
         match result {
             Ok(octets) => Ok(Some(octets)),

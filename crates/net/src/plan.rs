@@ -142,6 +142,9 @@ pub struct Endpoint {
     pub label: String,
     /// The last jump host on the way (ProxyJump).
     pub via: Option<JumpId>,
+    /// The line for the user's shell whose standard input and output are the connection (ProxyCommand), its tokens
+    /// expanded; never with `via`.
+    pub proxy_command: Option<String>,
     /// The name or address to connect to (HostName). Behind a jump host it is for that to look up.
     pub name: String,
     /// The TCP port.

@@ -112,7 +112,7 @@ impl<'a> HostSession<'a> {
                 self.state.login.show_last_banners(self.state.worker);
                 self.drive.hang_up();
                 self.state.deliver_rest(orders).await;
-                end
+                self.part_from_proxy(end).await
             }
             // Nothing more is sent: what waits to leave is as doubtful as the state that it was made in.
             Err(failure) => Err(Ended::new(failure, self.fate())),

@@ -25,6 +25,7 @@ mod network;
 mod origin;
 mod pass;
 mod pattern;
+mod proxy;
 mod question;
 mod resolve;
 mod resolved;

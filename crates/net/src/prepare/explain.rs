@@ -27,6 +27,8 @@ pub struct Explanation {
     pub known_hosts: Vec<KnownLine>,
     /// The jump hosts in the order of travel, as `user@name:port`.
     pub way: Vec<String>,
+    /// ProxyCommand with its tokens expanded, if it can be run.
+    pub proxy_command: Option<String>,
     /// What the settings require and this client cannot do: the host has to be reached with ssh itself.
     pub obstacles: Vec<Shortfall>,
     /// Settings that this client does without.
@@ -91,6 +93,7 @@ impl Preparation {
             known_as: host.written(),
             known_hosts,
             way,
+            proxy_command: super::proxy_command("", &resolved).ok().flatten(),
             obstacles,
             unheeded: unheeded(&resolved),
             resolved,
@@ -164,9 +167,16 @@ fn all<'a>(names: &'a [&'a str]) -> Names<'a> {
 fn obstacles(resolved: &Resolved) -> Vec<Shortfall> {
     let mut found = Vec::new();
     let connection = &resolved.connection;
-    if let Proxy::Command(command) = &connection.proxy.value {
-        let origin = &connection.proxy.origin;
-        found.push(Shortfall::new(format!("ProxyCommand {command}"), origin));
+    match super::proxy_command("", resolved) {
+        Err(PrepareError::Unsupported { what, origin, .. }) => found.push(Shortfall {
+            what: what.to_owned(),
+            origin,
+        }),
+        Err(PrepareError::Resolve { error, .. }) => {
+            let origin = &connection.proxy.origin;
+            found.push(Shortfall::new(error.to_string(), origin));
+        }
+        Ok(_) | Err(_) => {}
     }
     if let Some(set) = &connection.bind_interface {
         let what = format!("BindInterface {}", set.value);

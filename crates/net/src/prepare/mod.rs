@@ -20,7 +20,7 @@ use sshoal_fleet::JumpId;
 use sshoal_known_hosts::{DEFAULT_PORT, LineProblem};
 use sshoal_proto::{SessionRequest, Settings};
 use sshoal_ssh_config::{
-    Config, Connection, HostKeys, LoadError, Proxy, Query, ResolveError, Resolved,
+    Config, Connection, HostKeys, LoadError, Origin, Proxy, Query, ResolveError, Resolved,
     StrictHostKeyChecking,
 };
 use sshoal_targets::Target;
@@ -171,6 +171,11 @@ impl Preparation {
         resolved: &Resolved,
     ) -> Result<Endpoint, PrepareError> {
         refuse_unsupported(&label, resolved)?;
+        let proxy_command = match via {
+            None => proxy_command(&label, resolved)?,
+            // With -J a,b the way to b is a, whatever the configuration says of b.
+            Some(_) => None,
+        };
         let algorithms = self.algorithms(&label, resolved)?;
         let trust = HostTrust {
             known: self.trust.read(&resolved.host_keys)?,
@@ -190,6 +195,7 @@ impl Preparation {
             tcp: tcp_options(&label, connection)?,
             label,
             via,
+            proxy_command,
             name: connection.host_name.value.clone(),
             port: connection.port.value,
             user: connection.user.value.clone(),
@@ -391,9 +397,33 @@ fn refuse_unsupported(host: &str, resolved: &Resolved) -> Result<(), PrepareErro
     if let Some(interface) = &connection.bind_interface {
         return Err(unsupported("BindInterface", &interface.origin));
     }
-    match &connection.proxy.value {
-        Proxy::None | Proxy::Jump(_) => Ok(()),
-        Proxy::Command(_) => Err(unsupported("ProxyCommand", &connection.proxy.origin)),
+    Ok(())
+}
+
+/// ProxyCommand for the shell. Our standard input and output are the run's, so `-` is none; and a connection that is
+/// handed over as a descriptor is not taken.
+fn proxy_command(host: &str, resolved: &Resolved) -> Result<Option<String>, PrepareError> {
+    let command = resolved.proxy_command();
+    let command = command.map_err(|error| PrepareError::Resolve {
+        host: host.to_owned(),
+        error,
+    })?;
+    let Some(command) = command else {
+        return Ok(None);
+    };
+    let unsupported = |what, origin: &Origin| PrepareError::Unsupported {
+        host: host.to_owned(),
+        what,
+        origin: origin.to_string(),
+    };
+    let fdpass = &resolved.connection.proxy_use_fdpass;
+    match command.value.as_str() {
+        "-" => Err(unsupported(
+            "ProxyCommand \"-\" (standard input and output are the run's own)",
+            &command.origin,
+        )),
+        _ if fdpass.value => Err(unsupported("ProxyUseFdpass", &fdpass.origin)),
+        _ => Ok(Some(command.value)),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, ToSocketAddrs};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::sync::{Mutex, PoisonError};
 
 use sshoal_ssh_config::{
@@ -10,6 +10,7 @@ use sshoal_ssh_config::{
 };
 
 use super::config_files;
+use crate::shell;
 
 /// What was asked so far, and the answers: they serve all hosts, so that a `Match exec` runs once for each different
 /// command.
@@ -59,9 +60,7 @@ fn answer(question: Question, answers: &mut Answers) {
 
 /// As ssh runs it: by the user's shell, with nothing to read and its output unseen (`execute_in_shell`, readconf.c).
 fn exit_status(command: &str) -> Option<i32> {
-    let shell = std::env::var_os("SHELL").unwrap_or_else(|| "/bin/sh".into());
-    let mut shell = Command::new(shell);
-    shell.arg("-c").arg(command);
+    let mut shell = shell::command(command);
     shell.stdin(Stdio::null()).stdout(Stdio::null());
     shell.status().ok()?.code()
 }
