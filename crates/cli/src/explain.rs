@@ -44,6 +44,8 @@ pub(crate) fn run(args: &ExplainArgs) -> Result<u8, Box<dyn std::error::Error>> 
         user: args.config.user.clone(),
         identities: args.identity.clone(),
         jump: args.jump.clone(),
+        tag: args.config.tag.clone(),
+        ..SshOptions::default()
     })?;
     let mut text = String::new();
     for target in hosts::targets(&named)? {

@@ -1,7 +1,7 @@
 //! The byte stream under a connection.
 
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
@@ -35,14 +35,16 @@ pub(crate) enum LinkError {
 
 impl Link {
     pub(crate) async fn connect(address: SocketAddr, options: &TcpOptions) -> io::Result<Link> {
-        let stream = match options.bind_address {
+        let stream = match options.bind {
             None => TcpStream::connect(address).await?,
-            Some(from) => {
+            Some(bind) => {
+                let from = bind.towards(address);
+                let from = from.ok_or(io::ErrorKind::AddrNotAvailable)?;
                 let socket = match from {
-                    IpAddr::V4(_) => TcpSocket::new_v4()?,
-                    IpAddr::V6(_) => TcpSocket::new_v6()?,
+                    SocketAddr::V4(_) => TcpSocket::new_v4()?,
+                    SocketAddr::V6(_) => TcpSocket::new_v6()?,
                 };
-                socket.bind(SocketAddr::new(from, 0))?;
+                socket.bind(from)?;
                 socket.connect(address).await?
             }
         };

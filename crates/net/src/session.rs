@@ -82,7 +82,7 @@ impl<'a> HostSession<'a> {
         Ok(HostSession {
             drive: Drive::new(connection, link),
             feeder: worker.plan.input.as_ref().map(Feeder::new),
-            window: WindowChanges::watch(plan.request.pty.as_ref()),
+            window: WindowChanges::watch(plan.request.pty.as_ref().filter(|_| plan.lends_terminal)),
             state: State {
                 worker,
                 host,
@@ -312,7 +312,7 @@ impl State<'_> {
         match event {
             Event::Started(_) => {
                 self.started = true;
-                if self.plan.request.pty.is_some() && !self.pty_refused {
+                if self.plan.lends_terminal && !self.pty_refused {
                     self.worker.report(Report::TerminalLent);
                 }
                 self.report(FleetEvent::Entered(Phase::Command));

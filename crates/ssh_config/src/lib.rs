@@ -38,6 +38,7 @@ pub use dump::{Implemented, Names, ShownSetting};
 pub use environment::Environment;
 pub use error::{LoadError, Problem, ResolveError, Unresolved};
 pub use jump::Hop;
+pub use keyword::keywords;
 pub use loader::{Loader, Need, Root, Supply};
 pub use origin::{Origin, Setting};
 pub use question::{Answers, IncludeRequest, Lookup, Question};

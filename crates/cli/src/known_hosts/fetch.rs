@@ -72,8 +72,7 @@ fn endpoints(args: &FetchArgs) -> Result<Vec<Endpoint>, Box<dyn Error>> {
         ..SshOptions::default()
     })?;
     let mut endpoints = Vec::with_capacity(targets.len());
-    for target in &targets {
-        let plan = preparation.host(target, |_| SessionRequest::exec(Vec::new()))?;
+    for plan in preparation.hosts(&targets, |_| SessionRequest::exec(Vec::new()))? {
         let endpoint = plan.endpoint;
         if endpoint.via.is_some() || endpoint.proxy_command.is_some() {
             let label = &endpoint.label;
