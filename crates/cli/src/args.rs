@@ -84,7 +84,8 @@ pub(crate) struct RunArgs {
     /// Show what would be done, and do nothing.
     #[arg(long)]
     pub(crate) dry_run: bool,
-    /// The command. %h, %u, %p and %n stand for host, user, port and the host's name as given; %%h is a plain %h.
+    /// The command. %h, %u, %p and %n stand for host, user, port and the host's name as given; %%h is a plain %h. Without
+    /// one: each host's RemoteCommand.
     #[arg(
         trailing_var_arg = true,
         value_name = "COMMAND",
@@ -181,6 +182,9 @@ pub(crate) struct ConfigArgs {
     /// An ssh_config option, as in ssh -o.
     #[arg(short = 'o', long = "option", value_name = "KEY=VALUE", value_parser = key_and_value)]
     pub(crate) option: Vec<String>,
+    /// A name that ssh_config may ask for with "Match tagged": -P of ssh.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) tag: Option<String>,
     /// Such options from our own configuration file: they count where no flag sets them.
     #[arg(long, hide = true, value_name = "KEY=VALUE")]
     pub(crate) default_option: Vec<String>,
@@ -228,7 +232,7 @@ pub(crate) struct LoginArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "How many at a time, and how long")]
 pub(crate) struct PaceArgs {
-    /// Hosts at a time; 2048 with run, 64 with each, if not given.
+    /// Hosts at a time. If not given: 2048 with run, but 64 if more than that have a ProxyCommand; 64 with each.
     #[arg(short = 'p', long = "parallel", value_name = "N", value_parser = at_least_one)]
     pub(crate) parallel: Option<u32>,
     /// The least time between two starts, in milliseconds.

@@ -18,8 +18,9 @@ use crate::hosts;
 use crate::script::quoted;
 use crate::template::Template;
 
-/// Commands at a time, unless `-p` says otherwise: each is a process of this machine, unlike a session on a host.
-const PROCESSES: u32 = 64;
+/// Commands at a time, unless `-p` says otherwise: each is a process of this machine, unlike a session on a host. The
+/// same goes for a ProxyCommand.
+pub(crate) const PROCESSES: u32 = 64;
 
 /// What to type.
 const EXAMPLE: &str = "sshoal each -w 'bmc[1-40]' ipmitool -H %h power status";
@@ -36,19 +37,21 @@ pub(crate) fn run(args: &EachArgs) -> Result<u8, Box<dyn std::error::Error>> {
         return Err(NoCommand::new(&args.hosts, EXAMPLE).into());
     }
     let targets = hosts::targets(&args.hosts)?;
-    let preparation = Preparation::new(&ssh_options(&args.config))?;
+    let mut preparation = Preparation::new(&ssh_options(&args.config))?;
     let words: Vec<Template> = args
         .command
         .iter()
         .map(|word| Template::parse(word.as_bytes()))
         .collect();
     let mut hosts = fan_out::hosts(&targets);
+    let places = preparation.places(&targets, |place| {
+        let at = (Some(place.user.to_owned()), Some(place.port));
+        (at, command(&words, place))
+    })?;
     let mut commands = Vec::with_capacity(targets.len());
-    for (target, host) in targets.iter().zip(&mut hosts) {
-        commands.push(preparation.place(target, |place| {
-            (host.user, host.port) = (Some(place.user.to_owned()), Some(place.port));
-            command(&words, place)
-        })?);
+    for (host, (at, command)) in hosts.iter_mut().zip(places) {
+        (host.user, host.port) = at;
+        commands.push(command);
     }
     if args.dry_run {
         dry_run::print(
@@ -91,6 +94,7 @@ fn ssh_options(config: &ConfigArgs) -> SshOptions {
         config_file: config.config.clone(),
         options: config.options(),
         user: config.user.clone(),
+        tag: config.tag.clone(),
         ..SshOptions::default()
     }
 }

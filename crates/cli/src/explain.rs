@@ -44,6 +44,8 @@ pub(crate) fn run(args: &ExplainArgs) -> Result<u8, Box<dyn std::error::Error>> 
         user: args.config.user.clone(),
         identities: args.identity.clone(),
         jump: args.jump.clone(),
+        tag: args.config.tag.clone(),
+        ..SshOptions::default()
     })?;
     let mut text = String::new();
     for target in hosts::targets(&named)? {
@@ -104,6 +106,10 @@ fn place(explanation: &Explanation, facts: &mut Vec<Fact>) {
     facts.push(Fact::new("port", port.value.to_string(), &port.origin));
     if !explanation.way.is_empty() {
         let way = explanation.way.join(" > ");
+        facts.push(Fact::new("through", way, &connection.proxy.origin));
+    }
+    if let Some(command) = &explanation.proxy_command {
+        let way = format!("ProxyCommand {command}");
         facts.push(Fact::new("through", way, &connection.proxy.origin));
     }
 }

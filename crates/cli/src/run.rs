@@ -1,6 +1,6 @@
 //! `sshoal run`: from arguments to a plan, from a plan to an exit status.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -11,12 +11,13 @@ use sshoal_net::{
     Endpoint, HostPlan, IndexCache, Input, Place, Preparation, PrepareError, RunPlan, Secret,
     SshOptions, Work, connections_allowed, server_cache_path,
 };
-use sshoal_proto::SessionRequest;
+use sshoal_proto::{Command, SessionRequest};
 use sshoal_report::Host;
 use sshoal_targets::Target;
 
 use crate::args::{LoginArgs, RunArgs};
 use crate::dry_run;
+use crate::each::PROCESSES;
 use crate::fan_out::{self, NoCommand, Showing};
 use crate::hosts;
 use crate::prompt::{self, PromptError};
@@ -37,7 +38,8 @@ const TOUCHED_LOGINS: u32 = 2;
 pub(crate) fn run(args: &RunArgs) -> Result<u8, Box<dyn std::error::Error>> {
     let since = Instant::now();
     let is_blank = |word: &OsString| word.as_encoded_bytes().trim_ascii().is_empty();
-    if args.command.iter().all(is_blank) && args.script.is_none() {
+    let has_command = args.script.is_some() || !args.command.iter().all(is_blank);
+    if !has_command && !hosts::are_named(&args.hosts) {
         return Err(NoCommand::new(&args.hosts, EXAMPLE).into());
     }
     check_standard_input(args)?;
@@ -46,9 +48,13 @@ pub(crate) fn run(args: &RunArgs) -> Result<u8, Box<dyn std::error::Error>> {
     if args.tty && targets.len() > 1 {
         return Err(format!("-t is for one host; {} were named", targets.len()).into());
     }
-    let mut preparation = Preparation::new(&ssh_options(args))?;
-    let line = CommandLine::new(args)?;
+    let mut preparation = Preparation::new(&SshOptions {
+        command: has_command.then(|| typed(args)),
+        ..ssh_options(args)
+    })?;
+    let line = CommandLine::new(args, has_command)?;
     let mut plans = line.plans(args, &targets, &mut preparation)?;
+    check_remote_commands(args, &plans)?;
     let indexes = (!args.login.no_index_cache).then(IndexCache::of_user);
     preparation.look_up_hashed(&mut plans, indexes.flatten().as_ref());
     for problem in preparation.known_hosts_problems() {
@@ -124,6 +130,44 @@ fn ssh_options(args: &RunArgs) -> SshOptions {
         user: args.config.user.clone(),
         identities: args.login.identity.clone(),
         jump: args.login.jump.clone(),
+        tag: args.config.tag.clone(),
+        ..SshOptions::default()
+    }
+}
+
+/// The command as it was typed: what `Match command` sees.
+fn typed(args: &RunArgs) -> String {
+    let script = args.script.iter().map(|path| path.as_os_str());
+    let words: Vec<_> = script
+        .chain(args.command.iter().map(OsString::as_os_str))
+        .collect();
+    words.join(OsStr::new(" ")).to_string_lossy().into_owned()
+}
+
+/// Without a command on the command line every host must have one of its own.
+fn check_remote_commands(
+    args: &RunArgs,
+    plans: &[HostPlan],
+) -> Result<(), Box<dyn std::error::Error>> {
+    let lacks = |plan: &&HostPlan| exec_line(plan).is_empty();
+    match plans.iter().find(lacks) {
+        None => Ok(()),
+        Some(_) if plans.iter().all(|plan| lacks(&plan)) => {
+            Err(NoCommand::new(&args.hosts, EXAMPLE).into())
+        }
+        Some(plan) => Err(format!(
+            "{}: no command was given, and ssh_config has no RemoteCommand for this host",
+            plan.endpoint.label
+        )
+        .into()),
+    }
+}
+
+/// What the host's shell gets.
+fn exec_line(plan: &HostPlan) -> &[u8] {
+    match &plan.request.command {
+        Command::Exec(line) => line,
+        Command::Shell | Command::Subsystem(_) => &[],
     }
 }
 
@@ -136,10 +180,12 @@ struct CommandLine {
     /// What `--dry-run` says before the words.
     title: String,
     sudo: bool,
+    /// Whether there are no words, and each host's RemoteCommand is run.
+    is_remote: bool,
 }
 
 impl CommandLine {
-    fn new(args: &RunArgs) -> Result<Self, ScriptError> {
+    fn new(args: &RunArgs, has_command: bool) -> Result<Self, ScriptError> {
         let (script, words, title) = match &args.script {
             Some(path) => {
                 let title = format!("script {}", path.display());
@@ -170,6 +216,7 @@ impl CommandLine {
             words: template(&words, !args.literal),
             title,
             sudo: args.sudo,
+            is_remote: !has_command,
         })
     }
 
@@ -181,20 +228,20 @@ impl CommandLine {
     ) -> Result<Vec<HostPlan>, PrepareError> {
         let pty = args.tty.then(terminal::pty);
         let request = |place: &Place<'_>| {
-            let line = [self.script.fill(place), self.words.fill(place)].concat();
+            let line = match (self.is_remote, place.remote_command) {
+                (true, remote) => remote.unwrap_or_default().as_bytes().to_vec(),
+                (false, _) => [self.script.fill(place), self.words.fill(place)].concat(),
+            };
             SessionRequest {
                 standard_input: args.stdin.is_some() || args.sudo || args.tty,
                 pty: pty.clone(),
-                ..SessionRequest::exec(match self.sudo {
+                ..SessionRequest::exec(match self.sudo && !line.is_empty() {
                     true => script::with_sudo(&line),
                     false => line,
                 })
             }
         };
-        let hosts = targets.iter();
-        hosts
-            .map(|target| preparation.host(target, request))
-            .collect()
+        preparation.hosts(targets, request)
     }
 
     /// What would be done on a host.
@@ -202,13 +249,22 @@ impl CommandLine {
         let Endpoint {
             user, name, port, ..
         } = &plan.endpoint;
-        let words = self.words.fill(&Place {
+        let place = Place {
             host: name,
             port: *port,
             user,
             name: &host.target.name,
-        });
-        let sudo = if self.sudo { "sudo " } else { "" };
+            remote_command: None,
+        };
+        let words = match self.is_remote {
+            true => exec_line(plan).to_vec(),
+            false => self.words.fill(&place),
+        };
+        let sudo = if self.sudo && !self.is_remote {
+            "sudo "
+        } else {
+            ""
+        };
         let title = format!(
             "{}: {user}@{name} port {port}: {sudo}{}",
             host.label, self.title
@@ -264,7 +320,14 @@ fn limits(args: &RunArgs, hosts: &[HostPlan], jumps: usize, deadlines: &Deadline
         (limits.connects, limits.logins) = (TOUCHED_LOGINS, TOUCHED_LOGINS);
     }
     let jumps = u32::try_from(jumps).unwrap_or(u32::MAX);
-    let allowed = connections_allowed().saturating_sub(jumps).max(1);
+    let proxied = hosts
+        .iter()
+        .filter(|host| host.endpoint.proxy_command.is_some());
+    let proxied = u32::try_from(proxied.count()).unwrap_or(u32::MAX);
+    if proxied > PROCESSES {
+        limits.sessions = PROCESSES;
+    }
+    let allowed = connections_allowed(proxied).saturating_sub(jumps).max(1);
     let sessions = args.pace.parallel.unwrap_or(limits.sessions).min(allowed);
     Limits {
         sessions,

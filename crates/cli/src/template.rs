@@ -80,6 +80,7 @@ mod tests {
         port: 2222,
         user: "root",
         name: "web1",
+        remote_command: None,
     };
 
     fn filled(text: &str) -> String {

@@ -453,3 +453,21 @@ fn completions_know_all_flags_and_parse() {
         }
     }
 }
+
+#[test]
+fn every_keyword_of_ssh_config_stands_in_one_table_with_what_a_run_does_with_it() {
+    let text = read(CONFIG);
+    let section = text.split("\n## ssh_config\n").nth(1).unwrap();
+    let rows = section.lines().filter_map(|line| line.strip_prefix("| "));
+    let cells = rows.filter_map(|row| row.split(" | ").next());
+    let names = cells.filter(|cell| !matches!(*cell, "keywords" | "---"));
+    let names: Vec<String> = names
+        .flat_map(|cell| cell.split(", "))
+        .map(str::to_ascii_lowercase)
+        .collect();
+    let mut known: Vec<&str> = sshoal_ssh_config::keywords().collect();
+    let mut written: Vec<&str> = names.iter().map(String::as_str).collect();
+    known.sort_unstable();
+    written.sort_unstable();
+    assert_eq!(written, known);
+}

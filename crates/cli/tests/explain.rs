@@ -122,7 +122,7 @@ fn what_cannot_be_done_natively_is_named() {
     let user = user();
     let text = said(&user, &["old", "kerberos"]);
     for words in [
-        "not native, use ssh itself: ProxyCommand nc %h %p  (~/.ssh/config:11)",
+        "through       ProxyCommand nc old 22  (~/.ssh/config:11)",
         "not native, use ssh itself: KexAlgorithms: ",
         "(~/.ssh/config:12)",
         "not native, use ssh itself: PreferredAuthentications gssapi-with-mic  (~/.ssh/config:14)",
@@ -130,6 +130,67 @@ fn what_cannot_be_done_natively_is_named() {
         assert!(text.contains(words), "{words:?} is missing:\n{text}");
     }
     assert!(!text.contains("transport     native"), "{text}");
+    let text = said(&user, &["old", "-o", "ProxyUseFdpass=yes"]);
+    let fdpass = "not native, use ssh itself: ProxyUseFdpass  (command line)";
+    assert!(text.contains(fdpass), "{text}");
+}
+
+#[test]
+fn what_only_ssh_has_is_an_obstacle_where_it_is_required() {
+    let user = user();
+    let no_others = [
+        "PubkeyAuthentication=no",
+        "PasswordAuthentication=no",
+        "KbdInteractiveAuthentication=no",
+    ];
+    let mut only: Vec<&str> = no_others.iter().flat_map(|option| ["-o", option]).collect();
+    only.extend([
+        "-o",
+        "HostbasedAuthentication=yes",
+        "-o",
+        "GSSAPIAuthentication=no",
+        "web9",
+    ]);
+    for (arguments, words) in [
+        (
+            &["-o", "PKCS11Provider=/lib/token.so", "web9"][..],
+            "PKCS11Provider /lib/token.so  (command line)",
+        ),
+        (
+            &only[..],
+            "HostbasedAuthentication is the only method that is switched on  (command line)",
+        ),
+        (
+            &["-o", "PubkeyAcceptedAlgorithms=ssh-dss", "web9"],
+            "PubkeyAcceptedAlgorithms: ",
+        ),
+        (&["-o", "SessionType=none", "web9"], "SessionType none"),
+        (
+            &["-o", "BindInterface=absent0", "web9"],
+            "BindInterface absent0: ",
+        ),
+        (&["-o", "ProxyCommand=-", "web9"], "ProxyCommand \"-\""),
+    ] {
+        let text = said(&user, arguments);
+        let obstacle = format!("not native, use ssh itself: {words}");
+        assert!(text.contains(&obstacle), "{obstacle:?} is missing:\n{text}");
+        assert!(!text.contains("transport     native"), "{text}");
+    }
+    let text = said(
+        &user,
+        &[
+            "-o",
+            "PKCS11Provider=none",
+            "-o",
+            "LocalForward=80 a:80",
+            "web9",
+        ],
+    );
+    holds(&text, &["  transport     native"]);
+    assert!(
+        text.contains("not heeded    localforward 80 [a]:80  (command line)"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -160,11 +221,12 @@ fn json_has_the_names_of_ssh_and_the_lines() {
     assert_eq!(web1["way"][1], "me@gate2:23");
     assert_eq!(web1["identity_files"][0], "~/.ssh/fleet");
     assert_eq!(old["transport"], "ssh");
+    assert_eq!(old["proxy_command"], "nc old 22");
     assert!(
         old["obstacles"][0]["what"]
             .as_str()
             .unwrap()
-            .starts_with("ProxyCommand")
+            .starts_with("KexAlgorithms")
     );
 }
 

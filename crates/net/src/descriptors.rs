@@ -10,9 +10,9 @@ const RESERVE: u64 = 64;
 /// Descriptors of a local command that runs: three pipes, a pidfd, and one to spare while it is started.
 const DESCRIPTORS_A_PROCESS: u64 = 5;
 
-/// Raises the soft limit of open files to the hard one and returns how many hosts may be in flight: one
-/// descriptor each. At least 1.
-pub fn connections_allowed() -> u32 {
+/// Raises the soft limit of open files to the hard one and returns how many hosts may be in flight, of which up to
+/// `proxied` are reached by a ProxyCommand: the others have one descriptor each. At least 1.
+pub fn connections_allowed(proxied: u32) -> u32 {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     if current != maximum {
         // If it cannot be raised, the present limit holds.
@@ -25,7 +25,12 @@ pub fn connections_allowed() -> u32 {
         );
     }
     let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
-    u32::try_from(limit.saturating_sub(RESERVE).max(1)).unwrap_or(u32::MAX)
+    let free = limit.saturating_sub(RESERVE);
+    let beside = u64::from(proxied) * (DESCRIPTORS_A_PROCESS - 1);
+    let allowed = free
+        .saturating_sub(beside)
+        .max(free / DESCRIPTORS_A_PROCESS);
+    u32::try_from(allowed.max(1)).unwrap_or(u32::MAX)
 }
 
 /// Has the kernel make room for so many connections now, before there are threads: later the table of descriptors

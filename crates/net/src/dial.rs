@@ -15,6 +15,9 @@ use crate::plan::{Endpoint, TcpOptions};
 /// RFC 8305 section 8, Connection Attempt Delay: the next address is tried this long after the last.
 const ATTEMPT_DELAY: Duration = Duration::from_millis(250);
 
+/// Between two attempts at all addresses of a host.
+const PAUSE_BETWEEN_ATTEMPTS: Duration = Duration::from_secs(1);
+
 /// The addresses of a host, families alternating (RFC 8305 section 4).
 pub(crate) async fn addresses(host: &Endpoint) -> Result<Vec<SocketAddr>, Failure> {
     let (name, port) = (host.name.as_str(), host.port);
@@ -56,10 +59,29 @@ pub(crate) async fn connect(
     addresses: &[SocketAddr],
     options: &TcpOptions,
 ) -> Result<Link, Failure> {
-    let Some(limit) = options.connect_timeout else {
-        return race(addresses, *options).await;
+    within_connect_timeout(options.connect_timeout, try_often(addresses, options)).await
+}
+
+/// ConnectionAttempts, with ssh's pause between them (sshconnect.c, ssh_connect_direct).
+async fn try_often(addresses: &[SocketAddr], options: &TcpOptions) -> Result<Link, Failure> {
+    for _ in 1..options.attempts {
+        if let Ok(link) = race(addresses, *options).await {
+            return Ok(link);
+        }
+        tokio::time::sleep(PAUSE_BETWEEN_ATTEMPTS).await;
+    }
+    race(addresses, *options).await
+}
+
+/// Bounds a connection by the host's own ConnectTimeout.
+pub(crate) async fn within_connect_timeout<T>(
+    limit: Option<Duration>,
+    connecting: impl Future<Output = Result<T, Failure>>,
+) -> Result<T, Failure> {
+    let Some(limit) = limit else {
+        return connecting.await;
     };
-    match tokio::time::timeout(limit, race(addresses, *options)).await {
+    match tokio::time::timeout(limit, connecting).await {
         Ok(end) => end,
         Err(_) => Err(Failure::new(
             FailureKind::ConnectTimeout,
@@ -70,9 +92,10 @@ pub(crate) async fn connect(
 
 async fn race(addresses: &[SocketAddr], options: TcpOptions) -> Result<Link, Failure> {
     let failed = |address: SocketAddr, error: &io::Error| {
-        let to = match options.bind_address {
+        let to = match options.bind.map(|bind| bind.towards(address)) {
             None => address.to_string(),
-            Some(from) => format!("{address} from BindAddress {from}"),
+            Some(Some(from)) => format!("{address} from {} (BindAddress)", from.ip()),
+            Some(None) => format!("{address}: BindAddress or BindInterface is of the other family"),
         };
         failures::connecting(&to, error)
     };

@@ -10,6 +10,7 @@ use sshoal_proto::{Connection, ConnectionError, Event};
 use tokio::io::ReadBuf;
 
 use crate::link::{Link, LinkError};
+use crate::proxy::Proxy;
 
 /// Least room for a read behind an incomplete packet, octets: a whole packet of data.
 const LEAST_READ: usize = 64 * 1024;
@@ -196,6 +197,14 @@ impl Drive {
     /// Our end of the connection, if it is one of TCP's.
     pub(crate) fn local_address(&self) -> Option<SocketAddr> {
         self.link.local_address()
+    }
+
+    /// The ProxyCommand that the connection goes by.
+    pub(crate) fn proxy(&mut self) -> Option<&mut Proxy> {
+        match &mut self.link {
+            Link::Proxy(proxy) => Some(proxy),
+            Link::Tcp(_) | Link::Tunnel(_) => None,
+        }
     }
 
     /// Says goodbye, as far as the link takes it at once. The link is closed next.

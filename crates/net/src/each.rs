@@ -12,24 +12,22 @@ use std::rc::Rc;
 use std::task::ready;
 use std::time::Duration;
 
-use rustix::io::Errno;
-use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
+use rustix::process::Signal;
 use sshoal_fleet::{Failure, FailureKind, Gate, HostId, Outcome, Phase};
 use sshoal_proto::{ExecFate, Stream};
 use tokio::io::{AsyncRead, ReadBuf};
 use tokio::process::{Child, ChildStdin, Command};
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 
 use crate::failures::Ended;
 use crate::host::{Orders, aborted, pass};
 use crate::input::Feeder;
 use crate::plan::LocalCommand;
+use crate::process_group::{Group, is_shortage};
 use crate::worker::{Control, Worker};
 
 /// From SIGTERM to SIGKILL. The fleet waits 5 s for the answer to an abort.
 const GRACE: Duration = Duration::from_secs(2);
-/// How often a group is looked at that was asked to end.
-const GLANCE: Duration = Duration::from_millis(20);
 /// What a shell exits with when there is no such program, and when it cannot be executed (POSIX, 2.8.2).
 const NOT_FOUND: u32 = 127;
 const NOT_EXECUTABLE: u32 = 126;
@@ -103,12 +101,6 @@ async fn not_started(
         io::ErrorKind::NotFound => NOT_FOUND,
         _ => NOT_EXECUTABLE,
     }))
-}
-
-/// Whether this machine has no room for one more process now: fork(2), pipe(2).
-fn is_shortage(error: &io::Error) -> bool {
-    let shortages = [Errno::AGAIN, Errno::NOMEM, Errno::MFILE, Errno::NFILE];
-    Errno::from_io_error(error).is_some_and(|errno| shortages.contains(&errno))
 }
 
 /// Until the command has ended and nobody writes its output any more, as with a session of sshd.
@@ -208,43 +200,5 @@ fn signal_name(number: i32) -> String {
     match name {
         Some(name) if !name.is_empty() => name.to_owned(),
         _ => number.to_string(),
-    }
-}
-
-/// A command's process group. Dropping it kills what is left, unless it was released.
-struct Group(Option<Pid>);
-
-impl Group {
-    fn of(leader: &Child) -> Self {
-        Group(leader.id().and_then(|id| Pid::from_raw(id.cast_signed())))
-    }
-
-    fn signal(&self, signal: Signal) {
-        if let Some(group) = self.0 {
-            // A group that has ended needs no signal.
-            let _ = kill_process_group(group, signal);
-        }
-    }
-
-    /// Until no process of the group is left.
-    async fn ended(&mut self) {
-        while let Some(group) = self.0 {
-            match test_kill_process_group(group) {
-                Err(Errno::SRCH) => self.release(),
-                // Others' processes (sudo) are there, too, though they cannot be signalled.
-                _ => sleep(GLANCE).await,
-            }
-        }
-    }
-
-    /// The command has ended by itself: what it left running is meant to stay.
-    fn release(&mut self) {
-        self.0 = None;
-    }
-}
-
-impl Drop for Group {
-    fn drop(&mut self) {
-        self.signal(Signal::KILL);
     }
 }

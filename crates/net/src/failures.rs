@@ -96,21 +96,44 @@ pub(crate) fn connecting(to: &str, error: &io::Error) -> Failure {
 /// channel_post_connecting).
 pub(crate) fn tunnel(jump: &str, to: &str, reason_code: u32, description: &str) -> Failure {
     let detail = format!("jump host {jump} did not connect to {to}: {description}");
-    let says = |words: &[&str]| words.iter().any(|word| description.contains(word));
     let kind = match reason_code {
         reason::OPEN_ADMINISTRATIVELY_PROHIBITED => {
             let remedy =
                 "allow it with AllowTcpForwarding and PermitOpen in the jump host's sshd_config";
             return Failure::with_remedy(FailureKind::ChannelRefused, detail, remedy);
         }
-        reason::OPEN_CONNECT_FAILED if says(LOOKUP_FAILED) => FailureKind::Resolve,
-        reason::OPEN_CONNECT_FAILED if says(&["refused"]) => FailureKind::Refused,
-        reason::OPEN_CONNECT_FAILED if says(&["timed out"]) => FailureKind::ConnectTimeout,
-        reason::OPEN_CONNECT_FAILED => FailureKind::Unreachable,
+        reason::OPEN_CONNECT_FAILED => hindrance(description),
         reason::OPEN_RESOURCE_SHORTAGE => FailureKind::Throttled,
         _ => FailureKind::ChannelRefused,
     };
     Failure::new(kind, detail)
+}
+
+/// A ProxyCommand that ended without a word of the server's, and what there is to say of that.
+pub(crate) fn proxy(command: &str, words: &str) -> Failure {
+    // What `ssh -W` says of a gate whose sshd has too many connections (kex.c; sshd.c).
+    let is_turned_away = is_throttling(words)
+        || ["kex_exchange_identification", "Connection reset by peer"]
+            .iter()
+            .any(|said| words.contains(said));
+    match is_turned_away {
+        true => turned_away(words.to_owned()),
+        false => {
+            let remedy = format!("see what it says by itself: {command}");
+            Failure::with_remedy(hindrance(words), words, remedy)
+        }
+    }
+}
+
+/// What hindered TCP, by the words of somebody else who tried.
+fn hindrance(words: &str) -> FailureKind {
+    let says = |known: &[&str]| known.iter().any(|word| words.contains(word));
+    match () {
+        () if says(LOOKUP_FAILED) => FailureKind::Resolve,
+        () if says(&["refused"]) => FailureKind::Refused,
+        () if says(&["timed out"]) => FailureKind::ConnectTimeout,
+        () => FailureKind::Unreachable,
+    }
 }
 
 /// What jump hosts say of a name that has no address: glibc, musl, BSD and macOS, Go.

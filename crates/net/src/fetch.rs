@@ -42,7 +42,7 @@ pub struct FetchedKeys {
 }
 
 /// Fetches the host keys of all hosts, `at_once` of them at a time, in their order. A connection that takes longer than
-/// `patience` is given up, and its host with it. Jump hosts are not used.
+/// `patience` is given up, and its host with it. Jump hosts and ProxyCommand are not used.
 ///
 /// # Errors
 ///

@@ -15,6 +15,7 @@ use crate::host_key_questions::{Asker, HostKeyQuestion};
 use crate::jump;
 use crate::link::Link;
 use crate::plan::{HostPlan, Work};
+use crate::proxy;
 use crate::session::HostSession;
 use crate::worker::{Control, Report, Worker};
 
@@ -106,9 +107,16 @@ impl<'w> Attempt<'w, '_> {
         Ok(Box::new(session))
     }
 
-    /// Connects directly or through the jump host; also tells how long that took, at least a round trip.
+    /// Connects directly, by a ProxyCommand or through the jump host; also tells how long that took, at least a round trip.
     async fn connect(&mut self) -> Result<(Link, Duration), Ended> {
         let endpoint = &self.plan.endpoint;
+        if let Some(command) = &endpoint.proxy_command {
+            self.worker.enter(self.host, Phase::Connect);
+            let connecting = Instant::now();
+            let proxy = proxy::connect(self.worker, endpoint, command);
+            let proxy = self.unless_aborted(proxy).await?;
+            return Ok((Link::Proxy(Box::new(proxy)), connecting.elapsed()));
+        }
         let Some(jump) = endpoint.via else {
             let lookup = dial::addresses(endpoint);
             let addresses = self.unless_aborted(lookup).await?;

@@ -1,7 +1,7 @@
 //! The byte stream under a connection.
 
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
@@ -14,6 +14,7 @@ use tokio::net::{TcpSocket, TcpStream};
 use crate::hints;
 use crate::jump::Tunnel;
 use crate::plan::TcpOptions;
+use crate::proxy::Proxy;
 
 /// A byte stream to a server.
 pub(crate) enum Link {
@@ -21,12 +22,14 @@ pub(crate) enum Link {
     Tcp(TcpStream),
     /// A channel through a jump host.
     Tunnel(Tunnel),
+    /// A ProxyCommand.
+    Proxy(Box<Proxy>),
 }
 
 /// Why a link carries no more octets.
 #[derive(Debug)]
 pub(crate) enum LinkError {
-    /// TCP broke.
+    /// TCP broke, or a pipe.
     Io(io::Error),
     /// The jump host's connection ended: its failure is no word on the server behind.
     Jump(Failure),
@@ -34,14 +37,16 @@ pub(crate) enum LinkError {
 
 impl Link {
     pub(crate) async fn connect(address: SocketAddr, options: &TcpOptions) -> io::Result<Link> {
-        let stream = match options.bind_address {
+        let stream = match options.bind {
             None => TcpStream::connect(address).await?,
-            Some(from) => {
+            Some(bind) => {
+                let from = bind.towards(address);
+                let from = from.ok_or(io::ErrorKind::AddrNotAvailable)?;
                 let socket = match from {
-                    IpAddr::V4(_) => TcpSocket::new_v4()?,
-                    IpAddr::V6(_) => TcpSocket::new_v6()?,
+                    SocketAddr::V4(_) => TcpSocket::new_v4()?,
+                    SocketAddr::V6(_) => TcpSocket::new_v6()?,
                 };
-                socket.bind(SocketAddr::new(from, 0))?;
+                socket.bind(from)?;
                 socket.connect(address).await?
             }
         };
@@ -57,7 +62,7 @@ impl Link {
     pub(crate) fn local_address(&self) -> Option<SocketAddr> {
         match self {
             Link::Tcp(stream) => stream.local_addr().ok(),
-            Link::Tunnel(_) => None,
+            Link::Tunnel(_) | Link::Proxy(_) => None,
         }
     }
 
@@ -65,7 +70,7 @@ impl Link {
     pub(crate) fn peer_address(&self) -> Option<SocketAddr> {
         match self {
             Link::Tcp(stream) => stream.peer_addr().ok(),
-            Link::Tunnel(_) => None,
+            Link::Tunnel(_) | Link::Proxy(_) => None,
         }
     }
 
@@ -82,6 +87,7 @@ impl Link {
                 .poll_read(context, buffer)
                 .map_err(LinkError::Io),
             Link::Tunnel(tunnel) => tunnel.poll_read(context, buffer).map_err(LinkError::Jump),
+            Link::Proxy(proxy) => proxy.poll_read(context, buffer).map_err(LinkError::Io),
         }
     }
 
@@ -90,6 +96,7 @@ impl Link {
         match self {
             Link::Tcp(stream) => stream.poll_write_ready(context),
             Link::Tunnel(tunnel) => tunnel.poll_write_ready(context).map(Ok),
+            Link::Proxy(proxy) => proxy.poll_write_ready(context),
         }
     }
 
@@ -98,7 +105,7 @@ impl Link {
         match self {
             // It only saves time: if it cannot be set, nothing is lost.
             Link::Tcp(stream) => drop(set_tcp_quickack(stream, true)),
-            Link::Tunnel(_) => {}
+            Link::Tunnel(_) | Link::Proxy(_) => {}
         }
     }
 
@@ -107,7 +114,7 @@ impl Link {
         match self {
             // It only saves waking up for nothing.
             Link::Tcp(stream) => drop(hints::set_receive_low_water(stream, octets)),
-            Link::Tunnel(_) => {}
+            Link::Tunnel(_) | Link::Proxy(_) => {}
         }
     }
 
@@ -116,6 +123,7 @@ impl Link {
         match self {
             Link::Tcp(stream) => room(stream.try_write(octets)),
             Link::Tunnel(tunnel) => tunnel.write(octets),
+            Link::Proxy(proxy) => room(proxy.try_write(octets)),
         }
     }
 
@@ -126,6 +134,7 @@ impl Link {
                 Ok(send(stream, octets, SendFlags::MORE | SendFlags::NOSIGNAL)?)
             })),
             Link::Tunnel(tunnel) => tunnel.write(octets),
+            Link::Proxy(_) => self.write(octets),
         }
     }
 }

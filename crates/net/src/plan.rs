@@ -1,7 +1,6 @@
 //! What a run is to do, resolved: nothing here needs a look at a configuration file any more.
 
 use std::ffi::OsString;
-use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,6 +11,7 @@ use sshoal_proto::{Secret, SessionRequest, Settings};
 use sshoal_ssh_config::AddressFamily;
 
 use crate::input::Input;
+use crate::interfaces::LocalAddresses;
 use crate::login::LoginPlan;
 
 /// Octets of output that all hosts together may have sent and nobody has read: the sum of the channels' windows.
@@ -144,6 +144,8 @@ pub struct HostPlan {
     pub endpoint: Endpoint,
     /// What to run.
     pub request: SessionRequest,
+    /// Whether the command's pseudo-terminal is our own terminal.
+    pub lends_terminal: bool,
 }
 
 /// All that is needed to log in to a host or a jump host.
@@ -152,6 +154,9 @@ pub struct Endpoint {
     pub label: String,
     /// The last jump host on the way (ProxyJump).
     pub via: Option<JumpId>,
+    /// The line for the user's shell whose standard input and output are the connection (ProxyCommand), its tokens
+    /// expanded; never with `via`.
+    pub proxy_command: Option<String>,
     /// The name or address to connect to (HostName). Behind a jump host it is for that to look up.
     pub name: String,
     /// The TCP port.
@@ -173,8 +178,10 @@ pub struct Endpoint {
 pub struct TcpOptions {
     /// AddressFamily: which addresses of the host to use.
     pub address_family: AddressFamily,
-    /// BindAddress: the local address to connect from.
-    pub bind_address: Option<IpAddr>,
+    /// BindAddress, or else BindInterface: the local addresses to connect from.
+    pub bind: Option<LocalAddresses>,
+    /// ConnectionAttempts: how often to try all addresses of the host, at least 1.
+    pub attempts: u32,
     /// ConnectTimeout, where it is set; the run's own deadline holds as well.
     pub connect_timeout: Option<Duration>,
     /// TCPKeepAlive.

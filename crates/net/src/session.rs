@@ -93,7 +93,7 @@ impl<'a> HostSession<'a> {
         Ok(HostSession {
             drive: Drive::new(connection, link),
             feeder: worker.plan.input.as_ref().map(Feeder::new),
-            window: WindowChanges::watch(plan.request.pty.as_ref()),
+            window: WindowChanges::watch(plan.request.pty.as_ref().filter(|_| plan.lends_terminal)),
             state: State {
                 worker,
                 host,
@@ -126,7 +126,7 @@ impl<'a> HostSession<'a> {
                 self.state.login.show_last_banners(self.state.worker);
                 self.drive.hang_up();
                 self.state.deliver_rest(orders).await;
-                end
+                self.part_from_proxy(end).await
             }
             // Nothing more is sent: what waits to leave is as doubtful as the state that it was made in.
             Err(failure) => Err(Ended::new(failure, self.fate())),
@@ -364,7 +364,7 @@ impl State<'_> {
         match event {
             Event::Started(_) => {
                 self.started = true;
-                if self.plan.request.pty.is_some() && !self.pty_refused {
+                if self.plan.lends_terminal && !self.pty_refused {
                     self.worker.report(Report::TerminalLent);
                 }
                 self.report(FleetEvent::Entered(Phase::Command));

@@ -103,12 +103,11 @@ fn plan(folder: &Path, server: &Server, server_cache: std::path::PathBuf) -> Run
         ..SshOptions::default()
     };
     let target = Target::named(server.address().ip().to_string());
-    let request = SessionRequest::exec("exit 3");
-    let host = Preparation::new(&options)
+    let hosts = Preparation::new(&options)
         .unwrap()
-        .host(&target, |_| request);
+        .hosts(&[target], |_| SessionRequest::exec("exit 3"));
     RunPlan {
-        work: Work::Sessions(vec![host.unwrap()]),
+        work: Work::Sessions(hosts.unwrap()),
         jumps: Vec::new(),
         limits: Limits::default(),
         deadlines: Deadlines::default(),

@@ -17,7 +17,7 @@ use sshoal_fleet::{
     Deadlines, FailureKind, Fate, HostId, HostResult, Limits, Outcome, Progress, RetryPolicy,
 };
 use sshoal_net::{
-    Confirmation, Endpoint, HostPlan, Interruption, Observer, Preparation, RunPlan, Secret,
+    Confirmation, Endpoint, HostPlan, Interruption, Observer, Place, Preparation, RunPlan, Secret,
     SshOptions, Stream, Work, run,
 };
 use sshoal_proto::{SessionRequest, Settings};
@@ -136,12 +136,12 @@ fn resolved(
         ..SshOptions::default()
     };
     let mut preparation = Preparation::new(&options).unwrap();
-    let target = |host: &usize| Target::named(name(*host));
-    let request = || SessionRequest::exec(command.as_bytes().to_vec());
-    let plans = hosts
+    let targets: Vec<Target> = hosts
         .iter()
-        .map(|host| preparation.host(&target(host), |_| request()).unwrap());
-    let plans = plans.collect();
+        .map(|host| Target::named(name(*host)))
+        .collect();
+    let request = |_: &Place<'_>| SessionRequest::exec(command.as_bytes().to_vec());
+    let plans = preparation.hosts(&targets, request).unwrap();
     (plans, preparation.into_jumps())
 }
 

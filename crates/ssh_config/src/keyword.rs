@@ -239,6 +239,11 @@ const ALIASES: &[(&str, Keyword)] = &[
     ("compressionlevel", Keyword::Unsupported),
 ];
 
+/// All keywords in lowercase, each once; of those without any effect in today's ssh one stands for all.
+pub fn keywords() -> impl Iterator<Item = &'static str> {
+    ROWS.iter().map(|row| row.name)
+}
+
 impl Keyword {
     /// How many keywords there are.
     pub(crate) const COUNT: usize = ROWS.len();

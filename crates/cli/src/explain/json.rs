@@ -13,6 +13,7 @@ struct Record<'a> {
     settings: Vec<Setting<'a>>,
     identity_files: Vec<&'a str>,
     way: &'a [String],
+    proxy_command: Option<&'a str>,
     known_as: &'a str,
     known_hosts: Vec<Line<'a>>,
     obstacles: Vec<Reason<'a>>,
@@ -58,6 +59,7 @@ pub(super) fn line(explanation: &Explanation) -> serde_json::Result<String> {
             .map(|file| file.value.as_str())
             .collect(),
         way: &explanation.way,
+        proxy_command: explanation.proxy_command.as_deref(),
         known_as: &explanation.known_as,
         known_hosts: explanation.known_hosts.iter().map(known_line).collect(),
         obstacles: reasons(&explanation.obstacles),

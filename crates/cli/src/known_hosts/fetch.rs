@@ -22,7 +22,10 @@ const PARALLEL: u32 = 256;
 pub(super) fn run(args: &FetchArgs) -> Result<u8, Box<dyn Error>> {
     let endpoints = endpoints(args)?;
     let names: Vec<Named> = endpoints.iter().map(Named::of).collect();
-    let at_once = args.parallel.unwrap_or(PARALLEL).min(connections_allowed());
+    let at_once = args
+        .parallel
+        .unwrap_or(PARALLEL)
+        .min(connections_allowed(0));
     let fetched = sshoal_net::fetch_host_keys(endpoints, at_once as usize, args.timeout)?;
     let mut lines = Vec::new();
     let mut shown: BTreeMap<String, Vec<&str>> = BTreeMap::new();
@@ -69,12 +72,14 @@ fn endpoints(args: &FetchArgs) -> Result<Vec<Endpoint>, Box<dyn Error>> {
         ..SshOptions::default()
     })?;
     let mut endpoints = Vec::with_capacity(targets.len());
-    for target in &targets {
-        let plan = preparation.host(target, |_| SessionRequest::exec(Vec::new()))?;
+    for plan in preparation.hosts(&targets, |_| SessionRequest::exec(Vec::new()))? {
         let endpoint = plan.endpoint;
-        if endpoint.via.is_some() {
+        if endpoint.via.is_some() || endpoint.proxy_command.is_some() {
             let label = &endpoint.label;
-            return Err(format!("{label} is behind a jump host; fetch its keys there").into());
+            return Err(format!(
+                "{label} is behind a jump host or a ProxyCommand; fetch its keys there"
+            )
+            .into());
         }
         endpoints.push(endpoint);
     }

@@ -30,6 +30,7 @@ use crate::failures::{self, Ended};
 use crate::host_key_questions::{Asker, HostKeyQuestion};
 use crate::link::Link;
 use crate::plan::Endpoint;
+use crate::proxy;
 use crate::trust::UnknownKey;
 use crate::worker::{Report, Worker};
 use session::JumpSession;
@@ -197,6 +198,7 @@ async fn keep_connection(
     outcome.send_replace(Some(Ok(())));
     let end = caught(session.serve()).await;
     let failure = end.unwrap_or_else(|crash| failures::of_jump(&endpoint.label, &crash));
+    let failure = session.part_from_proxy(failure).await;
     let desk = session.desk();
     let was_last = worker.jumps.with(jump, |jump| {
         jump.desks.retain(|other| !Rc::ptr_eq(other, &desk));
@@ -260,7 +262,7 @@ async fn begin_login<'a>(
     JumpSession::begin(worker, jump, link, round_trip, turn).map_err(named)
 }
 
-/// TCP, or the tunnel through the jump host before; and how long that took, at least a round trip.
+/// TCP, a ProxyCommand, or the tunnel through the jump host before; and how long that took, at least a round trip.
 async fn connection(worker: &Rc<Worker>, endpoint: &Endpoint) -> Result<(Link, Duration), Failure> {
     let label = &endpoint.label;
     let deadlines = &worker.plan.deadlines;
@@ -273,6 +275,15 @@ async fn connection(worker: &Rc<Worker>, endpoint: &Endpoint) -> Result<(Link, D
             deadlines.connect,
         )
     };
+    if let Some(command) = &endpoint.proxy_command {
+        let connecting = Instant::now();
+        let connect = async {
+            let proxy = proxy::connect(worker, endpoint, command).await;
+            proxy.map_err(named)
+        };
+        let proxy = within(deadlines.connect, connect, overdue).await?;
+        return Ok((Link::Proxy(Box::new(proxy)), connecting.elapsed()));
+    }
     let Some(before) = endpoint.via else {
         let lookup = dial::addresses(endpoint);
         let late = || self::overdue(label, FailureKind::Resolve, "no address", deadlines.lookup);

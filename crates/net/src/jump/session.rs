@@ -100,10 +100,28 @@ impl<'a> JumpSession<'a> {
     pub(super) async fn log_in(&mut self) -> Result<(), Failure> {
         let result = self.try_to_log_in().await;
         self.turn = None;
-        if result.is_err() {
-            self.state.login.show_last_banners(self.state.worker);
+        match result {
+            Ok(()) => Ok(()),
+            Err(failure) => {
+                self.state.login.show_last_banners(self.state.worker);
+                Err(self.part_from_proxy(failure).await)
+            }
         }
-        result
+    }
+
+    /// Ends the ProxyCommand, if there is one; if the connection has ended by it, it knows best why.
+    pub(super) async fn part_from_proxy(&mut self, failure: Failure) -> Failure {
+        let heard = self.drive.connection.server_profile().is_some();
+        let label = &self.state.endpoint.label;
+        match self.drive.proxy() {
+            None => failure,
+            Some(proxy) => {
+                let named = |failure: &Failure| failures::of_jump(label, failure);
+                let failure = proxy.explained(failure, heard, named).await;
+                proxy.end().await;
+                failure
+            }
+        }
     }
 
     async fn try_to_log_in(&mut self) -> Result<(), Failure> {

@@ -5,7 +5,7 @@ use sshoal_proto::{Prompt, Secret};
 
 use super::PasswordState;
 use super::key::UserKey;
-use super::plan::{LoginPlan, Method};
+use super::plan::{ForeignMethod, LoginPlan, Method};
 use super::signing::Unsigned;
 use crate::agent::Trouble;
 
@@ -31,6 +31,17 @@ pub(super) struct End<'a> {
     pub(super) methods: Option<&'a [String]>,
     pub(super) password: Option<&'a Secret>,
     pub(super) password_state: PasswordState,
+}
+
+impl End<'_> {
+    /// What only ssh itself has, is switched on, and the server takes.
+    fn foreign(&self) -> Option<ForeignMethod> {
+        let taken = |method: &&ForeignMethod| {
+            let mut methods = self.methods.into_iter().flatten();
+            methods.any(|name| name == method.name())
+        };
+        self.plan.foreign.iter().find(taken).copied()
+    }
 }
 
 impl Denial {
@@ -140,6 +151,8 @@ fn remedy(end: &End<'_>, was_offered: bool) -> Option<&'static str> {
     let takes_password = takes(Method::Password) || takes(Method::KeyboardInteractive);
     if end.password_state == PasswordState::Refused {
         Some("check the password and the user name (-l)")
+    } else if let Some(method) = end.foreign() {
+        Some(method.remedy())
     } else if !takes(Method::PublicKey) && takes_password && end.password.is_none() {
         Some("give the account's password with --ask-pass")
     } else if !was_offered && end.methods.is_some() {

@@ -37,7 +37,7 @@ pub use foresight::logins_wait_for_touch;
 pub use plan::LoginPlan;
 
 pub(crate) use key::{KeyFile, LockedKey, SecretHalf, UserKey};
-pub(crate) use plan::Method;
+pub(crate) use plan::{ForeignMethod, Method};
 
 use crate::host_key_questions::{nobody, not_accepted};
 use crate::host_key_update::HostKeyUpdate;

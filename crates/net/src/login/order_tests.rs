@@ -81,6 +81,7 @@ fn plan(files: Vec<KeyFile>) -> LoginPlan {
             .collect(),
         required_rsa_size: 1024,
         may_ask: true,
+        foreign: Vec::new(),
         left_out: Vec::new(),
         touch: Arc::new(Semaphore::new(1)),
     }

@@ -24,6 +24,8 @@ pub struct LoginPlan {
     pub(crate) algorithms: Vec<&'static str>,
     /// RequiredRSASize, bits.
     pub(crate) required_rsa_size: usize,
+    /// Methods that are switched on and that only ssh itself has.
+    pub(crate) foreign: Vec<ForeignMethod>,
     /// Whether the user may be asked for passphrases: not with BatchMode.
     pub(crate) may_ask: bool,
     /// Why a key file was left out, for the message when nothing else served.
@@ -58,6 +60,35 @@ impl Method {
 
     pub(crate) fn by_name(name: &str) -> Option<Method> {
         Method::ALL.into_iter().find(|method| method.name() == name)
+    }
+}
+
+/// A method that this client does not have: what to say where a server takes it and nothing else has served.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ForeignMethod {
+    /// "gssapi-with-mic" (RFC 4462), with a Kerberos ticket at hand.
+    Gssapi,
+    /// "hostbased" (RFC 4252 section 9).
+    Hostbased,
+}
+
+impl ForeignMethod {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            ForeignMethod::Gssapi => "gssapi-with-mic",
+            ForeignMethod::Hostbased => "hostbased",
+        }
+    }
+
+    pub(crate) fn remedy(self) -> &'static str {
+        match self {
+            ForeignMethod::Gssapi => {
+                "reach this host with ssh itself: it takes GSSAPI, and there is a Kerberos ticket"
+            }
+            ForeignMethod::Hostbased => {
+                "reach this host with ssh itself: it takes host-based authentication, which is switched on"
+            }
+        }
     }
 }
 

@@ -22,6 +22,9 @@ pub(super) fn load(ssh: &SshOptions) -> Result<Config, PrepareError> {
     };
     let mut options = Vec::new();
     options.extend(ssh.jump.iter().map(|jump| format!("ProxyJump={jump}")));
+    if ssh.forward_agent {
+        options.push("ForwardAgent=yes".to_owned());
+    }
     options.extend(ssh.user.iter().map(|user| format!("User={user}")));
     for identity in &ssh.identities {
         options.push(format!("IdentityFile=\"{}\"", text(identity)?));

@@ -4,12 +4,15 @@ use sshoal_crypto::{Cipher, Mac, kex};
 use sshoal_fleet::JumpId;
 use sshoal_known_hosts::{HostName, KeyType, Location, Marker};
 use sshoal_ssh_config::{
-    ForwardAgent, Implemented, Names, Origin, Proxy, Resolved, ShownSetting, YesNoAsk,
+    Authentication, ForwardAgent, Implemented, Names, Origin, Proxy, Resolved, ShownSetting,
+    YesNoAsk,
 };
 use sshoal_targets::Target;
 
 use super::algorithms::{CA_SIGNATURE_ALGORITHMS, HOST_KEY_ALGORITHMS, HostAlgorithms};
-use super::{Preparation, PrepareError, known_as, known_port};
+use super::{
+    Preparation, PrepareError, known_as, known_port, login_plans, session_settings, way_there,
+};
 use crate::login::Method;
 
 /// What would be done for a host.
@@ -27,6 +30,8 @@ pub struct Explanation {
     pub known_hosts: Vec<KnownLine>,
     /// The jump hosts in the order of travel, as `user@name:port`.
     pub way: Vec<String>,
+    /// ProxyCommand with its tokens expanded, if it can be run.
+    pub proxy_command: Option<String>,
     /// What the settings require and this client cannot do: the host has to be reached with ssh itself.
     pub obstacles: Vec<Shortfall>,
     /// Settings that this client does without.
@@ -91,6 +96,7 @@ impl Preparation {
             known_as: host.written(),
             known_hosts,
             way,
+            proxy_command: way_there::proxy_command("", &resolved).ok().flatten(),
             obstacles,
             unheeded: unheeded(&resolved),
             resolved,
@@ -164,25 +170,48 @@ fn all<'a>(names: &'a [&'a str]) -> Names<'a> {
 fn obstacles(resolved: &Resolved) -> Vec<Shortfall> {
     let mut found = Vec::new();
     let connection = &resolved.connection;
-    if let Proxy::Command(command) = &connection.proxy.value {
-        let origin = &connection.proxy.origin;
-        found.push(Shortfall::new(format!("ProxyCommand {command}"), origin));
+    match way_there::proxy_command("", resolved) {
+        Err(PrepareError::Unsupported { what, origin, .. }) => found.push(Shortfall {
+            what: what.to_owned(),
+            origin,
+        }),
+        Err(PrepareError::Resolve { error, .. }) => {
+            let origin = &connection.proxy.origin;
+            found.push(Shortfall::new(error.to_string(), origin));
+        }
+        Ok(_) | Err(_) => {}
     }
-    if let Some(set) = &connection.bind_interface {
-        let what = format!("BindInterface {}", set.value);
-        found.push(Shortfall::new(what, &set.origin));
-    }
-    if let Some(set) = &connection.bind_address
-        && set.value.parse::<std::net::IpAddr>().is_err()
+    if let Err(PrepareError::Bind {
+        keyword,
+        value,
+        why,
+        origin,
+        ..
+    }) = way_there::bind("", connection)
     {
-        let what = format!("BindAddress {} is no IP address", set.value);
+        found.push(Shortfall {
+            what: format!("{keyword} {value}: {why}"),
+            origin,
+        });
+    }
+    if let Err(PrepareError::Unsupported { what, origin, .. }) =
+        session_settings::refuse_unsupported("", resolved)
+    {
+        found.push(Shortfall {
+            what: what.to_owned(),
+            origin,
+        });
+    }
+    found.extend(no_method(&resolved.authentication));
+    if let Some(set) = login_plans::pkcs11_provider(&resolved.authentication) {
+        let what = format!("PKCS11Provider {}", set.value);
         found.push(Shortfall::new(what, &set.origin));
     }
-    if let Some(set) = &resolved.authentication.preferred_authentications
-        && set.value.iter().all(|name| Method::by_name(name).is_none())
-    {
-        let what = format!("PreferredAuthentications {}", set.value.join(","));
-        found.push(Shortfall::new(what, &set.origin));
+    if let Err(error) = login_plans::accepted(&resolved.algorithms) {
+        found.push(Shortfall {
+            what: format!("{}: {}", error.keyword, error.error),
+            origin: error.origin,
+        });
     }
     if let Err(error) = HostAlgorithms::resolve(resolved) {
         found.push(Shortfall {
@@ -192,6 +221,44 @@ fn obstacles(resolved: &Resolved) -> Vec<Shortfall> {
     }
     found
 }
+
+/// That nobody can be logged in: no method that is switched on is implemented here.
+fn no_method(login: &Authentication) -> Option<Shortfall> {
+    if let Some(set) = &login.preferred_authentications
+        && set.value.iter().all(|name| Method::by_name(name).is_none())
+    {
+        let what = format!("PreferredAuthentications {}", set.value.join(","));
+        return Some(Shortfall::new(what, &set.origin));
+    }
+    if !login_plans::methods(login).is_empty() {
+        return None;
+    }
+    let only = [
+        ("GSSAPIAuthentication", &login.gssapi_authentication),
+        ("HostbasedAuthentication", &login.hostbased_authentication),
+    ];
+    let on = only.iter().find(|(_, set)| set.value);
+    Some(match on {
+        Some((keyword, set)) => {
+            let what = format!("{keyword} is the only method that is switched on");
+            Shortfall::new(what, &set.origin)
+        }
+        None => {
+            let origin = &login.pubkey_authentication.origin;
+            Shortfall::new("no method of logging in is switched on", origin)
+        }
+    })
+}
+
+/// Keywords for more than a command, of which each line that is set is named: what forwards, and what runs here.
+const FORWARDS: [&str; 6] = [
+    "localforward",
+    "remoteforward",
+    "dynamicforward",
+    "forwardx11",
+    "tunnel",
+    "localcommand",
+];
 
 /// Settings that somebody made, and that a run does without (docs/config.md).
 fn unheeded(resolved: &Resolved) -> Vec<Shortfall> {
@@ -206,12 +273,6 @@ fn unheeded(resolved: &Resolved) -> Vec<Shortfall> {
         let what = "VerifyHostKeyDNS: fingerprints in the DNS are not looked up";
         found.push(Shortfall::new(what, origin));
     }
-    if let Some(set) = &login.pkcs11_provider
-        && set.value != "none"
-    {
-        let what = format!("PKCS11Provider {}: its keys are not tried", set.value);
-        found.push(Shortfall::new(what, &set.origin));
-    }
     if let Some(set) = &login.preferred_authentications {
         let foreign = set
             .value
@@ -225,6 +286,15 @@ fn unheeded(resolved: &Resolved) -> Vec<Shortfall> {
     let forward = &resolved.session.forward_agent;
     if forward.value != ForwardAgent::No {
         found.push(Shortfall::new("ForwardAgent", &forward.origin));
+    }
+    let others = resolved.others.iter();
+    let is_off =
+        |arguments: &[String]| matches!(arguments, [word] if word == "no" || word == "none");
+    for other in others.filter(|other| FORWARDS.contains(&other.keyword)) {
+        if !is_off(&other.arguments) {
+            let what = format!("{} {}", other.keyword, other.arguments.join(" "));
+            found.push(Shortfall::new(what, &other.origin));
+        }
     }
     let compression = &resolved.connection.compression;
     if compression.value {

@@ -89,13 +89,17 @@ impl Preparation {
         if let Some(known) = self.jumps.known.get(&step) {
             return Ok(*known);
         }
+        let config = self.jumps.config()?;
+        // Each is reached with -W, which means a session of type "none" (ssh.c, main).
+        let options = config.host_options(&["SessionType=none".to_owned()])?;
         let query = Query {
+            options: Some(&options),
             host: &hop.host,
             user: hop.user.as_deref(),
             port: hop.port,
             ..Query::default()
         };
-        let resolved = self.questions.resolve(self.jumps.config()?, &query);
+        let resolved = self.questions.resolve(config, &query);
         let resolved = resolved.map_err(|error| PrepareError::Resolve {
             host: label.clone(),
             error,

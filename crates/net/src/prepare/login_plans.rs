@@ -12,9 +12,10 @@ use sshoal_ssh_config::{
 use tokio::sync::Semaphore;
 
 use super::algorithms::{AlgorithmError, chosen};
+use super::kerberos;
 use super::key_files::{IdentityError, KeyFiles};
 use crate::agent::Agent;
-use crate::login::{KeyFile, LoginPlan, Method, UserKey};
+use crate::login::{ForeignMethod, KeyFile, LoginPlan, Method, UserKey};
 
 /// Why there is no plan.
 pub(super) enum LoginPlanError {
@@ -83,6 +84,12 @@ impl LoginPlans {
     fn make(&mut self, resolved: &Resolved) -> Result<LoginPlan, LoginPlanError> {
         let settings = &resolved.authentication;
         let mut left_out = Vec::new();
+        if let Some(set) = pkcs11_provider(settings) {
+            left_out.push(format!(
+                "the keys of PKCS11Provider {} ({}) are for ssh itself",
+                set.value, set.origin
+            ));
+        }
         let uses_keys = settings.pubkey_authentication.value != PubkeyAuthentication::No;
         let (files, certificates) = match uses_keys {
             true => (
@@ -99,6 +106,7 @@ impl LoginPlans {
             identities_only: settings.identities_only.value,
             algorithms: accepted(&resolved.algorithms).map_err(LoginPlanError::Algorithms)?,
             required_rsa_size: resolved.host_keys.required_rsa_size.value as usize,
+            foreign: foreign(settings),
             may_ask: !settings.batch_mode.value,
             left_out,
             touch: self.touch.clone(),
@@ -206,8 +214,27 @@ fn tolerate(
     Ok(())
 }
 
+/// PKCS11Provider, unless it is `none`.
+pub(super) fn pkcs11_provider(settings: &Authentication) -> Option<&Setting<String>> {
+    let provider = settings.pkcs11_provider.as_ref();
+    provider.filter(|set| !set.value.eq_ignore_ascii_case("none"))
+}
+
+/// Methods that are switched on, may succeed, and are ssh's alone.
+fn foreign(settings: &Authentication) -> Vec<ForeignMethod> {
+    let gssapi = settings.gssapi_authentication.value && kerberos::has_ticket();
+    let hostbased = settings.hostbased_authentication.value;
+    let on = [
+        (gssapi, ForeignMethod::Gssapi),
+        (hostbased, ForeignMethod::Hostbased),
+    ];
+    on.into_iter()
+        .filter_map(|(is_on, method)| is_on.then_some(method))
+        .collect()
+}
+
 /// PreferredAuthentications, less what is switched off.
-fn methods(settings: &Authentication) -> Vec<Method> {
+pub(super) fn methods(settings: &Authentication) -> Vec<Method> {
     let preferred = match &settings.preferred_authentications {
         None => Method::ALL.to_vec(),
         Some(list) => list
@@ -227,7 +254,7 @@ fn methods(settings: &Authentication) -> Vec<Method> {
 }
 
 /// PubkeyAcceptedAlgorithms.
-fn accepted(algorithms: &Algorithms) -> Result<Vec<&'static str>, AlgorithmError> {
+pub(super) fn accepted(algorithms: &Algorithms) -> Result<Vec<&'static str>, AlgorithmError> {
     let names: Vec<&'static str> = KEY_TYPES
         .iter()
         .flat_map(|key_type| key_type.algorithms)

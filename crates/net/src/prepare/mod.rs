@@ -4,12 +4,17 @@
 mod algorithms;
 mod config_files;
 mod environment;
+mod error;
 mod explain;
+mod inquiries;
 mod jumps;
+mod kerberos;
 mod key_files;
 mod login_plans;
 mod questions;
+mod session_settings;
 mod trust_files;
+mod way_there;
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -20,20 +25,20 @@ use sshoal_fleet::JumpId;
 use sshoal_known_hosts::{DEFAULT_PORT, LineProblem};
 use sshoal_proto::{SessionRequest, Settings};
 use sshoal_ssh_config::{
-    Config, Connection, HostKeys, LoadError, Proxy, Query, ResolveError, Resolved,
-    StrictHostKeyChecking, YesNoAsk,
+    Config, HostKeys, Proxy, Query, ResolveError, Resolved, StrictHostKeyChecking, YesNoAsk,
 };
 use sshoal_targets::Target;
 
 use crate::known_hosts::IndexCache;
 use crate::login::LoginPlan;
-use crate::plan::{Endpoint, HostPlan, HostTrust, Recording, Strictness, TcpOptions};
-use algorithms::{AlgorithmError, HostAlgorithms};
+use crate::plan::{Endpoint, HostPlan, HostTrust, Recording, Strictness};
+use algorithms::HostAlgorithms;
 use jumps::Jumps;
-use key_files::IdentityError;
 use login_plans::{LoginPlanError, LoginPlans};
-use trust_files::{TrustError, TrustFiles};
+use questions::Open;
+use trust_files::TrustFiles;
 
+pub use error::PrepareError;
 pub use explain::{Explanation, KnownLine, Shortfall};
 
 /// What the user said about ssh itself.
@@ -49,71 +54,20 @@ pub struct SshOptions {
     pub identities: Vec<PathBuf>,
     /// `-J`: jump hosts, as ProxyJump has them.
     pub jump: Option<String>,
-}
-
-/// Why a run cannot be prepared: nothing was started.
-#[derive(Debug, thiserror::Error)]
-pub enum PrepareError {
-    /// The configuration has errors.
-    #[error(transparent)]
-    Config(#[from] LoadError),
-    /// What a host file or an inventory says of a host is no option of ssh_config.
-    #[error("{host}: {error}")]
-    Options {
-        /// As the user wrote it.
-        host: String,
-        /// What is wrong.
-        error: LoadError,
-    },
-    /// A host cannot be resolved.
-    #[error("{host}: {error}")]
-    Resolve {
-        /// As the user wrote it.
-        host: String,
-        /// What is wrong.
-        error: ResolveError,
-    },
-    /// A host's algorithms leave nothing to offer.
-    #[error("{host}: {error}")]
-    Algorithms {
-        /// As the user wrote it.
-        host: String,
-        /// What is wrong.
-        error: AlgorithmError,
-    },
-    /// A private key that was asked for cannot be used.
-    #[error(transparent)]
-    Identity(#[from] IdentityError),
-    /// A known_hosts file cannot be read.
-    #[error(transparent)]
-    KnownHosts(#[from] TrustError),
-    /// The host needs what this transport cannot do.
-    #[error("{host}: {what} is not supported yet ({origin}); reach this host with ssh itself")]
-    Unsupported {
-        /// As the user wrote it.
-        host: String,
-        /// The setting.
-        what: &'static str,
-        /// Where it is set.
-        origin: String,
-    },
-    /// Jump hosts that are reached through each other, or far too many of them.
-    #[error(
-        "jump host {host}: it is reached through more jump hosts than can be meant, \
-         perhaps by way of itself; set ProxyJump to none for the first of them"
-    )]
-    JumpLoop {
-        /// The jump host.
-        host: String,
-    },
-    /// `-i` or `-F` with a path that is not valid UTF-8, which ssh_config cannot hold.
-    #[error("{0:?} is not valid UTF-8; rename it or refer to it by a link")]
-    PathNotUtf8(PathBuf),
+    /// `-A`: ForwardAgent.
+    pub forward_agent: bool,
+    /// The tag, for `Match tagged`.
+    pub tag: Option<String>,
+    /// The command as it was typed, for `Match command` and `Match sessiontype`; it does not go together with
+    /// RemoteCommand.
+    pub command: Option<String>,
 }
 
 /// Reads configuration, keys and known_hosts for a run, each once.
 pub struct Preparation {
     config: Config,
+    tag: Option<String>,
+    command: Option<String>,
     questions: questions::Questions,
     trust: TrustFiles,
     login_plans: LoginPlans,
@@ -131,6 +85,8 @@ impl Preparation {
         let config = config_files::load(ssh)?;
         Ok(Preparation {
             config,
+            tag: ssh.tag.clone(),
+            command: ssh.command.clone(),
             questions: questions::Questions::default(),
             trust: TrustFiles::default(),
             login_plans: LoginPlans::new(),
@@ -139,27 +95,88 @@ impl Preparation {
         })
     }
 
-    /// Resolves one target; `request` makes its command from what was resolved.
+    /// Resolves all targets; `request` makes each one's command from what was resolved. Names are looked up and
+    /// commands of `Match exec` run many at a time.
     ///
     /// # Errors
     ///
     /// [`PrepareError`], naming the host or the file.
-    pub fn host(
+    pub fn hosts(
+        &mut self,
+        targets: &[Target],
+        request: impl Fn(&Place<'_>) -> SessionRequest,
+    ) -> Result<Vec<HostPlan>, PrepareError> {
+        self.each(targets, |preparation, target, resolved| {
+            preparation.host(target, resolved, &request)
+        })
+    }
+
+    /// Resolves all targets as far as a command on this machine needs it; `make` makes something of what was resolved.
+    ///
+    /// # Errors
+    ///
+    /// [`PrepareError::Resolve`], naming the host.
+    pub fn places<T>(
+        &mut self,
+        targets: &[Target],
+        make: impl Fn(&Place<'_>) -> T,
+    ) -> Result<Vec<T>, PrepareError> {
+        self.each(targets, |_, target, resolved| {
+            Ok(make(&Place::of(target, resolved)))
+        })
+    }
+
+    /// Makes something of each target, in their order. Hosts that ask nothing go first; what the others ask is found out
+    /// for all of them at once.
+    fn each<T>(
+        &mut self,
+        targets: &[Target],
+        mut make: impl FnMut(&mut Self, &Target, &Resolved) -> Result<T, PrepareError>,
+    ) -> Result<Vec<T>, PrepareError> {
+        let mut made: Vec<Option<T>> = targets.iter().map(|_| None).collect();
+        let mut waiting: Vec<usize> = (0..targets.len()).collect();
+        while !waiting.is_empty() {
+            let mut open = Open::default();
+            let mut asking = Vec::new();
+            for number in waiting {
+                let target = &targets[number];
+                let begun = self.query(target, |query| self.questions.begin(&self.config, query));
+                match begun? {
+                    Ok(resolved) => made[number] = Some(make(self, target, &resolved)?),
+                    Err(question) => {
+                        open.add(question);
+                        asking.push(number);
+                    }
+                }
+            }
+            self.questions.find_out(open);
+            waiting = asking;
+        }
+        Ok(made.into_iter().flatten().collect())
+    }
+
+    fn host(
         &mut self,
         target: &Target,
+        resolved: &Resolved,
         request: impl FnOnce(&Place<'_>) -> SessionRequest,
     ) -> Result<HostPlan, PrepareError> {
         let label = target.to_string();
-        let resolved = self.resolve(target)?;
+        session_settings::refuse_unsupported(&label, resolved)?;
         let via = match &resolved.connection.proxy.value {
             Proxy::Jump(hops) => self.way(hops, 0)?,
             Proxy::None | Proxy::Command(_) => None,
         };
-        let mut request = request(&Place::of(target, &resolved));
+        let mut request = request(&Place::of(target, resolved));
         request.environment = environment::of(&resolved.session);
+        let lends_terminal = request.pty.is_some();
+        request.pty = request
+            .pty
+            .or_else(|| session_settings::forced_pty(&resolved.session));
         Ok(HostPlan {
             request,
-            endpoint: self.endpoint(label, via, &resolved)?,
+            endpoint: self.endpoint(label, via, resolved)?,
+            lends_terminal,
         })
     }
 
@@ -170,7 +187,11 @@ impl Preparation {
         via: Option<JumpId>,
         resolved: &Resolved,
     ) -> Result<Endpoint, PrepareError> {
-        refuse_unsupported(&label, resolved)?;
+        let proxy_command = match via {
+            None => way_there::proxy_command(&label, resolved)?,
+            // With -J a,b the way to b is a, whatever the configuration says of b.
+            Some(_) => None,
+        };
         let algorithms = self.algorithms(&label, resolved)?;
         let trust = HostTrust {
             known: self.trust.read(&resolved.host_keys)?,
@@ -197,9 +218,10 @@ impl Preparation {
         let login = self.login_plan(&label, resolved)?;
         let connection = &resolved.connection;
         Ok(Endpoint {
-            tcp: tcp_options(&label, connection)?,
+            tcp: way_there::tcp_options(&label, connection)?,
             label,
             via,
+            proxy_command,
             name: connection.host_name.value.clone(),
             port: connection.port.value,
             user: connection.user.value.clone(),
@@ -209,22 +231,16 @@ impl Preparation {
         })
     }
 
-    /// Resolves one target as far as a command on this machine needs it; `make` makes something of what was
-    /// resolved.
-    ///
-    /// # Errors
-    ///
-    /// [`PrepareError::Resolve`], naming the host.
-    pub fn place<T>(
-        &self,
-        target: &Target,
-        make: impl FnOnce(&Place<'_>) -> T,
-    ) -> Result<T, PrepareError> {
-        let resolved = self.resolve(target)?;
-        Ok(make(&Place::of(target, &resolved)))
+    fn resolve(&self, target: &Target) -> Result<Resolved, PrepareError> {
+        self.query(target, |query| self.questions.resolve(&self.config, query))
     }
 
-    fn resolve(&self, target: &Target) -> Result<Resolved, PrepareError> {
+    /// Asks the configuration about a target; errors name it.
+    fn query<T>(
+        &self,
+        target: &Target,
+        ask: impl FnOnce(&Query<'_>) -> Result<T, ResolveError>,
+    ) -> Result<T, PrepareError> {
         let options: Vec<String> = target.options.iter().map(option_line).collect();
         let options = match options.is_empty() {
             true => None,
@@ -239,14 +255,13 @@ impl Preparation {
             host: &target.name,
             user: target.user.as_deref(),
             port: target.port,
-            ..Query::default()
+            command: self.command.as_deref(),
+            tag: self.tag.as_deref(),
         };
-        self.questions
-            .resolve(&self.config, &query)
-            .map_err(|error| PrepareError::Resolve {
-                host: target.to_string(),
-                error,
-            })
+        ask(&query).map_err(|error| PrepareError::Resolve {
+            host: target.to_string(),
+            error,
+        })
     }
 
     /// Lines of known_hosts files that could not be understood; they grant no trust.
@@ -314,6 +329,8 @@ pub struct Place<'a> {
     pub user: &'a str,
     /// %n: the host as the user wrote it.
     pub name: &'a str,
+    /// RemoteCommand, its tokens filled in.
+    pub remote_command: Option<&'a str>,
 }
 
 impl<'a> Place<'a> {
@@ -324,6 +341,11 @@ impl<'a> Place<'a> {
             port: connection.port.value,
             user: &connection.user.value,
             name: &target.name,
+            remote_command: resolved
+                .session
+                .remote_command
+                .as_ref()
+                .map(|command| command.value.as_str()),
         }
     }
 }
@@ -380,41 +402,6 @@ fn recording(host_keys: &HostKeys) -> Option<Recording> {
         file: file.clone(),
         hashes_names: host_keys.hash_known_hosts.value,
     })
-}
-
-fn tcp_options(host: &str, connection: &Connection) -> Result<TcpOptions, PrepareError> {
-    let bind_address = connection.bind_address.as_ref().map(|bind| {
-        let address = bind.value.parse::<IpAddr>();
-        address.map_err(|_| PrepareError::Unsupported {
-            host: host.to_owned(),
-            what: "a BindAddress that is no IP address",
-            origin: bind.origin.to_string(),
-        })
-    });
-    let connect_timeout = connection.connect_timeout.as_ref();
-    Ok(TcpOptions {
-        address_family: connection.address_family.value,
-        bind_address: bind_address.transpose()?,
-        connect_timeout: connect_timeout.map(|timeout| timeout.value),
-        // Where the server is asked for signs of life, that is better.
-        keep_alive: connection.tcp_keep_alive.value && algorithms::keepalive(connection).is_none(),
-    })
-}
-
-fn refuse_unsupported(host: &str, resolved: &Resolved) -> Result<(), PrepareError> {
-    let unsupported = |what, origin: &dyn std::fmt::Display| PrepareError::Unsupported {
-        host: host.to_owned(),
-        what,
-        origin: origin.to_string(),
-    };
-    let connection = &resolved.connection;
-    if let Some(interface) = &connection.bind_interface {
-        return Err(unsupported("BindInterface", &interface.origin));
-    }
-    match &connection.proxy.value {
-        Proxy::None | Proxy::Jump(_) => Ok(()),
-        Proxy::Command(_) => Err(unsupported("ProxyCommand", &connection.proxy.origin)),
-    }
 }
 
 /// Settings shared by all hosts that resolve to the same algorithms and limits.

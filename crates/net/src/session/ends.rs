@@ -55,6 +55,26 @@ impl HostSession<'_> {
         }
     }
 
+    /// Ends the ProxyCommand, if there is one; if the connection has ended by it, it knows best why.
+    pub(super) async fn part_from_proxy(
+        &mut self,
+        end: Result<Outcome, Ended>,
+    ) -> Result<Outcome, Ended> {
+        let heard = self.drive.connection.server_profile().is_some();
+        let Some(proxy) = self.drive.proxy() else {
+            return end;
+        };
+        let end = match end {
+            Err(mut ended) if !self.state.torn_down => {
+                ended.failure = proxy.explained(ended.failure, heard, Failure::clone).await;
+                Err(ended)
+            }
+            end => end,
+        };
+        proxy.end().await;
+        end
+    }
+
     /// With what this session knows beyond its connection.
     fn explained(&self, mut failure: Failure) -> Failure {
         match &self.state.outcome {
