@@ -6,7 +6,6 @@ mod index_cache;
 mod new_keys;
 
 pub use file::KnownHostsFile;
-pub(crate) use files::{FileState, look_up_hashed};
-pub use files::{KnownHostsFiles, Unreadable};
+pub use files::{KnownHostsFiles, Searched, Unreadable};
 pub use index_cache::IndexCache;
 pub(crate) use new_keys::NewKeys;

@@ -104,11 +104,11 @@ fn plan(folder: &Path, server: &Server, server_cache: std::path::PathBuf) -> Run
     };
     let target = Target::named(server.address().ip().to_string());
     let request = SessionRequest::exec("exit 3");
-    let host = Preparation::new(&options)
-        .unwrap()
-        .host(&target, |_| request);
+    let mut preparation = Preparation::new(&options).unwrap();
+    let mut hosts = vec![preparation.host(&target, |_| request).unwrap()];
+    preparation.read_known_hosts(&mut hosts, None).unwrap();
     RunPlan {
-        work: Work::Sessions(vec![host.unwrap()]),
+        work: Work::Sessions(hosts),
         jumps: Vec::new(),
         limits: Limits::default(),
         deadlines: Deadlines::default(),

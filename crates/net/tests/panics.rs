@@ -132,7 +132,8 @@ fn resolved(
     let plans = hosts
         .iter()
         .map(|host| preparation.host(&target(host), |_| request()).unwrap());
-    let plans = plans.collect();
+    let mut plans: Vec<HostPlan> = plans.collect();
+    preparation.read_known_hosts(&mut plans, None).unwrap();
     (plans, preparation.into_jumps())
 }
 

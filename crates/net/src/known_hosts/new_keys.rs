@@ -135,15 +135,16 @@ fn record_in(recording: &Recording, keys: &[NewKey]) -> io::Result<Recorded> {
         .map(NewKey::addition)
         .filter(|addition| recorded.is_recordable(addition))
         .collect();
-    let judged = keys[0].known.content(&recording.file);
     let mut file = KnownHostsFile::open_or_create(path)?;
+    let now = file.read()?;
+    let judged = &now[..keys[0].known.seen_of(&recording.file, &now)];
     let mut random = || {
         let mut salt = [0; SALT_LEN];
         sshoal_crypto::random(&mut salt);
         salt
     };
     let salts: Option<Salts<'_>> = recording.hashes_names.then_some(&mut random);
-    let appended = append(judged, &file.read()?, &additions, salts).map_err(io::Error::other)?;
+    let appended = append(judged, &now, &additions, salts).map_err(io::Error::other)?;
     if !appended.tail.is_empty() {
         file.append(&appended.tail)?;
     }
