@@ -13,6 +13,7 @@ mod known_hosts;
 mod manual;
 mod observer;
 mod prompt;
+mod quick_parse;
 mod retry;
 mod run;
 mod say;
@@ -40,10 +41,11 @@ fn main() -> ExitCode {
             return ExitCode::from(USAGE);
         }
     };
-    let cli = match Cli::try_parse_from(&arguments) {
-        Ok(cli) => cli,
-        Err(error) => tips::explained(error, &arguments).exit(),
-    };
+    let cli =
+        match quick_parse::parse(&arguments).map_or_else(|| Cli::try_parse_from(&arguments), Ok) {
+            Ok(cli) => cli,
+            Err(error) => tips::explained(error, &arguments).exit(),
+        };
     match execute(&cli) {
         Ok(status) => ExitCode::from(status),
         Err(error) => {

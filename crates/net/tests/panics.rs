@@ -141,7 +141,8 @@ fn resolved(
         .map(|host| Target::named(name(*host)))
         .collect();
     let request = |_: &Place<'_>| SessionRequest::exec(command.as_bytes().to_vec());
-    let plans = preparation.hosts(&targets, request).unwrap();
+    let mut plans = preparation.hosts(&targets, request).unwrap();
+    preparation.read_known_hosts(&mut plans, None).unwrap();
     (plans, preparation.into_jumps())
 }
 

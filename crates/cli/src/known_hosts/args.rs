@@ -68,7 +68,7 @@ pub(crate) struct LookupArgs {
     pub(crate) hosts: Vec<String>,
     #[command(flatten)]
     pub(crate) files: FileArgs,
-    /// Neither read nor write the index of hashed host names (docs/known-hosts-index.md).
+    /// Neither read nor write the index of known_hosts lines (docs/known-hosts-index.md).
     #[arg(long)]
     pub(crate) no_index_cache: bool,
     /// Print the lines of ssh_config that make ssh ask this command.
@@ -101,7 +101,7 @@ pub(crate) struct SplitArgs {
     /// Say what would be written, and write nothing.
     #[arg(short = 'n', long)]
     pub(crate) dry_run: bool,
-    /// Neither read nor write the index of hashed host names (docs/known-hosts-index.md).
+    /// Neither read nor write the index of known_hosts lines (docs/known-hosts-index.md).
     #[arg(long)]
     pub(crate) no_index_cache: bool,
 }

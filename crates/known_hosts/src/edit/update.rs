@@ -76,7 +76,7 @@ pub fn update(
             added += 1;
         }
     }
-    let kept = lines(known.content(label)).filter(|line| !removed.contains(&line.number));
+    let kept = lines(content(known, label)).filter(|line| !removed.contains(&line.number));
     let mut bytes: Vec<u8> = kept.flat_map(|line| line.text).copied().collect();
     if !tail.is_empty() {
         end_last_line(&mut bytes);
@@ -87,6 +87,11 @@ pub fn update(
         added,
         removed: removed.into_iter().collect(),
     })
+}
+
+fn content<'k>(known: &'k KnownHosts, label: &str) -> &'k [u8] {
+    let file = known.files.iter().find(|file| &*file.label == label);
+    file.map_or(&[], |file| &file.bytes)
 }
 
 /// `host_delete` (hostfile.c): notes the lines with the host's other keys, and returns for each of its

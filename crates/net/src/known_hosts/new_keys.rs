@@ -244,10 +244,11 @@ fn append_to(
         .map(NewKey::addition)
         .filter(|addition| recorded.is_recordable(addition))
         .collect();
-    let judged = keys[0].known.content(&recording.file);
+    let now = file.read()?;
+    let judged = &now[..keys[0].known.seen_of(&recording.file, &now)];
     let mut random = random_salt;
     let salts: Option<Salts<'_>> = recording.hashes_names.then_some(&mut random);
-    let appended = append(judged, &file.read()?, &additions, salts).map_err(io::Error::other)?;
+    let appended = append(judged, &now, &additions, salts).map_err(io::Error::other)?;
     if !appended.tail.is_empty() {
         file.append(&appended.tail)?;
     }

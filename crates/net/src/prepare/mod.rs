@@ -29,7 +29,7 @@ use sshoal_ssh_config::{
 };
 use sshoal_targets::Target;
 
-use crate::known_hosts::IndexCache;
+use crate::known_hosts::{IndexCache, Searched};
 use crate::login::LoginPlan;
 use crate::plan::{Endpoint, HostPlan, HostTrust, Recording, Strictness};
 use algorithms::HostAlgorithms;
@@ -194,7 +194,7 @@ impl Preparation {
         };
         let algorithms = self.algorithms(&label, resolved)?;
         let trust = HostTrust {
-            known: self.trust.read(&resolved.host_keys)?,
+            known: self.trust.promise(&resolved.host_keys),
             name: known_as(resolved),
             port: known_port(resolved),
             algorithms: algorithms.host_keys,
@@ -264,19 +264,27 @@ impl Preparation {
         })
     }
 
-    /// Lines of known_hosts files that could not be understood; they grant no trust.
+    /// Lines of the known_hosts files that were read which could not be understood; they grant no trust.
     pub fn known_hosts_problems(&self) -> Vec<LineProblem> {
         self.trust.problems()
     }
 
-    /// Looks all hosts and jump hosts up in hashed known_hosts entries at once: in the cached indexes, and what those do
-    /// not know on all cores.
-    pub fn look_up_hashed(&mut self, hosts: &mut [HostPlan], cache: Option<&IndexCache>) {
+    /// Reads what known_hosts files say of all hosts and jump hosts that were resolved; until then nobody is known.
+    /// What the indexes of the cache do not know of hashed lines is searched for on all cores.
+    ///
+    /// # Errors
+    ///
+    /// [`PrepareError::KnownHosts`], naming the file.
+    pub fn read_known_hosts(
+        &mut self,
+        hosts: &mut [HostPlan],
+        cache: Option<&IndexCache>,
+    ) -> Result<Searched, PrepareError> {
         let hosts = hosts.iter_mut().map(|host| &mut host.endpoint);
         let endpoints = hosts.chain(&mut self.jumps.plans);
         let mut trusts: Vec<&mut HostTrust> =
             endpoints.map(|endpoint| &mut endpoint.trust).collect();
-        self.trust.look_up_hashed(&mut trusts, cache);
+        Ok(self.trust.read_for(&mut trusts, cache)?)
     }
 
     /// The jump hosts on the way to the hosts resolved so far.
