@@ -158,7 +158,7 @@ fn excluded(
         excluded.extend(lists.list(list)?);
     }
     for groups in &args.exclude_group {
-        excluded.extend(lists.groups(groups)?);
+        excluded.extend(lists.groups_to_leave_out(groups)?);
     }
     Ok(excluded)
 }

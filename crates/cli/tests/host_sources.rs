@@ -131,6 +131,9 @@ fn genders_are_pdsh_s() {
     assert_eq!(hosts(&user, &["-g", "rack=a&&db"]), ["db1-ib"]);
     assert_eq!(hosts(&user, &["-a", "-X", "rack=a&&web"]), ["db1-ib"]);
     assert_eq!(hosts(&user, &["-w", "@genders:*", "-X", "db"]).len(), 4);
+    // Left out by its own name, too.
+    let left = hosts(&user, &["-w", "db1,db1-ib,web1", "-X", "db"]);
+    assert_eq!(left, ["web1"]);
     let root = dry_run(&user, &["-g", "db"]).expect(0).stdout();
     assert_eq!(root, "db1-ib: root@db1-ib port 22: true\n");
     dry_run(&user, &["-g", "&&"])

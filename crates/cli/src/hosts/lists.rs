@@ -68,14 +68,34 @@ impl Lists {
         self.expand(&HostList::parse(list)?)
     }
 
-    /// `-g` and `-X`: queries of the genders file, where there is one and no inventory; else groups. A group with its
-    /// source is one of groups.conf in any case.
+    /// `-g`: queries of the genders file, where there is one and no inventory; else groups. A group with its source is
+    /// one of groups.conf in any case.
     pub(super) fn groups(&mut self, groups: &str) -> Result<Vec<Target>, HostsError> {
-        if !groups.contains(':')
-            && let Some(genders) = self.genders()?
-        {
-            return Ok(genders.query(groups, NodeName::default())?);
+        match self.queried(groups, NodeName::default())? {
+            Some(nodes) => Ok(nodes),
+            None => self.named_groups(groups),
         }
+    }
+
+    /// `-X`: the same. A node is left out by either of its names, whichever it was named by, as pdsh does.
+    pub(super) fn groups_to_leave_out(&mut self, groups: &str) -> Result<Vec<Target>, HostsError> {
+        let mut nodes = self.groups(groups)?;
+        nodes.extend(
+            self.queried(groups, NodeName::Canonical)?
+                .unwrap_or_default(),
+        );
+        Ok(nodes)
+    }
+
+    /// The nodes that a query finds; `None` where there is no genders file, or a group is meant.
+    fn queried(&mut self, query: &str, names: NodeName) -> Result<Option<Vec<Target>>, HostsError> {
+        match self.genders()? {
+            Some(genders) if !query.contains(':') => Ok(Some(genders.query(query, names)?)),
+            _ => Ok(None),
+        }
+    }
+
+    fn named_groups(&mut self, groups: &str) -> Result<Vec<Target>, HostsError> {
         let mut list = String::from("@");
         let mut inside_brackets = false;
         for character in groups.chars() {
