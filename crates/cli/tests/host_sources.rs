@@ -321,6 +321,25 @@ fn an_inventory_may_be_a_program() {
     );
     let said = dry_run(&user, &["--inventory", &program, "-g", "web"]).expect(0);
     assert_eq!(said.stdout(), "w1: me@w1 port 23: true\n");
+    // As old ones do it: the variables of each host by a question of its own.
+    let old = executable(
+        &user,
+        "old",
+        "#!/bin/sh\ncase $1 in --list) echo '{\"web\": {\"hosts\": [\"w1\", \"w2\", \"w3\"]}}' ;;\n\
+         --host) [ $2 = w3 ] || echo '{\"ansible_user\": \"'of-$2'\"}' ;; esac\n",
+    );
+    assert_eq!(
+        hosts_with_options(&user, &["--inventory", &old, "-g", "web"]),
+        ["of-w1@w1", "of-w2@w2", "w3"]
+    );
+    let refusing = executable(
+        &user,
+        "refusing",
+        "#!/bin/sh\n[ $1 = --list ] && echo '{\"web\": [\"w1\"]}'\n",
+    );
+    dry_run(&user, &["--inventory", &refusing, "-a"])
+        .expect(2)
+        .says(&["refusing --host w1", "exit status: 1"]);
     let failing = executable(&user, "failing", "#!/bin/sh\necho no token >&2\nexit 1\n");
     dry_run(&user, &["--inventory", &failing, "-a"])
         .expect(2)

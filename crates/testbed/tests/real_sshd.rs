@@ -145,7 +145,7 @@ fn a_taken_port_is_reported() {
 #[test]
 fn a_server_that_says_much_is_not_taken_for_one_without_a_port() {
     for level in ["DEBUG1", "DEBUG3"] {
-        let spec = SshdSpec::new(2).line(&format!("LogLevel {level}"));
+        let spec = SshdSpec::new(2).line(format!("LogLevel {level}"));
         RealSshd::start(&spec).unwrap();
     }
 }

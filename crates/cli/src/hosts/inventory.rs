@@ -2,14 +2,16 @@
 
 use std::fs;
 use std::io::{self, Read};
+use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::thread;
 
 use rustix::fs::{Access, access};
 use sshoal_targets::{Genders, Inventory};
 
 use super::files::MAX_FILE;
-use super::{HostsError, program, vars_files};
+use super::{HostsError, program, supply::AT_ONCE, vars_files};
 
 /// pdsh's genders module: the file, and the directory that a relative one is in.
 const GENDERS_FILE: &str = "PDSH_GENDERS_FILE";
@@ -30,12 +32,7 @@ pub(super) fn read(path: &Path) -> Result<Inventory, HostsError> {
     let mut inventory = if is_program(path, &contents) {
         // A name without a slash would be looked for in PATH.
         let program = fs::canonicalize(path).map_err(unreadable)?;
-        let output = program::output(Command::new(program).arg("--list"));
-        let output = output.map_err(|why| HostsError::Program {
-            program: format!("{label} --list"),
-            why,
-        })?;
-        Inventory::parse_list(&label, &output)?
+        from_program(&program, &label)?
     } else {
         let is_json = contents.trim_ascii_start().starts_with(b"{");
         let extension = path.extension().and_then(|extension| extension.to_str());
@@ -47,6 +44,37 @@ pub(super) fn read(path: &Path) -> Result<Inventory, HostsError> {
         }
     };
     vars_files::read(&mut inventory, path)?;
+    Ok(inventory)
+}
+
+/// As Ansible's plugin `script` does: what `--list` leaves out is asked for host by host.
+fn from_program(program: &Path, label: &str) -> Result<Inventory, HostsError> {
+    let output = |arguments: &[&str]| {
+        program::output(Command::new(program).args(arguments)).map_err(|why| HostsError::Program {
+            program: format!("{label} {}", arguments.join(" ")),
+            why,
+        })
+    };
+    let mut inventory = Inventory::parse_list(label, &output(&["--list"])?)?;
+    if !inventory.lacks_host_variables() {
+        return Ok(inventory);
+    }
+    let names: Vec<String> = inventory.host_names().map(str::to_owned).collect();
+    for names in names.chunks(AT_ONCE) {
+        let answers: Vec<Result<Vec<u8>, HostsError>> = thread::scope(|scope| {
+            let asked: Vec<_> = names
+                .iter()
+                .map(|name| scope.spawn(|| output(&["--host", name])))
+                .collect();
+            asked
+                .into_iter()
+                .map(|thread| thread.join().unwrap_or_else(|panic| resume_unwind(panic)))
+                .collect()
+        });
+        for (name, answer) in names.iter().zip(answers) {
+            inventory.read_host_answer(name, &format!("{label} --host {name}"), &answer?)?;
+        }
+    }
     Ok(inventory)
 }
 

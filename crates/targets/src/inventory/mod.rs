@@ -30,6 +30,7 @@ pub struct Inventory {
     hosts: Vec<Host>,
     by_name: HashMap<String, usize>,
     groups: BTreeMap<String, Group>,
+    lacks_host_variables: bool,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -63,8 +64,8 @@ impl Inventory {
     }
 
     /// Reads what an inventory program prints for `--list`: JSON, groups with `hosts`, `children` and `vars` (or
-    /// just a list of hosts), and `_meta.hostvars`. Programs without `_meta` answer `--host NAME` host by host:
-    /// they are not asked, and such variables stay unknown.
+    /// just a list of hosts), and `_meta.hostvars`. A program without `_meta` wants to be asked for each host, see
+    /// [`Inventory::lacks_host_variables`].
     ///
     /// # Errors
     /// What is no such JSON.

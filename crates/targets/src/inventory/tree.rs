@@ -156,6 +156,7 @@ pub(super) fn parse_list(label: &str, contents: &[u8]) -> Result<Inventory, Targ
         let in_group = |problem| TargetError::new(name, problem).in_file(label);
         json_group(&mut inventory, name, group).map_err(in_group)?;
     }
+    inventory.lacks_host_variables = !groups.contains_key("_meta");
     let hostvars = json.pointer("/_meta/hostvars").and_then(Value::as_object);
     for (name, variables) in hostvars.into_iter().flatten() {
         // Variables of a host that is in no group are of no host.
@@ -164,6 +165,28 @@ pub(super) fn parse_list(label: &str, contents: &[u8]) -> Result<Inventory, Targ
         }
     }
     Ok(inventory)
+}
+
+/// What an inventory program prints for `--host NAME`: an object of variables, or nothing.
+pub(super) fn parse_host(
+    inventory: &mut Inventory,
+    host: &str,
+    label: &str,
+    contents: &[u8],
+) -> Result<(), TargetError> {
+    let wrong = |problem| TargetError::new("", problem).in_file(label);
+    if contents.trim_ascii().is_empty() {
+        return Ok(());
+    }
+    let json: Value = serde_json::from_slice(contents)
+        .map_err(|error| wrong(TargetProblem::Json(error.to_string())))?;
+    if !json.is_object() {
+        return Err(wrong(TargetProblem::JsonShape("an object of variables")));
+    }
+    if let Some(known) = inventory.by_name.get(host) {
+        json_variables(&mut inventory.hosts[*known].variables.own, &json);
+    }
+    Ok(())
 }
 
 fn json_group(inventory: &mut Inventory, name: &str, group: &Value) -> Result<(), TargetProblem> {

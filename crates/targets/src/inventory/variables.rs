@@ -8,7 +8,7 @@ use crate::{
     yaml::{self, Node},
 };
 
-use super::{ALL, Host, Inventory, UNGROUPED};
+use super::{ALL, Host, Inventory, UNGROUPED, tree};
 
 /// The variables that are read, and what they set. Where a host has several for one thing, the first counts.
 const VARIABLES: &[(&str, &str)] = &[
@@ -88,6 +88,25 @@ impl Inventory {
     /// The names of its hosts, in order.
     pub fn host_names(&self) -> impl Iterator<Item = &str> {
         self.hosts.iter().map(|host| host.name.as_str())
+    }
+
+    /// Whether a program printed it without the variables of its hosts (`_meta`), and so has to be asked for those of
+    /// each host by `--host NAME`.
+    pub fn lacks_host_variables(&self) -> bool {
+        self.lacks_host_variables
+    }
+
+    /// Reads what a program prints for `--host NAME`.
+    ///
+    /// # Errors
+    /// What is no JSON object.
+    pub fn read_host_answer(
+        &mut self,
+        host: &str,
+        label: &str,
+        contents: &[u8],
+    ) -> Result<(), TargetError> {
+        tree::parse_host(self, host, label, contents)
     }
 
     /// Reads a file of the folder `group_vars` beside the inventory. What a later file of the group says replaces
