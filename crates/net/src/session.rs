@@ -13,6 +13,7 @@ use sshoal_proto::{Connection, Event, ExecFate, LocalChannel};
 
 use tracing::Instrument;
 
+use crate::agent::AgentForwarding;
 use crate::crash::caught;
 use crate::drive::{Answer, Broken, Drive, sleep_until};
 use crate::failures::Ended;
@@ -48,6 +49,8 @@ struct State<'a> {
     started: bool,
     pty_refused: bool,
     outbox: Outbox,
+    /// The agent's channels, if it is forwarded.
+    forwarding: Option<Box<AgentForwarding>>,
     /// Octets handed on that the server has not been told of.
     delivered: usize,
     /// Why the host failed, decided here rather than by the connection.
@@ -93,6 +96,10 @@ impl<'a> HostSession<'a> {
                 started: false,
                 pty_refused: false,
                 outbox: Outbox::default(),
+                forwarding: plan
+                    .forwarded_agent
+                    .clone()
+                    .map(|agent| Box::new(AgentForwarding::new(agent))),
                 delivered: 0,
                 failure: None,
                 outcome: None,
@@ -262,6 +269,11 @@ fn poll_progress(
         state.fail(result);
         return Poll::Ready(Ok(()));
     }
+    if let Some(forwarding) = &mut state.forwarding
+        && let Poll::Ready(result) = forwarding.poll(context, &mut drive.connection)
+    {
+        return Poll::Ready(result.map_err(Broken::from));
+    }
     let State { worker, host, .. } = *state;
     if let Poll::Ready(delivered) = state.outbox.poll_deliver(worker, host, context) {
         state.delivered += delivered;
@@ -289,7 +301,15 @@ impl Answer for State<'_> {
         let (trust, new_keys) = (&self.plan.endpoint.trust, &self.worker.new_keys);
         match self.login.answer(trust, new_keys, connection, event) {
             Ok(None) => {}
-            Ok(Some(event)) => self.take(event, input),
+            Ok(Some(event)) => {
+                let event = match &mut self.forwarding {
+                    Some(forwarding) => forwarding.handle(connection, event, input),
+                    None => Some(event),
+                };
+                if let Some(event) = event {
+                    self.take(event, input);
+                }
+            }
             Err(failure) => self.fail(Err(failure)),
         }
     }

@@ -6,6 +6,7 @@ use sshoal_proto::{Connection, Event};
 use super::Login;
 use crate::known_hosts::NewKeys;
 use crate::plan::HostTrust;
+use crate::trust::Accepted;
 
 impl Login<'_> {
     /// Answers what is about the login, and gives other events back.
@@ -22,9 +23,12 @@ impl Login<'_> {
     ) -> Result<Option<Event>, Failure> {
         match event {
             Event::HostKey(question) => {
-                let judged = trust
-                    .judge(&question, new_keys)
-                    .and_then(|accepted| self.withhold_from(accepted));
+                let judged = trust.judge(&question, new_keys).and_then(|accepted| {
+                    if accepted == Accepted::Changed {
+                        connection.withhold_agent();
+                    }
+                    self.withhold_from(accepted)
+                });
                 if let Err(failure) = judged {
                     connection.refuse_host_key();
                     return Err(failure);
