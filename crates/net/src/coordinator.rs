@@ -242,6 +242,7 @@ impl<O: Observer> Coordinator<O> {
             Report::Demand(text) => self.notices.push(Notice::Demand(text)),
             Report::Banner(banner) => self.notices.push(Notice::Banner(banner)),
             Report::Unlock(key) => self.notices.push(Notice::Unlock(key)),
+            Report::AddKey(addition) => self.notices.push(Notice::AddKey(addition)),
             Report::Output(output) => self.notices.push(Notice::Output(output)),
             Report::TerminalLent => self.notices.push(Notice::TerminalLent),
         }

@@ -11,6 +11,7 @@ use sshoal_fleet::{HostId, HostResult, Progress};
 use sshoal_proto::{Secret, Stream};
 use tokio::sync::oneshot;
 
+use crate::agent::KeyAddition;
 use crate::login::LockedKey;
 use crate::passphrases::Passphrases;
 use crate::signals::Interruption;
@@ -94,6 +95,8 @@ pub(crate) enum Notice {
     TerminalLent,
     /// Ask for the key's passphrase, and settle the key.
     Unlock(Arc<LockedKey>),
+    /// Add the key to the agent.
+    AddKey(Arc<KeyAddition>),
 }
 
 impl Notice {
@@ -214,6 +217,7 @@ fn hear(
             Notice::Banner(Banner { from, text }) => observer.banner(from, text)?,
             Notice::TerminalLent => observer.terminal_lent()?,
             Notice::Unlock(key) => passphrases.unlock(key, observer, wanted)?,
+            Notice::AddKey(addition) => addition.perform(observer, wanted)?,
         }
     }
     Ok(())

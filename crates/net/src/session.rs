@@ -409,6 +409,7 @@ impl State<'_> {
                 Wish::Demand(text) => self.worker.report(Report::Demand(text)),
                 Wish::Show(banner) => self.worker.report(Report::Banner(banner)),
                 Wish::Unlock(key) => self.worker.report(Report::Unlock(key)),
+                Wish::AddKey(addition) => self.worker.report(Report::AddKey(addition)),
             }
         }
     }

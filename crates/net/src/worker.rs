@@ -12,6 +12,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::task::LocalSet;
 use tracing::Instrument;
 
+use crate::agent::KeyAddition;
 use crate::crash;
 use crate::guess::AdaptedSettings;
 use crate::host::{self, Orders};
@@ -76,6 +77,8 @@ pub(crate) enum Report {
     Banner(Banner),
     /// The user is to be asked for this key's passphrase.
     Unlock(Arc<LockedKey>),
+    /// The key is to be added to the agent.
+    AddKey(Arc<KeyAddition>),
     /// For the observer; the permit is given back when the output is out of the way.
     Output(Output),
     /// A command has started that talks to the user's terminal.

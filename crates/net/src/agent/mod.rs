@@ -5,6 +5,7 @@
 //! to an agent that does not bind is kept for the next signature. How many are in flight at a time is the
 //! fleet's to say ([`Gate::Signature`](sshoal_fleet::Gate::Signature)).
 
+mod addition;
 mod exchange;
 mod forwarding;
 
@@ -22,6 +23,7 @@ use tokio::sync::{OnceCell, Semaphore};
 use crate::login::UserKey;
 use exchange::Exchange;
 
+pub(crate) use addition::KeyAddition;
 pub(crate) use forwarding::AgentForwarding;
 
 /// Pause before another attempt to connect to an agent whose queue of connections is full.
@@ -105,6 +107,11 @@ impl Agent {
             hung: OnceLock::new(),
             forwarded: Semaphore::new(FORWARDED_AT_ONCE),
         }
+    }
+
+    /// Where it listens.
+    pub(crate) fn socket(&self) -> &str {
+        &self.socket
     }
 
     /// The keys that the agent holds, in its order; asked for once a run, whether it works or not.

@@ -39,6 +39,7 @@ pub use plan::LoginPlan;
 pub(crate) use key::{KeyFile, LockedKey, SecretHalf, UserKey};
 pub(crate) use plan::{ForeignMethod, Method};
 
+use crate::agent::KeyAddition;
 use crate::input::Input;
 use crate::plan::{Endpoint, RunPlan};
 use crate::trust::Accepted;
@@ -64,6 +65,8 @@ pub(crate) enum Wish {
     Demand(String),
     /// Show the user what the server says.
     Show(Banner),
+    /// Add a key to the agent.
+    AddKey(Arc<KeyAddition>),
     /// Ask the user for the key's passphrase, unless that has been done, and settle the key.
     Unlock(Arc<LockedKey>),
 }

@@ -103,6 +103,7 @@ impl LoginPlans {
             certificates,
             files,
             agent: uses_keys.then(|| self.agent(settings)).flatten(),
+            add_keys: settings.add_keys_to_agent.value,
             identities_only: settings.identities_only.value,
             algorithms: accepted(&resolved.algorithms).map_err(LoginPlanError::Algorithms)?,
             required_rsa_size: resolved.host_keys.required_rsa_size.value as usize,
