@@ -20,6 +20,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod addition;
 mod answer;
 mod connection;
 mod error;
@@ -27,6 +28,7 @@ mod identity;
 mod key_type;
 mod request;
 
+pub use addition::{Constraints, add_identity, is_added};
 pub use answer::Answer;
 pub use connection::{AgentConnection, Event, MAX_REQUESTS, RequestId};
 pub use error::{ConnectionError, RequestError, SubmitError};

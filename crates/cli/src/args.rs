@@ -208,6 +208,9 @@ pub(crate) struct LoginArgs {
     /// in ssh_config.
     #[arg(short = 'J', long = "jump", value_name = "[USER@]HOST[:PORT],...")]
     pub(crate) jump: Option<String>,
+    /// Let processes on the hosts use the keys of our agent, to sign: hosts that you trust only.
+    #[arg(short = 'A', long)]
+    pub(crate) forward_agent: bool,
     /// Ask once for the password of the account, and use it on every host that takes one.
     #[arg(long)]
     pub(crate) ask_pass: bool,

@@ -146,6 +146,7 @@ fn ssh_options(args: &RunArgs) -> SshOptions {
         user: args.config.user.clone(),
         identities: args.login.identity.clone(),
         jump: args.login.jump.clone(),
+        forward_agent: args.login.forward_agent,
         tag: args.config.tag.clone(),
         ..SshOptions::default()
     }

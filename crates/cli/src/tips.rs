@@ -12,7 +12,7 @@ use crate::args::Cli;
 #[rustfmt::skip]
 const LACKED: &[(&str, &[&str], &str)] = &[
     ("pssh", &["-H", "--host"], "write -w HOST,..."),
-    ("pssh", &["-A", "--askpass"], "write --ask-pass"),
+    ("pssh", &["--askpass"], "write --ask-pass"),
     ("pssh", &["-O"], "write -o KEY=VALUE"),
     ("pssh", &["--extra-arg", "--extra-args"], "write -o KEY=VALUE"),
     ("pssh", &["-I", "--send-input"], "write --stdin -"),
@@ -22,7 +22,6 @@ const LACKED: &[(&str, &[&str], &str)] = &[
     ("pssh", &["-e"], "write --outdir DIR, for DIR/HOST.out and DIR/HOST.err"),
     ("pssh and clush", &["--errdir"], "write --outdir DIR, for DIR/HOST.out and DIR/HOST.err"),
     ("pssh and clush", &["--user"], "write -l USER"),
-    ("pdsh", &["-A"], "write -w @genders:*"),
     ("pdsh and clush", &["-R"], "all goes by SSH; for a command on this machine there is sshoal each"),
     ("pdsh and clush", &["-N"], "--outdir and --json keep output without the host before each line"),
     ("clush", &["--worker"], "all goes by SSH; for a command on this machine there is sshoal each"),
@@ -47,7 +46,6 @@ const LACKED: &[(&str, &[&str], &str)] = &[
     ("mpssh", &["-E", "--no-err"], "write 2>/dev/null"),
     ("mpssh", &["-O", "--no-out"], "write >/dev/null"),
     ("mpssh", &["-s", "--nokeychk"], "write -o StrictHostKeyChecking=no"),
-    ("ssh", &["-A"], "agents are not forwarded"),
 ];
 
 /// Our flags that another program has for something else, as they show by what is wrong about their values.

@@ -30,7 +30,7 @@ Host kerberos
     PreferredAuthentications gssapi-with-mic
 Host *
     User fleet
-    ForwardAgent yes
+    Compression yes
     GSSAPIAuthentication yes
 ";
 
@@ -93,7 +93,7 @@ fn each_value_comes_with_its_line() {
         ],
     );
     assert!(
-        text.contains("not heeded    ForwardAgent  (~/.ssh/config:17)"),
+        text.contains("not heeded    Compression yes  (~/.ssh/config:17)"),
         "{text}"
     );
     assert!(

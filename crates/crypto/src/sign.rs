@@ -7,6 +7,7 @@ use aws_lc_rs::signature::{
     ECDSA_P521_SHA512_FIXED_SIGNING, EcdsaKeyPair, EcdsaSigningAlgorithm, Ed25519KeyPair, KeyPair,
     RSA_PKCS1_SHA256, RSA_PKCS1_SHA512, RsaEncoding,
 };
+use zeroize::Zeroizing;
 
 use crate::fields::{put_mpint, put_string};
 use crate::key_file::{self, KeyFileError};
@@ -31,6 +32,7 @@ pub struct PrivateKey {
     public_blob: Vec<u8>,
     comment: String,
     pair: Pair,
+    agent_form: Option<Zeroizing<Vec<u8>>>,
 }
 
 /// The key in the form in which the library signs.
@@ -56,6 +58,15 @@ impl PrivateKey {
             public_blob: pair.public_blob(),
             comment,
             pair,
+            agent_form: None,
+        }
+    }
+
+    /// Keeps type and private fields as the file has them.
+    pub(crate) fn with_agent_form(self, octets: &[u8]) -> Self {
+        PrivateKey {
+            agent_form: Some(Zeroizing::new(octets.to_vec())),
+            ..self
         }
     }
 
@@ -67,6 +78,12 @@ impl PrivateKey {
     /// The comment in the file, "" if it has none.
     pub fn comment(&self) -> &str {
         &self.comment
+    }
+
+    /// Type and private fields, as an ssh-agent takes them (RFC 9987 section 3.2): secret. `None` for files that are not
+    /// in OpenSSH's own format.
+    pub fn agent_form(&self) -> Option<&[u8]> {
+        self.agent_form.as_ref().map(|octets| octets.as_slice())
     }
 
     /// Signature algorithms of this key, best first (RFC 8332 for RSA: never SHA-1).

@@ -267,6 +267,7 @@ impl<O: Observer> Coordinator<O> {
                     self.pass_on(question, &answer);
                 }
             }
+            Report::AddKey(addition) => self.notices.push(Notice::AddKey(addition)),
             Report::Output(output) => self.notices.push(Notice::Output(output)),
             Report::TerminalLent => self.notices.push(Notice::TerminalLent),
         }

@@ -11,6 +11,7 @@ use sshoal_fleet::{HostId, HostResult, Progress};
 use sshoal_proto::{Secret, Stream};
 use tokio::sync::oneshot;
 
+use crate::agent::KeyAddition;
 use crate::host_key_questions::HostKeyPrompt;
 use crate::login::LockedKey;
 use crate::passphrases::Passphrases;
@@ -123,6 +124,8 @@ pub(crate) enum Notice {
     Unlock(Arc<LockedKey>),
     /// Ask about unknown host keys.
     HostKeys(HostKeyPrompt),
+    /// Add the key to the agent.
+    AddKey(Arc<KeyAddition>),
 }
 
 impl Notice {
@@ -248,6 +251,7 @@ fn hear(
                 let fingerprint = prompt.fingerprint.as_deref();
                 prompt.answer(observer.confirm(&prompt.text, fingerprint, &wanted)?);
             }
+            Notice::AddKey(addition) => addition.perform(observer, wanted)?,
         }
     }
     Ok(())

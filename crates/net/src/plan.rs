@@ -10,6 +10,7 @@ use sshoal_known_hosts::{KnownHosts, RevokedHostKeys};
 use sshoal_proto::{Secret, SessionRequest, Settings};
 use sshoal_ssh_config::AddressFamily;
 
+use crate::agent::Agent;
 use crate::input::Input;
 use crate::interfaces::LocalAddresses;
 use crate::login::LoginPlan;
@@ -146,6 +147,8 @@ pub struct HostPlan {
     pub request: SessionRequest,
     /// Whether the command's pseudo-terminal is our own terminal.
     pub lends_terminal: bool,
+    /// The agent that processes on the host may talk to (ForwardAgent).
+    pub(crate) forwarded_agent: Option<Arc<Agent>>,
 }
 
 /// All that is needed to log in to a host or a jump host.

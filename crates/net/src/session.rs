@@ -14,6 +14,7 @@ use sshoal_proto::{Connection, Event, ExecFate, LocalChannel};
 
 use tracing::Instrument;
 
+use crate::agent::AgentForwarding;
 use crate::crash::caught;
 use crate::drive::{Answer, Broken, Drive, sleep_until};
 use crate::failures::Ended;
@@ -58,6 +59,8 @@ struct State<'a> {
     started: bool,
     pty_refused: bool,
     outbox: Outbox,
+    /// The agent's channels, if it is forwarded.
+    forwarding: Option<Box<AgentForwarding>>,
     /// Octets handed on that the server has not been told of.
     delivered: usize,
     /// Why the host failed, decided here rather than by the connection.
@@ -107,6 +110,10 @@ impl<'a> HostSession<'a> {
                 started: false,
                 pty_refused: false,
                 outbox: Outbox::default(),
+                forwarding: plan
+                    .forwarded_agent
+                    .clone()
+                    .map(|agent| Box::new(AgentForwarding::new(agent))),
                 delivered: 0,
                 failure: None,
                 outcome: None,
@@ -280,6 +287,11 @@ fn poll_progress(
         state.fail(result);
         return Poll::Ready(Ok(()));
     }
+    if let Some(forwarding) = &mut state.forwarding
+        && let Poll::Ready(result) = forwarding.poll(context, &mut drive.connection)
+    {
+        return Poll::Ready(result.map_err(Broken::from));
+    }
     let State { worker, host, .. } = *state;
     if let Poll::Ready(delivered) = state.outbox.poll_deliver(worker, host, context) {
         state.delivered += delivered;
@@ -319,7 +331,15 @@ impl Answer for State<'_> {
                     update.handle(connection, &event, &self.worker.new_keys);
                 }
             }
-            Ok(Some(event)) => self.take(event, input),
+            Ok(Some(event)) => {
+                let event = match &mut self.forwarding {
+                    Some(forwarding) => forwarding.handle(connection, event, input),
+                    None => Some(event),
+                };
+                if let Some(event) = event {
+                    self.take(event, input);
+                }
+            }
             Err(failure) => self.fail(Err(failure)),
         }
     }
@@ -441,6 +461,7 @@ impl State<'_> {
                 Wish::Demand(text) => self.worker.report(Report::Demand(text)),
                 Wish::Show(banner) => self.worker.report(Report::Banner(banner)),
                 Wish::Unlock(key) => self.worker.report(Report::Unlock(key)),
+                Wish::AddKey(addition) => self.worker.report(Report::AddKey(addition)),
             }
         }
     }

@@ -12,6 +12,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::task::LocalSet;
 use tracing::Instrument;
 
+use crate::agent::KeyAddition;
 use crate::crash;
 use crate::guess::AdaptedSettings;
 use crate::hints;
@@ -83,6 +84,8 @@ pub(crate) enum Report {
     UnknownHostKey(HostKeyQuestion),
     /// What the user said to the host keys that were shown.
     HostKeysAnswered(Confirmation),
+    /// The key is to be added to the agent.
+    AddKey(Arc<KeyAddition>),
     /// For the observer; the permit is given back when the output is out of the way.
     Output(Output),
     /// A command has started that talks to the user's terminal.

@@ -64,6 +64,8 @@ pub(crate) enum Purpose {
     Session(Progress),
     /// "direct-tcpip" (RFC 4254 section 7.2), with the fields that CHANNEL_OPEN has for it.
     DirectTcpip(Vec<u8>),
+    /// "auth-agent@openssh.com", opened by the server: somebody there talks to the user's agent.
+    AuthAgent,
 }
 
 /// One channel.
@@ -107,7 +109,7 @@ impl Channel {
     pub(crate) fn progress(&self) -> Option<&Progress> {
         match &self.purpose {
             Purpose::Session(progress) => Some(progress),
-            Purpose::DirectTcpip(_) => None,
+            Purpose::DirectTcpip(_) | Purpose::AuthAgent => None,
         }
     }
 

@@ -43,6 +43,8 @@ pub enum Event {
     HostKeysProven(Option<Vec<u8>>),
     /// The channel is open.
     ChannelOpened(LocalChannel),
+    /// The server has opened a channel to the agent that was forwarded to it.
+    AgentChannel(LocalChannel),
     /// CHANNEL_OPEN_FAILURE.
     ChannelRefused {
         /// Which channel.

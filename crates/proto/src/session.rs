@@ -38,6 +38,8 @@ pub struct SessionRequest {
     pub pty: Option<Pty>,
     /// What to run.
     pub command: Command,
+    /// Whether processes on the host may talk to the user's agent (auth-agent-req@openssh.com).
+    pub forward_agent: bool,
     /// Whether standard input will come. If not, its end travels with the command.
     pub standard_input: bool,
 }
@@ -49,6 +51,7 @@ impl SessionRequest {
             environment: Vec::new(),
             pty: None,
             command: Command::Exec(command.into()),
+            forward_agent: false,
             standard_input: false,
         }
     }
@@ -68,8 +71,10 @@ impl SessionRequest {
         environment + command + 256
     }
 
-    /// The requests before the command, each as one message: "pty-req" and "env".
+    /// The requests before the command, each as one message: "auth-agent-req@openssh.com", "pty-req" and "env".
     pub(crate) fn preparations(&self, to: RemoteChannel) -> Vec<Vec<u8>> {
+        let agent = self.forward_agent.then_some("auth-agent-req@openssh.com");
+        let agent = agent.map(|name| request(to, name, false, &[]));
         let pty = self.pty.iter().map(|pty| {
             let mut data = Vec::new();
             data.put_string(pty.term.as_bytes());
@@ -85,7 +90,7 @@ impl SessionRequest {
             data.put_string(value);
             request(to, "env", false, &data)
         });
-        pty.chain(environment).collect()
+        agent.into_iter().chain(pty).chain(environment).collect()
     }
 
     /// The request that starts the command.

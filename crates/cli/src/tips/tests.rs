@@ -23,12 +23,8 @@ fn a_flag_that_we_lack_is_answered_with_what_to_write() {
             "for the --fanout of clush: write -p N",
         ),
         (
-            "sshoal run -A uptime",
-            "for the -A of pdsh: write -w @genders:*",
-        ),
-        (
-            "sshoal run -A uptime",
-            "for the -A of pssh: write --ask-pass",
+            "sshoal run --askpass uptime",
+            "for the --askpass of pssh: write --ask-pass",
         ),
         (
             "sshoal run -w web1 -u root true",

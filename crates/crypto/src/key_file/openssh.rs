@@ -84,7 +84,9 @@ pub(super) fn parse(body: &[u8], passphrase: Option<&[u8]>) -> Result<PrivateKey
             false => KeyFileError::Malformed("its check numbers differ"),
         });
     }
+    let begin = private.len() - fields.rest().len();
     let pair = read_pair(&mut fields)?;
+    let end = private.len() - fields.rest().len();
     let comment = String::from_utf8_lossy(fields.string()?).into_owned();
     // PROTOCOL.key: "padded with the bytes 1, 2, 3, ..."
     if !fields
@@ -95,7 +97,7 @@ pub(super) fn parse(body: &[u8], passphrase: Option<&[u8]>) -> Result<PrivateKey
     {
         return Err(KeyFileError::Malformed("its padding is wrong"));
     }
-    let key = PrivateKey::new(pair, comment);
+    let key = PrivateKey::new(pair, comment).with_agent_form(&private[begin..end]);
     if key.public_blob() != envelope.public {
         return Err(KeyFileError::Malformed(
             "its public and private halves differ",

@@ -2,7 +2,9 @@
 
 use std::io;
 
-use sshoal_agent::{AgentConnection, Answer, Identity, RequestError, RequestId, SessionBind};
+use sshoal_agent::{
+    AgentConnection, Answer, Identity, MAX_MESSAGE_LEN, RequestError, RequestId, SessionBind,
+};
 use sshoal_agent::{ConnectionError, SubmitError};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
@@ -60,6 +62,21 @@ impl Exchange {
             Ok(_) => Err(ConnectionError::Closed.into()),
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// A request of somebody else's, as octets behind their length; the answer in the same form.
+    pub(super) async fn pass_on(&mut self, request: &[u8]) -> io::Result<Vec<u8>> {
+        self.stream.write_all(request).await?;
+        let mut length = [0; 4];
+        self.stream.read_exact(&mut length).await?;
+        let body = u32::from_be_bytes(length) as usize;
+        if body > MAX_MESSAGE_LEN {
+            return Err(io::ErrorKind::InvalidData.into());
+        }
+        let mut answer = length.to_vec();
+        answer.resize(4 + body, 0);
+        self.stream.read_exact(&mut answer[4..]).await?;
+        Ok(answer)
     }
 
     /// One request: the outer error is the connection's, the inner one the agent's "no".

@@ -5,7 +5,9 @@
 //! to an agent that does not bind is kept for the next signature. How many are in flight at a time is the
 //! fleet's to say ([`Gate::Signature`](sshoal_fleet::Gate::Signature)).
 
+mod addition;
 mod exchange;
+mod forwarding;
 
 use std::io;
 use std::os::unix::net::UnixStream as IdleStream;
@@ -16,15 +18,22 @@ use std::time::{Duration, Instant};
 use sshoal_agent::{ConnectionError, RequestError, SessionBind};
 use sshoal_fleet::{Failure, FailureKind};
 use tokio::net::UnixStream;
-use tokio::sync::OnceCell;
+use tokio::sync::{OnceCell, Semaphore};
 
 use crate::login::UserKey;
 use exchange::Exchange;
+
+pub(crate) use addition::KeyAddition;
+pub(crate) use forwarding::AgentForwarding;
 
 /// Pause before another attempt to connect to an agent whose queue of connections is full.
 const CONNECT_PAUSE: Duration = Duration::from_millis(10);
 /// Connections kept for further signatures.
 const MAX_IDLE: usize = 16;
+/// Requests of hosts that the agent is asked at a time, in the whole run: it serves one after the other.
+const FORWARDED_AT_ONCE: usize = 8;
+/// How long a request of a host may take: a person may have to confirm it, or to touch a key.
+const FORWARDED_PATIENCE: Duration = Duration::from_secs(60);
 
 /// What an agent failed to do, and what to do about it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -84,6 +93,8 @@ pub(crate) struct Agent {
     answers: AtomicU64,
     /// Set once the agent has let a whole patience pass without any answer to anybody.
     hung: OnceLock<Trouble>,
+    /// Turns of hosts that it is forwarded to.
+    forwarded: Semaphore,
 }
 
 impl Agent {
@@ -94,7 +105,13 @@ impl Agent {
             idle: Mutex::default(),
             answers: AtomicU64::new(0),
             hung: OnceLock::new(),
+            forwarded: Semaphore::new(FORWARDED_AT_ONCE),
         }
+    }
+
+    /// Where it listens.
+    pub(crate) fn socket(&self) -> &str {
+        &self.socket
     }
 
     /// The keys that the agent holds, in its order; asked for once a run, whether it works or not.
@@ -160,6 +177,39 @@ impl Agent {
             Ok(Signature { blob, took })
         };
         self.patiently(patience, signing).await
+    }
+
+    /// Passes on a request that came over a session by which the agent is forwarded. The connection lasts for this one
+    /// request, so that a host that keeps its own open holds nobody up; it is bound to the session, and then by
+    /// `binds`, what a client on that host bound its own to. `None` if the agent gives no answer.
+    async fn pass_on(
+        &self,
+        session: &Session,
+        binds: &[Vec<u8>],
+        request: &[u8],
+    ) -> Option<Vec<u8>> {
+        let asking = async {
+            // The semaphore is never closed.
+            let _turn = self.forwarded.acquire().await.ok();
+            let mut exchange = Exchange::new(self.reach().await.ok()?);
+            let bind = SessionBind {
+                host_key: &session.host_key,
+                session_id: &session.session_id,
+                signature: &session.proof,
+                is_forwarding: true,
+            };
+            if exchange.bind(bind).await.is_err() {
+                exchange = Exchange::new(self.reach().await.ok()?);
+            }
+            for bind in binds {
+                exchange.pass_on(bind).await.ok()?;
+            }
+            exchange.pass_on(request).await.ok()
+        };
+        tokio::time::timeout(FORWARDED_PATIENCE, asking)
+            .await
+            .ok()
+            .flatten()
     }
 
     /// Bounds the wait for the agent, and remembers an agent that answers nobody.

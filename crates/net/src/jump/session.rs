@@ -220,6 +220,7 @@ impl<'a> JumpSession<'a> {
                 Wish::Demand(text) => worker.report(Report::Demand(text)),
                 Wish::Show(banner) => worker.report(Report::Banner(banner)),
                 Wish::Unlock(key) => worker.report(Report::Unlock(key)),
+                Wish::AddKey(addition) => worker.report(Report::AddKey(addition)),
             }
         }
     }

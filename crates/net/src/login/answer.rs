@@ -26,7 +26,8 @@ impl Login<'_> {
         match event {
             Event::HostKey(question) => {
                 let judged = trust.judge(&question, peer, new_keys);
-                if let Err(failure) = judged.and_then(|judgement| self.obey(judgement)) {
+                let judged = judged.and_then(|judgement| self.obey(judgement, connection));
+                if let Err(failure) = judged {
                     connection.refuse_host_key();
                     return Err(failure);
                 }

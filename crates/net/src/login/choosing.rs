@@ -1,13 +1,19 @@
 //! Which credential comes next, and how it is presented.
 
+use std::sync::Arc;
+
+use sshoal_agent::Constraints;
 use sshoal_fleet::Failure;
 use sshoal_proto::{Connection, Credential, PublicKeyCredential, SignatureRequest, Signer};
+use sshoal_ssh_config::{AddKeys, AddKeysToAgent};
 
 use super::denial::End;
 use super::key::{Rank, UserKey};
 use super::order::{Candidate, KeySigner, candidates};
 use super::plan::Method;
 use super::signing::{self, Signing};
+use crate::agent::KeyAddition;
+
 use super::{Login, Offer, PasswordState, Step, Wish};
 
 impl Login<'_> {
@@ -16,7 +22,10 @@ impl Login<'_> {
         match std::mem::replace(&mut self.offer, Offer::Nothing) {
             Offer::Nothing | Offer::None => {}
             Offer::Key(candidate) => match accepted {
-                true => candidate.key.standing.accepted(),
+                true => {
+                    candidate.key.standing.accepted();
+                    self.add_to_agent(&candidate);
+                }
                 false => {
                     candidate.key.standing.refused();
                     self.denial.refused(&candidate.key);
@@ -30,6 +39,39 @@ impl Login<'_> {
                     };
                 }
             }
+        }
+    }
+
+    /// AddKeysToAgent: a key from a file has served.
+    fn add_to_agent(&mut self, candidate: &Candidate) {
+        let AddKeysToAgent { choice, lifetime } = self.plan.add_keys;
+        let asks = choice == AddKeys::Ask;
+        let Some(agent) = &self.plan.agent else {
+            return;
+        };
+        if choice == AddKeys::No || (asks && !self.plan.may_ask) {
+            return;
+        }
+        let private = match &candidate.signer {
+            KeySigner::Held(private) => private.clone(),
+            KeySigner::Locked(locked) => match locked.unlocked() {
+                Some(Ok(private)) => private,
+                _ => return,
+            },
+            KeySigner::Agent(_) => return,
+        };
+        if candidate.key.standing.is_to_be_added() {
+            let addition = KeyAddition {
+                socket: agent.socket().to_owned(),
+                path: candidate.key.label.clone(),
+                private,
+                constraints: Constraints {
+                    lifetime,
+                    confirm: choice == AddKeys::Confirm,
+                },
+                asks,
+            };
+            self.wishes.push_back(Wish::AddKey(Arc::new(addition)));
         }
     }
 

@@ -54,6 +54,7 @@ pub(crate) struct Standing {
     accepted: AtomicU32,
     refused: AtomicU32,
     signs_unasked: AtomicBool,
+    added: AtomicBool,
 }
 
 /// Where a key that nobody named stands in the order, best first.
@@ -82,6 +83,11 @@ impl Standing {
 
     pub(crate) fn refused(&self) {
         self.refused.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Whether nobody has taken it upon himself yet to add the key to the agent: true once.
+    pub(crate) fn is_to_be_added(&self) -> bool {
+        !self.added.swap(true, Ordering::Relaxed)
     }
 
     /// Whether the agent has signed with it without asking anybody.

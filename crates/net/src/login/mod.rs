@@ -39,6 +39,7 @@ pub use plan::LoginPlan;
 pub(crate) use key::{KeyFile, LockedKey, SecretHalf, UserKey};
 pub(crate) use plan::{ForeignMethod, Method};
 
+use crate::agent::KeyAddition;
 use crate::host_key_questions::{nobody, not_accepted};
 use crate::host_key_update::HostKeyUpdate;
 use crate::input::Input;
@@ -67,6 +68,8 @@ pub(crate) enum Wish {
     Demand(String),
     /// Show the user what the server says.
     Show(Banner),
+    /// Add a key to the agent.
+    AddKey(Arc<KeyAddition>),
     /// Ask the user for the key's passphrase, unless that has been done, and settle the key.
     Unlock(Arc<LockedKey>),
 }
@@ -182,12 +185,12 @@ impl<'a> Login<'a> {
     /// # Errors
     ///
     /// It is not accepted, or not yet: then [`take_unknown_key`](Self::take_unknown_key) has it.
-    fn obey(&mut self, judgement: Judgement) -> Result<(), Failure> {
+    fn obey(&mut self, judgement: Judgement, connection: &mut Connection) -> Result<(), Failure> {
         match judgement {
-            Judgement::Accepted(accepted) => self.withhold_from(accepted),
+            Judgement::Accepted(accepted) => self.withhold_from(accepted, connection),
             Judgement::Vouched(accepted, address) => {
                 self.vouched = Some(address);
-                self.withhold_from(accepted)
+                self.withhold_from(accepted, connection)
             }
             Judgement::Asks(unknown) if !self.asks => Err(nobody(
                 &unknown.detail,
@@ -216,15 +219,20 @@ impl<'a> Login<'a> {
     }
 
     /// If the host's key is not the one that is known, and the user wants to go on all the same, the server may be
-    /// anybody, and gets no password (sshconnect.c, check_host_key).
+    /// anybody, and gets no password and no agent (sshconnect.c, check_host_key).
     ///
     /// # Errors
     ///
     /// The command reads a password before all else: without it there is nothing to run.
-    fn withhold_from(&mut self, accepted: Accepted) -> Result<(), Failure> {
+    fn withhold_from(
+        &mut self,
+        accepted: Accepted,
+        connection: &mut Connection,
+    ) -> Result<(), Failure> {
         if accepted != Accepted::Changed {
             return Ok(());
         }
+        connection.withhold_agent();
         if self.feeds_secret {
             let detail = "the host key is not the one that is known, so the password for sudo was not sent and nothing run";
             return Err(Failure::new(FailureKind::HostKeyChanged, detail));

@@ -73,6 +73,10 @@ fn plan(files: Vec<KeyFile>) -> LoginPlan {
         certificates: Vec::new(),
         files,
         agent: Some(Arc::new(Agent::new("/nowhere"))),
+        add_keys: sshoal_ssh_config::AddKeysToAgent {
+            choice: sshoal_ssh_config::AddKeys::No,
+            lifetime: None,
+        },
         identities_only: false,
         algorithms: sshoal_agent::KEY_TYPES
             .iter()

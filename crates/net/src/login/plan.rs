@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use sshoal_proto::SignatureAlgorithm;
+use sshoal_ssh_config::AddKeysToAgent;
 use tokio::sync::Semaphore;
 
 use super::key::{KeyFile, UserKey};
@@ -18,6 +19,8 @@ pub struct LoginPlan {
     pub(crate) files: Vec<KeyFile>,
     /// IdentityAgent, or SSH_AUTH_SOCK.
     pub(crate) agent: Option<Arc<Agent>>,
+    /// AddKeysToAgent.
+    pub(crate) add_keys: AddKeysToAgent,
     /// IdentitiesOnly: of the agent's keys only those of `files` and `certificates`.
     pub(crate) identities_only: bool,
     /// PubkeyAcceptedAlgorithms, best first.

@@ -4,8 +4,7 @@ use sshoal_crypto::{Cipher, Mac, kex};
 use sshoal_fleet::JumpId;
 use sshoal_known_hosts::{HostName, KeyType, Location, Marker};
 use sshoal_ssh_config::{
-    Authentication, ForwardAgent, Implemented, Names, Origin, Proxy, Resolved, ShownSetting,
-    YesNoAsk,
+    Authentication, Implemented, Names, Origin, Proxy, Resolved, ShownSetting, YesNoAsk,
 };
 use sshoal_targets::Target;
 
@@ -282,10 +281,6 @@ fn unheeded(resolved: &Resolved) -> Vec<Shortfall> {
             let what = format!("PreferredAuthentications {name}: it is not tried");
             Shortfall::new(what, &set.origin)
         }));
-    }
-    let forward = &resolved.session.forward_agent;
-    if forward.value != ForwardAgent::No {
-        found.push(Shortfall::new("ForwardAgent", &forward.origin));
     }
     let others = resolved.others.iter();
     let is_off =

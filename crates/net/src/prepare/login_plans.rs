@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use sshoal_agent::KEY_TYPES;
 use sshoal_ssh_config::{
-    AlgorithmSpec, Algorithms, Authentication, IdentityAgent, Origin, PubkeyAuthentication,
-    Resolved, Setting,
+    AlgorithmSpec, Algorithms, Authentication, ForwardAgent, IdentityAgent, Origin,
+    PubkeyAuthentication, Resolved, Setting,
 };
 use tokio::sync::Semaphore;
 
@@ -103,6 +103,7 @@ impl LoginPlans {
             certificates,
             files,
             agent: uses_keys.then(|| self.agent(settings)).flatten(),
+            add_keys: settings.add_keys_to_agent.value,
             identities_only: settings.identities_only.value,
             algorithms: accepted(&resolved.algorithms).map_err(LoginPlanError::Algorithms)?,
             required_rsa_size: resolved.host_keys.required_rsa_size.value as usize,
@@ -169,14 +170,29 @@ impl LoginPlans {
         Ok(certificates)
     }
 
-    /// IdentityAgent: one value an agent, shared by all plans.
+    /// IdentityAgent.
     fn agent(&mut self, settings: &Authentication) -> Option<Arc<Agent>> {
         let socket = match &settings.identity_agent.value {
             IdentityAgent::None => None,
             IdentityAgent::Socket(path) => Some(path.clone()),
             IdentityAgent::Variable(name) => std::env::var(name).ok(),
+        };
+        self.agent_at(socket)
+    }
+
+    /// ForwardAgent: the agent that keys are taken from, or one of its own.
+    pub(super) fn forwarded_agent(&mut self, resolved: &Resolved) -> Option<Arc<Agent>> {
+        match &resolved.session.forward_agent.value {
+            ForwardAgent::No => None,
+            ForwardAgent::Yes => self.agent(&resolved.authentication),
+            ForwardAgent::Socket(path) => self.agent_at(Some(path.clone())),
+            ForwardAgent::Variable(name) => self.agent_at(std::env::var(name).ok()),
         }
-        .filter(|path| !path.is_empty())?;
+    }
+
+    /// One value an agent, shared by all plans.
+    fn agent_at(&mut self, socket: Option<String>) -> Option<Arc<Agent>> {
+        let socket = socket.filter(|path| !path.is_empty())?;
         let make = || Arc::new(Agent::new(&socket));
         Some(
             self.agents

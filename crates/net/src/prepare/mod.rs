@@ -173,8 +173,11 @@ impl Preparation {
         request.pty = request
             .pty
             .or_else(|| session_settings::forced_pty(&resolved.session));
+        let forwarded_agent = self.login_plans.forwarded_agent(resolved);
+        request.forward_agent = forwarded_agent.is_some();
         Ok(HostPlan {
             request,
+            forwarded_agent,
             endpoint: self.endpoint(label, via, resolved)?,
             lends_terminal,
         })

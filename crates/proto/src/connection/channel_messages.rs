@@ -3,17 +3,22 @@
 use std::ops::Range;
 
 use sshoal_wire::{
-    ChannelFailure, ChannelOpenConfirmation, ChannelOpenFailure, ChannelRequest, Decoder,
-    GlobalRequest, Pong, RequestFailure, reason,
+    ChannelFailure, ChannelOpen, ChannelOpenConfirmation, ChannelOpenFailure, ChannelRequest,
+    Decoder, GlobalRequest, Pong, RequestFailure, reason,
 };
 
 use super::Connection;
 use super::opening::FIRST_REMOTE_CHANNEL;
-use crate::channels::{Channel, Far, Flow, LocalChannel, Purpose, RemoteChannel, Stream};
+use crate::channels::{Channel, Far, Flow, LocalChannel, MAX_DATA, Purpose, RemoteChannel, Stream};
 use crate::error::{ConnectionError, Misbehaviour, printable};
 use crate::event::Event;
 use crate::fate::ExecFate;
 use crate::session::Progress;
+
+/// Most channels to the agent that one server may have open.
+const MAX_AGENT_CHANNELS: usize = 32;
+/// The window of a channel to the agent, octets: more than any usual request.
+const AGENT_WINDOW: u32 = 64 * 1024;
 
 impl Connection {
     /// Global requests (keepalive@openssh.com, hostkeys-00@openssh.com): none is served, all are answered.
@@ -32,18 +37,62 @@ impl Connection {
         self.reply(|out| Pong { data }.encode(out))
     }
 
-    /// No channel from the server is wanted: forwards are not offered.
+    /// The only channels that a server may open are to an agent that was forwarded (PROTOCOL.agent; clientloop.c,
+    /// client_request_agent).
     pub(super) fn handle_channel_open(
         &mut self,
-        sender_channel: u32,
+        open: &ChannelOpen<'_>,
     ) -> Result<(), ConnectionError> {
-        let refusal = ChannelOpenFailure {
-            recipient_channel: sender_channel,
-            reason_code: reason::OPEN_ADMINISTRATIVELY_PROHIBITED,
-            description: b"no forwarding was asked for",
-            language_tag: b"",
-        };
-        self.reply(|out| refusal.encode(out))
+        match self.accept_agent_channel(open) {
+            Ok(number) => {
+                let confirmation = ChannelOpenConfirmation {
+                    recipient_channel: open.sender_channel,
+                    sender_channel: number.number(),
+                    initial_window_size: AGENT_WINDOW,
+                    maximum_packet_size: MAX_DATA,
+                    data: b"",
+                };
+                self.reply(|out| confirmation.encode(out))?;
+                self.tell(Event::AgentChannel(number));
+                Ok(())
+            }
+            Err((reason_code, description)) => {
+                let refusal = ChannelOpenFailure {
+                    recipient_channel: open.sender_channel,
+                    reason_code,
+                    description,
+                    language_tag: b"",
+                };
+                self.reply(|out| refusal.encode(out))
+            }
+        }
+    }
+
+    fn accept_agent_channel(
+        &mut self,
+        open: &ChannelOpen<'_>,
+    ) -> Result<LocalChannel, (u32, &'static [u8])> {
+        const PROHIBITED: u32 = reason::OPEN_ADMINISTRATIVELY_PROHIBITED;
+        if open.channel_type != b"auth-agent@openssh.com" || !self.forwards_agent {
+            return Err((PROHIBITED, b"no forwarding was asked for"));
+        }
+        let too_many = (
+            reason::OPEN_RESOURCE_SHORTAGE,
+            &b"too many connections to the agent"[..],
+        );
+        let is_agents = |channel: &Channel| matches!(channel.purpose, Purpose::AuthAgent);
+        let channels = self.channels.iter_mut();
+        if channels.filter(|(_, channel)| is_agents(channel)).count() >= MAX_AGENT_CHANNELS {
+            return Err(too_many);
+        }
+        let mut channel = Channel::new(AGENT_WINDOW, Purpose::AuthAgent);
+        channel.asked = true;
+        channel.far = Some(Far {
+            number: RemoteChannel(open.sender_channel),
+            window: open.initial_window_size,
+            max_data: open.maximum_packet_size,
+        });
+        self.channels.insert(channel).ok_or(too_many)
     }
 
     pub(super) fn handle_open_confirmation(

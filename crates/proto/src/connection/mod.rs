@@ -63,6 +63,8 @@ pub struct Connection {
     profile: Option<Box<ServerProfile>>,
     login: Login,
     channels: ChannelTable,
+    /// Whether the server was asked to forward the agent.
+    forwards_agent: bool,
     /// Messages that must wait until our NEWKEYS is sent.
     held: Vec<Held>,
     /// How much of `held` the server caused, in octets.
@@ -132,6 +134,7 @@ impl Connection {
             profile: None,
             login: Login::Unkeyed,
             channels: ChannelTable::default(),
+            forwards_agent: false,
             held: Vec::new(),
             held_replies: 0,
             events: VecDeque::new(),

@@ -50,6 +50,16 @@ impl Connection {
         self.open(Purpose::DirectTcpip(fields))
     }
 
+    /// The agent is not forwarded after all, for the host is not the one that was meant: sessions that have not been
+    /// started do not ask for it. To be said before the login.
+    pub fn withhold_agent(&mut self) {
+        for (_, channel) in self.channels.iter_mut() {
+            if let Purpose::Session(Progress::Waiting { request, .. }) = &mut channel.purpose {
+                request.forward_agent = false;
+            }
+        }
+    }
+
     fn open(&mut self, purpose: Purpose) -> Result<LocalChannel, ConnectionError> {
         self.check()?;
         let channel = Channel::new(self.settings.window, purpose);
@@ -79,6 +89,8 @@ impl Connection {
         let (channel_type, data): (&[u8], _) = match &mut open.purpose {
             Purpose::Session(_) => (b"session", Vec::new()),
             Purpose::DirectTcpip(fields) => (b"direct-tcpip", std::mem::take(fields)),
+            // The server's own, and open.
+            Purpose::AuthAgent => return Ok(()),
         };
         let message = ChannelOpen {
             channel_type,
@@ -138,6 +150,7 @@ impl Connection {
             return Ok(());
         };
         let size = request.size();
+        self.forwards_agent |= request.forward_agent;
         if !request.standard_input {
             open.wanted = open.wanted.max(Flow::Eof);
         }

@@ -194,7 +194,7 @@ impl Connection {
             }
             Message::RequestFailure(_) => self.handle_global_reply(message.name(), None),
             Message::Ping(ping) => self.handle_ping(ping.data),
-            Message::ChannelOpen(open) => self.handle_channel_open(open.sender_channel),
+            Message::ChannelOpen(open) => self.handle_channel_open(&open),
             Message::ChannelOpenConfirmation(confirmation) => {
                 self.handle_open_confirmation(&confirmation)
             }

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 #![allow(unreachable_pub, reason = "modules of one program")]
 
+mod agent_channels;
 mod channels;
 mod exec_fate;
 mod guesses;

@@ -272,5 +272,6 @@ fn name_of(event: &Event) -> &'static str {
         Event::ExitSignal { .. } => "ExitSignal",
         Event::Closed(_) => "Closed",
         Event::Writable(_) => "Writable",
+        Event::AgentChannel(_) => "AgentChannel",
     }
 }
