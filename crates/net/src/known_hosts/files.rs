@@ -161,13 +161,17 @@ impl KnownHostsFiles {
             }
             indexed.push((file, index));
         }
-        let begun = Instant::now();
         let mut searched = Searched::default();
         self.known.learn(hosts, |search| {
-            (searched.hmacs, searched.threads) = (search.pairs(), threads(search));
-            scan(search)
+            let begun = Instant::now();
+            let found = scan(search);
+            searched = Searched {
+                hmacs: search.pairs(),
+                threads: threads(search),
+                time: begun.elapsed(),
+            };
+            found
         });
-        searched.time = begun.elapsed();
         for (file, index) in indexed {
             self.keep(file, index.as_ref(), searched.hmacs, cache);
         }
@@ -306,7 +310,7 @@ fn threads(search: &HashedSearch) -> usize {
 fn scan(search: &HashedSearch) -> Vec<Found> {
     let threads = threads(search);
     if threads == 1 {
-        return Vec::new();
+        return vec![search.scan(0..search.entries())];
     }
     thread::scope(|scope| {
         let spawn = |range| thread::Builder::new().spawn_scoped(scope, move || search.scan(range));
