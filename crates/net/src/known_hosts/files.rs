@@ -187,13 +187,12 @@ impl KnownHostsFiles {
         cache: Option<&IndexCache>,
     ) {
         let state = &self.states[file];
-        let is_worth_it = hmacs > FEW_PAIRS || state.identity.size >= LARGE;
+        let was_searched = hmacs > 0 && self.known.hashed_entries(file) > 0;
+        let is_worth_it = (was_searched && hmacs > FEW_PAIRS) || state.identity.size >= LARGE;
         let is_current = |index: &CachedIndex| {
             index.is_of(&state.identity) && (index.is_settled() || !state.settled)
         };
-        let knew_all = index.is_some_and(is_current)
-            && (hmacs == 0 || self.known.hashed_entries(file) == 0)
-            && !state.has_false_index;
+        let knew_all = index.is_some_and(is_current) && !was_searched && !state.has_false_index;
         let Some(cache) = cache.filter(|_| is_worth_it && !knew_all) else {
             return;
         };

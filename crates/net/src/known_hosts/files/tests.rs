@@ -161,6 +161,23 @@ fn a_large_plain_file_has_an_index_and_a_small_one_has_none() {
 }
 
 #[test]
+fn a_file_that_needs_no_index_gets_none_from_another_ones_search() {
+    let scene = Scene::new();
+    let paths = ["/dev/null".to_owned(), scene.file.clone()];
+    let host = [HostName::new("host1")];
+    let (_, searched) = KnownHostsFiles::read_for(&paths, &host, Some(&scene.cache)).unwrap();
+    assert_eq!(searched.hmacs, LINES as u64);
+    let kept = fs::read_dir(scene.dir.path().join("cache")).unwrap();
+    let is_index = |path: &PathBuf| path.extension().is_some_and(|end| end == "index");
+    assert_eq!(
+        kept.map(|entry| entry.unwrap().path())
+            .filter(is_index)
+            .count(),
+        1
+    );
+}
+
+#[test]
 fn answers_are_those_of_the_file_as_it_is_whatever_became_of_it_or_of_its_index() {
     let scene = Scene::new();
     let hosts = ["host0", "host5", "missing", "new"].map(HostName::new);
