@@ -9,7 +9,7 @@
 
 use crate::host_name::HostName;
 use crate::known_hosts::{Extent, File, Kind, KnownHosts};
-use crate::search::searched_names;
+use crate::search::{Learned, searched_names};
 
 mod layout;
 mod lines;
@@ -108,10 +108,15 @@ impl<S: Octets> LineIndex<S> {
         self.head.settled
     }
 
-    /// Whether these are the bytes of the file that it was made of. Costs a pass at the speed of AES-GCM's
-    /// authentication.
+    /// Whether these are the bytes of the file that it was made of, and perhaps further lines behind them. Costs a pass
+    /// at the speed of AES-GCM's authentication.
     pub fn is_of_content(&self, content: &[u8]) -> bool {
-        self.keys.tag_of_content(content) == self.head.content
+        let size = usize::try_from(self.head.identity.size);
+        let parts = size.ok().and_then(|size| content.split_at_checked(size));
+        parts.is_some_and(|(before, added)| {
+            (added.is_empty() || before.ends_with(b"\n") || before.is_empty())
+                && self.keys.tag_of_content(before) == self.head.content
+        })
     }
 
     /// How many rows there are of names that were looked up in hashed lines: one for each name and line, and one for
@@ -141,12 +146,12 @@ impl<S: Octets> LineIndex<S> {
 
     /// What a table says of a name: its rows; [`Span::NONE`] in a single one for no line, none at all if nothing is
     /// said.
-    fn rows_of(&self, table: Table, tag: &Tag) -> Result<Vec<Span>, IndexError> {
+    fn rows_of(&self, table: Table, tag: &Tag) -> Result<Vec<Row>, IndexError> {
         let bucket = self.head.tables[table as usize].bucket_of(tag);
         let bytes = self.bucket(table, bucket)?;
         let (rows, _) = bytes.as_chunks::<ROW_LEN>();
         let own = rows.iter().filter(|row| row.starts_with(tag));
-        Ok(own.map(|row| Row::read(row).span).collect())
+        Ok(own.map(Row::read).collect())
     }
 
     /// The rows of a bucket, as they are written.
@@ -189,8 +194,8 @@ impl KnownHosts {
     }
 
     /// Remembers what the index of a file that was read in whole says of hosts in hashed lines, each proven by its own
-    /// HMAC. [`learn`](Self::learn) then searches only for the names that the index does not hold. The caller has made
-    /// sure that the index [is of this content](LineIndex::is_of_content).
+    /// HMAC. [`learn`](Self::learn) then searches only for the names that the index does not hold, and in lines that
+    /// were added since. The caller has made sure that the index [is of this content](LineIndex::is_of_content).
     ///
     /// Gives the number of names found in the index. On an error nothing is remembered.
     pub fn recall<S: Octets>(
@@ -200,32 +205,45 @@ impl KnownHosts {
         hosts: &[HostName<'_>],
     ) -> Result<usize, IndexError> {
         let known = self.files.get(file).ok_or(IndexError::Stale)?;
-        if known.hashed.len() != index.head.hashed as usize {
+        if self.hashed_before(known, index.head.identity.size) != index.head.hashed as usize {
             return Err(IndexError::Stale);
         }
         let marked = self.marked(known);
         let mut recalled = Vec::new();
         for name in searched_names(hosts) {
             let tag = index.keys.tag_of_name(name.as_bytes());
-            let spans = index.rows_of(Table::Hashed, &tag)?;
-            if !spans.is_empty() {
-                let mut positions = self.proven(known, &name, &spans)?;
-                self.add_marked(known, &marked, &name, &mut positions);
-                recalled.push((name, positions));
-            }
+            let rows = index.rows_of(Table::Hashed, &tag)?;
+            let Some(Row { searched, .. }) = rows.first() else {
+                continue;
+            };
+            let searched = *searched as usize;
+            let mut positions = self.proven(known, &name, &rows)?;
+            self.add_marked(known, &marked, &name, &mut positions);
+            positions.retain(|&position| (position as usize) < searched);
+            let learned = Learned {
+                positions,
+                searched,
+            };
+            recalled.push((name, learned));
         }
         let count = recalled.len();
-        for (name, positions) in recalled {
-            self.files[file].hashed.learn(name, positions);
+        for (name, learned) in recalled {
+            self.files[file].hashed.learn(name, learned);
         }
         Ok(count)
     }
 
+    /// How many hashed lines begin within the first `size` bytes of a file.
+    fn hashed_before(&self, file: &File, size: u64) -> usize {
+        let is_before = |id: &u32| (self.records[*id as usize].start as u64) < size;
+        file.hashed.ids().partition_point(is_before)
+    }
+
     /// The positions of a name's hashed lines: all that the index names must be there and be the name.
-    fn proven(&self, file: &File, name: &str, spans: &[Span]) -> Result<Vec<u32>, IndexError> {
+    fn proven(&self, file: &File, name: &str, rows: &[Row]) -> Result<Vec<u32>, IndexError> {
         let start = |id: &u32| self.records[*id as usize].start;
         let mut positions = Vec::new();
-        for span in spans.iter().filter(|span| **span != Span::NONE) {
+        for Row { span, .. } in rows.iter().filter(|row| row.span != Span::NONE) {
             let ids = file.hashed.ids();
             let found = ids.binary_search_by_key(&(span.start as usize), start);
             let position = found.map_err(|_| IndexError::Contradicted)? as u32;

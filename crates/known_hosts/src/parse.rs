@@ -9,7 +9,7 @@ use crate::known_hosts::{Extent, File, Kind, KnownHosts, LineProblem, LineStart,
 use crate::line::{self, Line, Marker};
 use crate::line_index::IndexedLines;
 use crate::revocation::{self, RevokedKey, Salvaged};
-use crate::search::HashedEntries;
+use crate::search::{HashedEntries, Learned};
 
 /// Collects entries file by file.
 #[derive(Default)]
@@ -107,9 +107,12 @@ impl Parser {
             let positions = starts.into_iter().filter_map(position);
             let mut positions = positions.map(|position| position as u32).collect();
             known.add_marked(read, &marked, &name, &mut positions);
-            self.known.files[file as usize]
-                .hashed
-                .learn(name, positions);
+            let learned = Learned {
+                positions,
+                searched: read.hashed.len(),
+            };
+            let file = &mut self.known.files[file as usize];
+            file.hashed.learn(name, learned);
         }
     }
 

@@ -12,8 +12,8 @@ pub(super) const HEAD_LEN: usize =
     8 + 4 + INDEX_KEY_LEN + IDENTITY_LEN + 4 + TAG_LEN + 6 * 4 + TAG_LEN;
 /// A line's place.
 pub(super) const SPAN_LEN: usize = 3 * 4;
-/// A name's tag and a line's place.
-pub(super) const ROW_LEN: usize = TAG_LEN + SPAN_LEN;
+/// A name's tag, a line's place, and how many hashed lines were searched.
+pub(super) const ROW_LEN: usize = TAG_LEN + SPAN_LEN + 4;
 /// A bucket's first row, in a table's directory.
 const DIRECTORY_LEN: usize = 4;
 /// Rows that a bucket is made for; it may hold more.
@@ -92,21 +92,26 @@ impl Span {
 pub(super) struct Row {
     pub(super) tag: Tag,
     pub(super) span: Span,
+    /// Of a name that was looked up in hashed lines: in how many of them, from the first on. The same in all its rows.
+    pub(super) searched: u32,
 }
 
 impl Row {
     pub(super) fn put(&self, out: &mut Vec<u8>) {
         out.extend(self.tag);
         self.span.put(out);
+        out.extend(self.searched.to_be_bytes());
     }
 
     pub(super) fn read(bytes: &[u8; ROW_LEN]) -> Row {
-        let (mut tag, mut span) = ([0; TAG_LEN], [0; SPAN_LEN]);
+        let (mut tag, mut span, mut searched) = ([0; TAG_LEN], [0; SPAN_LEN], [0; 4]);
         tag.copy_from_slice(&bytes[..TAG_LEN]);
-        span.copy_from_slice(&bytes[TAG_LEN..]);
+        span.copy_from_slice(&bytes[TAG_LEN..TAG_LEN + SPAN_LEN]);
+        searched.copy_from_slice(&bytes[TAG_LEN + SPAN_LEN..]);
         Row {
             tag,
             span: Span::read(&span),
+            searched: u32::from_be_bytes(searched),
         }
     }
 }

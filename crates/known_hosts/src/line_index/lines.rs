@@ -62,7 +62,7 @@ impl Named {
 
 impl<S: Octets> LineIndex<S> {
     /// The lines of `file` that matter for hosts: theirs, and those to be looked at whoever is asked for. `None` if
-    /// the file has hashed lines in which a host, or a host's bare name, was never looked for.
+    /// the file has hashed lines in which a host, or a host's bare name, was not looked for yet.
     ///
     /// The caller has made sure that the index [is of](Self::is_of) this file and [settled](Self::is_settled).
     ///
@@ -81,19 +81,20 @@ impl<S: Octets> LineIndex<S> {
         }
         for (place, name) in names.iter().enumerate() {
             let tag = self.keys.tag_of_name(name.as_bytes());
-            for span in self.rows_of(Table::Plain, &tag)? {
-                let start = named.add(span)?;
+            for row in self.rows_of(Table::Plain, &tag)? {
+                let start = named.add(row.span)?;
                 named.plain.push((start, place));
             }
             if self.head.hashed == 0 {
                 continue;
             }
-            let spans = self.rows_of(Table::Hashed, &tag)?;
-            if spans.is_empty() {
+            let rows = self.rows_of(Table::Hashed, &tag)?;
+            let searched = rows.first().map(|row| row.searched);
+            if searched != Some(self.head.hashed) {
                 return Ok(None);
             }
-            for span in spans.into_iter().filter(|span| *span != Span::NONE) {
-                let start = named.add(span)?;
+            for row in rows.into_iter().filter(|row| row.span != Span::NONE) {
+                let start = named.add(row.span)?;
                 named.hashed.push((start, place));
             }
         }

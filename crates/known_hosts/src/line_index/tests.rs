@@ -168,9 +168,9 @@ fn an_index_is_of_one_file_in_one_state() {
     assert!(!other.iter().any(|other| index.is_of(other)));
     let mut changed = content.clone();
     changed[10] ^= 1;
-    assert!(!index.is_of_content(&changed));
+    assert!(!index.is_of_content(&changed) && !index.is_of_content(&content[..9]));
 
-    let mut known = parse(&hashed_content(&["a", "b", "c"]));
+    let mut known = parse(&hashed_content(&["a"]));
     let hosts = [HostName::new("a")];
     assert_eq!(known.recall(0, &index, &hosts), Err(IndexError::Stale));
     assert_eq!(known.recall(7, &index, &hosts), Err(IndexError::Stale));
@@ -244,6 +244,52 @@ fn what_was_seen_of_a_file_is_known_without_reading_it() {
 }
 
 #[test]
+fn lines_that_were_added_are_searched_and_the_others_are_not() {
+    let before = hashed_content(&["a", "b", "c"]);
+    let index = open(index_of(&before, &["a", "b", "missing"])).unwrap();
+    let more = format!("{} {}\nnew {}\n", hashed("b", 9), key(9), key(8));
+    let content = [before.as_slice(), more.as_bytes()].concat();
+    assert!(index.is_of_content(&content) && !index.is_of(&identity(&content)));
+    // What is added to a line makes another line of it.
+    assert!(
+        !open(index_of(&before[..before.len() - 1], &["a"]))
+            .unwrap()
+            .is_of_content(&content)
+    );
+
+    let (mut known, mut pairs) = (parse(&content), 0);
+    let asked = ["b", "new"].map(HostName::new);
+    assert_eq!(known.recall(0, &index, &asked), Ok(1));
+    known.learn(&asked, |search| {
+        pairs = search.pairs();
+        in_order(search)
+    });
+    assert_eq!(pairs, 1 + 4);
+    let longer = known.write_index(0, &identity(&content), true, IndexBase::Extend(&index));
+    let longer = open(longer.unwrap()).unwrap();
+    let known = through_index(&longer, &content, &asked).unwrap().unwrap();
+    assert_eq!(
+        asked.map(|host| lines_for(&known, &host)),
+        [vec![2, 4], vec![5]]
+    );
+    // Who was not asked for is remembered as far as was searched.
+    let rest = ["a", "missing"].map(HostName::new);
+    assert!(
+        through_index(&longer, &content, &rest[..1])
+            .unwrap()
+            .is_none()
+    );
+    let mut known = parse(&content);
+    assert_eq!(known.recall(0, &longer, &rest), Ok(2));
+    known.learn(&rest, |search| {
+        pairs = search.pairs();
+        Vec::new()
+    });
+    assert_eq!(pairs, 2);
+    assert_eq!(rest.map(|host| lines_for(&known, &host)), [vec![1], vec![]]);
+}
+
+#[test]
 fn each_file_has_its_own_index() {
     let (one, two) = (
         hashed_content(&["a", "b"]),
@@ -280,6 +326,11 @@ fn forged(
 ) -> LineIndex<Vec<u8>> {
     let identity = identity(content);
     let hashed = parse(content).hashed_entries(0) as u32;
+    let looked_up = looked_up.into_iter().map(|row| Row {
+        searched: hashed,
+        ..row
+    });
+    let looked_up = looked_up.collect();
     open(write::forged(
         &identity,
         content,
@@ -294,6 +345,7 @@ fn row(name: &str, span: Span) -> Row {
     Row {
         tag: Keys::derive(&[0; INDEX_KEY_LEN]).tag_of_name(name.as_bytes()),
         span,
+        searched: 0,
     }
 }
 
@@ -448,6 +500,7 @@ proptest! {
         ends_with_a_feed in any::<bool>(),
         first in prop::collection::vec(0usize..7, 0..6),
         then in prop::collection::vec(0usize..7, 1..5),
+        added in 0usize..4,
     ) {
         let mut content = lines.join("\n").into_bytes();
         if ends_with_a_feed {
@@ -475,6 +528,25 @@ proptest! {
         let index = open(index.unwrap()).unwrap();
         let known = through_index(&index, &content, &then).unwrap().unwrap();
         prop_assert_eq!(answers(&known, &then), answers(&naive, &then));
+        // The same if the last lines were added meanwhile.
+        let cut = memchr::memrchr_iter(b'\n', &content).nth(added);
+        let before = &content[..cut.map_or(0, |feed| feed + 1)];
+        let mut known = parse(before);
+        known.learn(&first, |_| Vec::new());
+        let earlier = known.write_index(0, &identity(before), true, NEW).unwrap();
+        let earlier = open(earlier).unwrap();
+        prop_assert!(earlier.is_of_content(&content));
+        let mut known = parse(&content);
+        known.recall(0, &earlier, &then).unwrap();
+        known.learn(&then, |_| Vec::new());
+        prop_assert_eq!(answers(&known, &then), answers(&naive, &then));
+        let later = known.write_index(0, &identity(&content), true, IndexBase::Extend(&earlier));
+        let later = open(later.unwrap()).unwrap();
+        let known = through_index(&later, &content, &then).unwrap().unwrap();
+        prop_assert_eq!(answers(&known, &then), answers(&naive, &then));
+        if let Some(known) = through_index(&later, &content, &first).unwrap() {
+            prop_assert_eq!(answers(&known, &first), answers(&naive, &first));
+        }
     }
 
     /// Whatever an index says, and whatever became of the file meanwhile: no line counts that is not there.

@@ -12,7 +12,7 @@ use crate::known_hosts::{File, Kind, KnownHosts, Record};
 pub enum IndexBase<'i, S> {
     /// Nothing: fresh random bytes for its key.
     New([u8; INDEX_KEY_LEN]),
-    /// An index of the same bytes, whose hashed names are kept.
+    /// An index of the same bytes, to which lines may have been added since. Its hashed names are kept.
     Extend(&'i LineIndex<S>),
 }
 
@@ -44,9 +44,8 @@ impl KnownHosts {
             IndexBase::Extend(index) => (index.head.key, index.all_hashed().ok()?),
         };
         let keys = Keys::derive(&key);
-        let content = keys.tag_of_content(&known.bytes);
-        if let IndexBase::Extend(LineIndex { head, .. }) = base
-            && head.content != content
+        if let IndexBase::Extend(index) = base
+            && !index.is_of_content(&known.bytes)
         {
             return None;
         }
@@ -65,7 +64,7 @@ impl KnownHosts {
             key,
             identity: *identity,
             settled,
-            content,
+            content: keys.tag_of_content(&known.bytes),
             hashed: known.hashed.len() as u32,
             always: statements.always.len() as u32,
             tables: statements
@@ -93,6 +92,7 @@ impl KnownHosts {
                 rows.push(Row {
                     tag: keys.tag_of_name(name),
                     span,
+                    searched: 0,
                 });
             }
         }
@@ -101,29 +101,33 @@ impl KnownHosts {
 
     /// The names that were looked up in hashed lines, by this run or those before; as many as there may be.
     fn hashed_rows(&self, known: &File, keys: &Keys, before: Vec<Row>) -> Vec<Row> {
-        let mut names: BTreeMap<Tag, Vec<Span>> = BTreeMap::new();
-        for Row { tag, span } in before {
-            names.entry(tag).or_default().push(span);
+        let mut names: BTreeMap<Tag, Vec<Row>> = BTreeMap::new();
+        for row in before {
+            names.entry(row.tag).or_default().push(row);
         }
         let mut count: usize = names.values().map(Vec::len).sum();
         for (name, positions) in known.hashed.learned() {
-            let record = |&position: &u32| {
+            let tag = keys.tag_of_name(name.as_bytes());
+            let row = |span| Row {
+                tag,
+                span,
+                searched: known.hashed.len() as u32,
+            };
+            let span = |&position: &u32| {
                 let record = &self.records[known.hashed.ids()[position as usize] as usize];
                 span(known, record.start, record.line)
             };
-            let mut spans: Vec<Span> = positions.iter().map(record).collect();
-            if spans.is_empty() {
-                spans.push(Span::NONE);
+            let mut rows: Vec<Row> = positions.iter().map(span).map(row).collect();
+            if rows.is_empty() {
+                rows.push(row(Span::NONE));
             }
-            let tag = keys.tag_of_name(name.as_bytes());
-            if !names.contains_key(&tag) && count + spans.len() <= MAX_INDEX_NAMES {
-                count += spans.len();
-                names.insert(tag, spans);
+            let old = names.get(&tag).map_or(0, Vec::len);
+            if count - old + rows.len() <= MAX_INDEX_NAMES {
+                count = count - old + rows.len();
+                names.insert(tag, rows);
             }
         }
-        let rows =
-            |(tag, spans): (Tag, Vec<Span>)| spans.into_iter().map(move |span| Row { tag, span });
-        names.into_iter().flat_map(rows).collect()
+        names.into_values().flatten().collect()
     }
 }
 
@@ -206,6 +210,7 @@ pub fn forge_index(
     let row = |&(name, place): &(&str, [u32; 3])| Row {
         tag: keys.tag_of_name(name.as_bytes()),
         span: span(place),
+        searched: hashed,
     };
     let always = always.iter().copied().map(span).collect();
     let tables = tables.map(|rows| rows.iter().map(row).collect());

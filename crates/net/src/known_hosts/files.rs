@@ -161,13 +161,17 @@ impl KnownHostsFiles {
             }
             indexed.push((file, index));
         }
-        let begun = Instant::now();
         let mut searched = Searched::default();
         self.known.learn(hosts, |search| {
-            (searched.hmacs, searched.threads) = (search.pairs(), threads(search));
-            scan(search)
+            let begun = Instant::now();
+            let found = scan(search);
+            searched = Searched {
+                hmacs: search.pairs(),
+                threads: threads(search),
+                time: begun.elapsed(),
+            };
+            found
         });
-        searched.time = begun.elapsed();
         for (file, index) in indexed {
             self.keep(file, index.as_ref(), searched.hmacs, cache);
         }
@@ -183,13 +187,12 @@ impl KnownHostsFiles {
         cache: Option<&IndexCache>,
     ) {
         let state = &self.states[file];
-        let is_worth_it = hmacs > FEW_PAIRS || state.identity.size >= LARGE;
+        let was_searched = hmacs > 0 && self.known.hashed_entries(file) > 0;
+        let is_worth_it = (was_searched && hmacs > FEW_PAIRS) || state.identity.size >= LARGE;
         let is_current = |index: &CachedIndex| {
             index.is_of(&state.identity) && (index.is_settled() || !state.settled)
         };
-        let knew_all = index.is_some_and(is_current)
-            && (hmacs == 0 || self.known.hashed_entries(file) == 0)
-            && !state.has_false_index;
+        let knew_all = index.is_some_and(is_current) && !was_searched && !state.has_false_index;
         let Some(cache) = cache.filter(|_| is_worth_it && !knew_all) else {
             return;
         };
@@ -306,7 +309,7 @@ fn threads(search: &HashedSearch) -> usize {
 pub(super) fn scan(search: &HashedSearch) -> Vec<Found> {
     let threads = threads(search);
     if threads == 1 {
-        return Vec::new();
+        return vec![search.scan(0..search.entries())];
     }
     thread::scope(|scope| {
         let spawn = |range| thread::Builder::new().spawn_scoped(scope, move || search.scan(range));

@@ -125,8 +125,7 @@ fn what_a_settled_file_says_of_known_names_is_read_by_its_index_alone() {
         indexed_lines(&scene.cache, &file, &mut state, &hosts).is_some()
     };
     assert!(is_read_by_index());
-    let (again, searched) = scene.later(&hosts);
-    assert_eq!((again, searched.hmacs), (found, 0));
+    assert_eq!(scene.later(&hosts), (found, Searched::default()));
     // What is known of a file that has just been written has to be compared with the file.
     scene.change(|_| {});
     scene.look_up("host1");
@@ -134,6 +133,17 @@ fn what_a_settled_file_says_of_known_names_is_read_by_its_index_alone() {
     let (_, searched) = scene.later(&hosts);
     assert!(is_read_by_index());
     assert_eq!(searched.hmacs, 0, "the lines are the same");
+    // What others add to the file is searched, and nothing else.
+    let mut salts = || [9; SALT_LEN];
+    let line = hash(format!("missing {KEY}\n").as_bytes(), &mut salts).bytes;
+    scene.change(|path| {
+        let mut file = fs::OpenOptions::new().append(true).open(path).unwrap();
+        file.write_all(&line).unwrap();
+    });
+    let (found, searched) = scene.later(&hosts);
+    assert_eq!((found.len(), searched.hmacs), (2, 2));
+    assert!(is_read_by_index());
+    assert_eq!(scene.later(&hosts), (found, Searched::default()));
 }
 
 #[test]
@@ -148,6 +158,23 @@ fn a_large_plain_file_has_an_index_and_a_small_one_has_none() {
         assert_eq!(has_index, lines > 10);
     }
     assert_eq!(scene.later(&hosts).0, scene.naively(&hosts));
+}
+
+#[test]
+fn a_file_that_needs_no_index_gets_none_from_another_ones_search() {
+    let scene = Scene::new();
+    let paths = ["/dev/null".to_owned(), scene.file.clone()];
+    let host = [HostName::new("host1")];
+    let (_, searched) = KnownHostsFiles::read_for(&paths, &host, Some(&scene.cache)).unwrap();
+    assert_eq!(searched.hmacs, LINES as u64);
+    let kept = fs::read_dir(scene.dir.path().join("cache")).unwrap();
+    let is_index = |path: &PathBuf| path.extension().is_some_and(|end| end == "index");
+    assert_eq!(
+        kept.map(|entry| entry.unwrap().path())
+            .filter(is_index)
+            .count(),
+        1
+    );
 }
 
 #[test]
@@ -217,6 +244,8 @@ fn an_index_of_another_state_or_of_somebody_else_is_not_believed() {
     assert_eq!(scene.indexed(), None, "it is a link");
     fs::rename(&moved, &index).unwrap();
     scene.write(LINES + 1);
+    assert_eq!(scene.indexed(), Some(1), "a line was added");
+    overwrite(&scene.file, 0, b"#");
     assert_eq!(scene.indexed(), None, "the file was changed");
     let new = format!("host{LINES}");
     assert_eq!((scene.look_up(&new), scene.indexed()), (1, Some(1)));
