@@ -1,5 +1,6 @@
 //! What can go wrong, step by step.
 
+use std::ffi::CStr;
 use std::fmt;
 use std::io;
 
@@ -100,45 +101,45 @@ impl Step {
         Step::ALL.into_iter().find(|step| *step as i32 == number)
     }
 
-    /// What was being done.
-    fn doing(self) -> &'static str {
+    /// What was being done, for C: `Display` gives the same words.
+    pub fn words(self) -> &'static CStr {
         match self {
             Step::Arguments => {
-                "reading its arguments, variables and user (no NUL byte, no = in a name)"
+                c"reading its arguments, variables and user (no NUL byte, no = in a name)"
             }
-            Step::Stdin => "opening its standard input",
-            Step::Stdout => "opening its standard output",
-            Step::Stderr => "opening its standard error",
-            Step::Park => "moving a descriptor out of the way",
-            Step::Stack => "making a stack for the new process",
-            Step::ReportPage => "making a page for the new process to report by",
-            Step::BlockSignals => "blocking signals",
-            Step::Clone => "making a new process",
-            Step::PosixSpawn => "posix_spawn",
+            Step::Stdin => c"opening its standard input",
+            Step::Stdout => c"opening its standard output",
+            Step::Stderr => c"opening its standard error",
+            Step::Park => c"moving a descriptor out of the way",
+            Step::Stack => c"making a stack for the new process",
+            Step::ReportPage => c"making a page for the new process to report by",
+            Step::BlockSignals => c"blocking signals",
+            Step::Clone => c"making a new process",
+            Step::PosixSpawn => c"posix_spawn",
             Step::NotPossible => {
-                "only posix_spawn is possible here, which cannot do all that was asked for"
+                c"only posix_spawn is possible here, which cannot do all that was asked for"
             }
-            Step::Signals => "setting signals to their defaults",
-            Step::Session => "making a new session",
-            Step::ProcessGroup => "entering its process group",
-            Step::CloseOthers => "closing other descriptors",
-            Step::Descriptors => "putting a descriptor in its place",
-            Step::Limit => "setting a resource limit",
-            Step::Umask => "setting the umask",
-            Step::Groups => "setting the supplementary groups",
-            Step::Group => "setting the group",
-            Step::User => "setting the user",
-            Step::Directory => "changing to its directory",
-            Step::SignalMask => "setting its signal mask",
-            Step::Exec => "executing it",
-            Step::RestoreSignals => "unblocking signals again (it was killed)",
+            Step::Signals => c"setting signals to their defaults",
+            Step::Session => c"making a new session",
+            Step::ProcessGroup => c"entering its process group",
+            Step::CloseOthers => c"closing other descriptors",
+            Step::Descriptors => c"putting a descriptor in its place",
+            Step::Limit => c"setting a resource limit",
+            Step::Umask => c"setting the umask",
+            Step::Groups => c"setting the supplementary groups",
+            Step::Group => c"setting the group",
+            Step::User => c"setting the user",
+            Step::Directory => c"changing to its directory",
+            Step::SignalMask => c"setting its signal mask",
+            Step::Exec => c"executing it",
+            Step::RestoreSignals => c"unblocking signals again (it was killed)",
         }
     }
 }
 
 impl fmt::Display for Step {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.doing())
+        f.write_str(&self.words().to_string_lossy())
     }
 }
 
