@@ -20,11 +20,14 @@ impl Child {
                 return Ok(status);
             }
             match self.pidfd() {
-                Some(pidfd) => {
+                Ok(pidfd) => {
                     let ended = kernel::watch(pidfd)?;
                     let _ = ended.readable().await?;
                 }
-                None => self.wait_in_thread().await?,
+                Err(error) if error.raw_os_error() == Some(libc::ENOSYS) => {
+                    self.wait_in_thread().await?;
+                }
+                Err(error) => return Err(error),
             }
         }
     }

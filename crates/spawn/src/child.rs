@@ -4,8 +4,10 @@ use std::io::{self, PipeReader, PipeWriter};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
+use std::sync::OnceLock;
 
-use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, WaitIdStatus};
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, WaitIdStatus, pidfd_open};
 
 use crate::kernel::Started;
 
@@ -15,7 +17,7 @@ use crate::kernel::Started;
 #[derive(Debug)]
 pub struct Child {
     pid: Pid,
-    pidfd: Option<OwnedFd>,
+    pidfd: OnceLock<OwnedFd>,
     status: Option<ExitStatus>,
     /// Writes to the program's standard input, if that is a pipe.
     pub stdin: Option<PipeWriter>,
@@ -34,7 +36,7 @@ impl Child {
     ) -> Child {
         Child {
             pid: started.pid,
-            pidfd: started.pidfd,
+            pidfd: started.pidfd.map(OnceLock::from).unwrap_or_default(),
             status: None,
             stdin: stdin.map(PipeWriter::from),
             stdout: stdout.map(PipeReader::from),
@@ -52,10 +54,25 @@ impl Child {
         self.pid
     }
 
-    /// The descriptor that stands for the process: poll(2) finds it readable when the process has ended. None before
-    /// Linux 5.2.
-    pub fn pidfd(&self) -> Option<BorrowedFd<'_>> {
-        self.pidfd.as_ref().map(AsFd::as_fd)
+    /// The descriptor that stands for the process: poll(2) finds it readable when the process has ended. Made at the
+    /// first call, unless [`Command::with_pidfd`](crate::Command::with_pidfd) had it made before; closed with the Child.
+    ///
+    /// The error is ENOSYS before Linux 5.3, and ECHILD or ESRCH where the process has been waited for by now.
+    pub fn pidfd(&self) -> io::Result<BorrowedFd<'_>> {
+        if let Some(pidfd) = self.pidfd.get() {
+            return Ok(pidfd.as_fd());
+        }
+        if self.status.is_some() {
+            return Err(Errno::CHILD.into());
+        }
+        let pidfd = pidfd_open(self.pid, PidfdFlags::empty())?;
+        // Were the process gone without our knowledge, its number might be a stranger's: who is no child of ours.
+        let look = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        match rustix::process::waitid(WaitId::PidFd(pidfd.as_fd()), look) {
+            // Linux 5.3 cannot tell.
+            Ok(_) | Err(Errno::INVAL) => Ok(self.pidfd.get_or_init(|| pidfd).as_fd()),
+            Err(errno) => Err(errno.into()),
+        }
     }
 
     /// Waits for its end. Its standard input, if it is a pipe and still here, is closed first.
@@ -77,10 +94,15 @@ impl Child {
 
     /// Sends a signal, to this process and no other: once it has been waited for, nothing is sent.
     pub fn signal(&self, signal: Signal) -> io::Result<()> {
-        match (self.status, &self.pidfd) {
-            (Some(_), _) => Ok(()),
-            (None, Some(pidfd)) => Ok(rustix::process::pidfd_send_signal(pidfd, signal)?),
-            (None, None) => Ok(rustix::process::kill_process(self.pid, signal)?),
+        if self.status.is_some() {
+            return Ok(());
+        }
+        match self.pidfd() {
+            Ok(pidfd) => Ok(rustix::process::pidfd_send_signal(pidfd, signal)?),
+            Err(error) if error.raw_os_error() == Some(libc::ENOSYS) => {
+                Ok(rustix::process::kill_process(self.pid, signal)?)
+            }
+            Err(error) => Err(error),
         }
     }
 
@@ -97,14 +119,15 @@ impl Child {
         Ok(self.status)
     }
 
-    /// By the descriptor, where the kernel (5.4) can; otherwise by the number, which is ours until it is waited for.
+    /// By the descriptor, if there is one and the kernel (5.4) can; otherwise by the number, which is ours until it is
+    /// waited for.
     fn wait_id(&self, options: WaitIdOptions) -> io::Result<Option<WaitIdStatus>> {
         let wait = |id: WaitId<'_>| rustix::process::waitid(id, options);
         let by_number = || rustix::io::retry_on_intr(|| wait(WaitId::Pid(self.pid)));
-        let answer = match &self.pidfd {
+        let answer = match self.pidfd.get() {
             None => by_number(),
             Some(pidfd) => match rustix::io::retry_on_intr(|| wait(WaitId::PidFd(pidfd.as_fd()))) {
-                Err(rustix::io::Errno::INVAL) => by_number(),
+                Err(Errno::INVAL) => by_number(),
                 answer => answer,
             },
         };

@@ -42,7 +42,7 @@ use crate::wiring::Move;
 #[derive(Debug)]
 pub(crate) struct Started {
     pub(crate) pid: Pid,
-    /// None before Linux 5.2.
+    /// Only where the plan asks for it, and not before Linux 5.2.
     pub(crate) pidfd: Option<OwnedFd>,
 }
 
@@ -682,7 +682,8 @@ fn make_process(
     } else {
         0
     };
-    let flags = (libc::CLONE_VFORK | libc::CLONE_PIDFD | shared) as u64;
+    let described = if plan.pidfd { libc::CLONE_PIDFD } else { 0 };
+    let flags = (libc::CLONE_VFORK | described | shared) as u64;
 
     let birth = Birth {
         plan,

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::fd::RawFd;
 
 use rustix::io::Errno;
-use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use rustix::process::{PidfdFlags, pidfd_open};
 
 use crate::error::{AtStep, Failure, Step};
 use crate::kernel::{self, Portable, Started};
@@ -43,13 +43,12 @@ pub(crate) fn start(plan: &Plan) -> Result<Started, Failure> {
     let pid = attempt.at(Step::PosixSpawn)?;
     Ok(Started {
         pid,
-        pidfd: descriptor_of(pid),
+        // Where the kernel has none (before 5.3), the child is waited for by its number.
+        pidfd: plan
+            .pidfd
+            .then(|| pidfd_open(pid, PidfdFlags::empty()).ok())
+            .flatten(),
     })
-}
-
-/// Before Linux 5.3 there is none: then the child is waited for by its number.
-fn descriptor_of(pid: Pid) -> Option<std::os::fd::OwnedFd> {
-    pidfd_open(pid, PidfdFlags::empty()).ok()
 }
 
 /// The descriptors that are open now and that the program is not to have. One that another thread opens after this,

@@ -68,6 +68,7 @@ pub(crate) fn start(command: &Command) -> Result<Child, Failure> {
         group: identity.group,
         user: identity.user,
         directory: command.directory.as_deref(),
+        pidfd: command.pidfd,
     };
     let started = make(&plan, command.method)?;
     Ok(Child::new(started, stdin.ours, stdout.ours, stderr.ours))

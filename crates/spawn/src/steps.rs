@@ -52,6 +52,8 @@ pub(crate) struct Plan<'a> {
     pub(crate) group: Option<u32>,
     pub(crate) user: Option<u32>,
     pub(crate) directory: Option<&'a CStr>,
+    /// The caller wants a descriptor of the process from its birth on.
+    pub(crate) pidfd: bool,
 }
 
 impl Plan<'_> {

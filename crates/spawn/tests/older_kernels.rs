@@ -37,8 +37,8 @@ fn without_clone3_programs_start_and_errors_are_told() {
         with_failing(&[(CLONE3, errno)], || {
             let mut echo = Command::new("echo");
             assert_eq!(output(echo.arg("hello").stdout(Stdio::pipe())), "hello\n");
-            let child = echo.spawn().unwrap();
-            assert!(child.pidfd().is_some(), "clone(2) has given one since 5.2");
+            let child = echo.with_pidfd().spawn().unwrap();
+            assert!(child.pidfd().is_ok(), "clone(2) has given one since 5.2");
             drop(child.stdout);
             let error = Command::new("/no/such/program").spawn().unwrap_err();
             assert_eq!(error.errno(), libc::ENOENT);
@@ -103,7 +103,7 @@ fn a_process_without_a_descriptor_is_waited_for_by_its_number() {
             .args(["-c", "exit 3"])
             .method(sshoal_spawn::Method::PosixSpawn);
         let mut child = command.spawn().unwrap();
-        assert!(child.pidfd().is_none());
+        assert!(child.pidfd().is_err());
         assert_eq!(child.wait().unwrap().code(), Some(3));
 
         let mut child = Command::new("/bin/sleep")
@@ -123,6 +123,7 @@ fn waiting_by_descriptor_gives_way_to_waiting_by_number() {
     with_failing(&[(by_descriptor, libc::EINVAL)], || {
         let mut child = Command::new("/bin/sh")
             .args(["-c", "exit 4"])
+            .with_pidfd()
             .spawn()
             .unwrap();
         assert_eq!(child.wait().unwrap().code(), Some(4));

@@ -379,3 +379,26 @@ fn the_highest_number_is_nobody() {
         );
     }
 }
+
+#[test]
+fn a_descriptor_is_given_while_the_process_is_ours_and_not_after() {
+    let mut child = shell("exit 0").spawn().unwrap();
+    assert!(child.pidfd().is_ok());
+    let mut other = shell("exit 0").spawn().unwrap();
+    assert!(other.wait().unwrap().success());
+    assert_eq!(
+        other.pidfd().unwrap_err().raw_os_error(),
+        Some(libc::ECHILD)
+    );
+    other.kill().unwrap();
+
+    // Waited for by someone else: its number is nobody's now, or a stranger's.
+    let pid = rustix::process::Pid::from_raw(child.id() as i32).unwrap();
+    rustix::process::waitpid(Some(pid), rustix::process::WaitOptions::empty()).unwrap();
+    assert_eq!(child.wait().unwrap_err().raw_os_error(), Some(libc::ECHILD));
+    let mut third = shell("exit 0").spawn().unwrap();
+    let pid = rustix::process::Pid::from_raw(third.id() as i32).unwrap();
+    rustix::process::waitpid(Some(pid), rustix::process::WaitOptions::empty()).unwrap();
+    assert!(third.kill().is_err());
+    assert!(third.wait().is_err());
+}

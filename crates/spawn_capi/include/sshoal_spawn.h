@@ -78,6 +78,8 @@ void sshoal_spawn_ignore_signals(sshoal_spawn *spawn, const sigset_t *signals);
 void sshoal_spawn_user(sshoal_spawn *spawn, uid_t user);
 void sshoal_spawn_group(sshoal_spawn *spawn, gid_t group);
 void sshoal_spawn_groups(sshoal_spawn *spawn, size_t count, const gid_t *groups);
+/* Makes the process's descriptor with the process: needed where SIGCHLD is ignored, or other code waits for any child. */
+void sshoal_spawn_with_pidfd(sshoal_spawn *spawn);
 int sshoal_spawn_method(sshoal_spawn *spawn, enum sshoal_method method);
 
 /* Starts the program. When this returns it has been executed. On failure nothing is left of the attempt, errno says
@@ -86,7 +88,8 @@ int sshoal_spawn_method(sshoal_spawn *spawn, enum sshoal_method method);
 sshoal_process *sshoal_spawn_start(const sshoal_spawn *spawn, const char **step);
 
 pid_t sshoal_process_pid(const sshoal_process *process);
-/* Readable for poll(2) when the process has ended; -1 on kernels before 5.2. It is closed by sshoal_process_free(). */
+/* Readable for poll(2) when the process has ended; made at the first call. -1: ENOSYS before Linux 5.3, ECHILD or ESRCH
+ * once the process was waited for. It is closed by sshoal_process_free(). */
 int sshoal_process_pidfd(const sshoal_process *process);
 /* The other end of the pipe of stream 0, 1 or 2: from now on the caller's to close. */
 int sshoal_process_take(sshoal_process *process, int number);

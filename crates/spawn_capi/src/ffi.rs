@@ -451,6 +451,16 @@ pub unsafe extern "C" fn sshoal_spawn_groups(
     unsafe { &mut *spawn }.groups(groups);
 }
 
+/// Makes the process's descriptor with the process.
+///
+/// # Safety
+/// See the header.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sshoal_spawn_with_pidfd(spawn: *mut Command) {
+    // SAFETY: the header's promises.
+    unsafe { &mut *spawn }.with_pidfd();
+}
+
 /// How the process is made; the values are those of `enum sshoal_method`.
 ///
 /// # Safety
@@ -511,9 +521,10 @@ pub unsafe extern "C" fn sshoal_process_pid(process: *const Child) -> libc::pid_
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sshoal_process_pidfd(process: *const Child) -> c_int {
     // SAFETY: the header's promises.
-    unsafe { &*process }
-        .pidfd()
-        .map_or(-1, |pidfd| pidfd.as_raw_fd())
+    match unsafe { &*process }.pidfd() {
+        Ok(pidfd) => pidfd.as_raw_fd(),
+        Err(error) => failed(errno_of(&error)),
+    }
 }
 
 /// Our end of a pipe.

@@ -194,6 +194,7 @@ static void life(void)
 	int status = 0;
 	spawn = sshoal_spawn_new("cat", cat);
 	CHECK(sshoal_spawn_stream(spawn, 0, SSHOAL_PIPE) == 0);
+	sshoal_spawn_with_pidfd(spawn);
 	sshoal_process *process = sshoal_spawn_start(spawn, &step);
 	CHECK(process != NULL && sshoal_process_pid(process) > 0);
 	CHECK(sshoal_process_try_wait(process, &status) == 0);
