@@ -17,6 +17,7 @@ from harness import (
     known_hosts_lookup,
     known_hosts_session,
     open_connections,
+    process_starts,
     round_trips,
     scale,
     single_login,
@@ -31,6 +32,7 @@ EXPERIMENTS = {
     "T4": open_connections,
     "T5": scale,
     "T7": known_hosts_session,
+    "T12": process_starts,
     "T16": known_hosts_lookup,
     "T17": desktop,
     "known-hosts-fleet": known_hosts_fleet,
@@ -73,6 +75,9 @@ class Options(argparse.Namespace):
         self.desktop_hosts = 100 if quick else 1_400
         self.fleet_window = 50 if quick else 999
         self.fleet_rounds = 1 if quick else 3
+        self.parent_mebibytes = (0, 256) if quick else (0, 20, 1024, 4096)
+        self.spawn_rounds = 3 if quick else 20
+        self.spawn_starts = 200 if quick else 1_000
         self.idle_seconds = 3 if quick else 10
         # Where a benchmark needs the client alone on a core, it gets the first; the simulated hosts have the others.
         cores = sorted(os.sched_getaffinity(0))

@@ -133,6 +133,23 @@ def scale(results):
     return ["Simulated hosts, one core for the client:", "", *table(head, rows)]
 
 
+def process_starts(results):
+    """T12: the CPU of a start, beside vfork's, for each size of the parent."""
+    sizes = sorted({row["parent_mib"] for row in results.rows("T12")})
+    ways = list(dict.fromkeys(row["client"] for row in results.rows("T12")))
+    rows = []
+    for way in ways:
+        value = lambda figure, size, way=way: results.value("T12", figure, way, parent_mib=size)  # noqa: E731
+        costs = []
+        for size in sizes:
+            cost, plain = value("cpu_us_a_start", size), results.value("T12", "cpu_us_a_start", "vfork", parent_mib=size)
+            costs.append(NOTHING if cost is None else f"{cost:,.0f} us" + (f" ({cost / plain:.2f} x)" if plain else ""))
+        rows.append([way, *costs, show(value("system_calls", sizes[0]), "{:.0f}")])
+    head = ["by", *(f"parent of {size:,} MiB" for size in sizes), "system calls a start"]
+    title = "CPU to start a program of one system call and wait for it, with its parent's memory touched (beside vfork):"
+    return [title, "", *table(head, rows)]
+
+
 def desktop(results):
     rows = []
     for client in results.clients("T17"):
@@ -202,6 +219,7 @@ SECTIONS = {
     "T4": open_connections,
     "T5": scale,
     "T7": known_hosts_session,
+    "T12": process_starts,
     "T16": known_hosts_lookup,
     "known-hosts-fleet": known_hosts_fleet,
     "T17": desktop,

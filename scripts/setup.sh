@@ -24,6 +24,7 @@ readonly test_needs=(
     ip:iproute2
     sudo:sudo
     unshare:util-linux
+    strace:strace
     /etc/ssl/certs/ca-certificates.crt:ca-certificates
     python3:python3
     python3-with-venv:python3-venv
