@@ -8,7 +8,20 @@ import argparse
 import os
 import sys
 
-from harness import descriptors, desktop, fan_out, install, open_connections, round_trips, scale, single_login
+from harness import (
+    descriptors,
+    desktop,
+    fan_out,
+    install,
+    known_hosts_fleet,
+    known_hosts_lookup,
+    known_hosts_session,
+    open_connections,
+    process_starts,
+    round_trips,
+    scale,
+    single_login,
+)
 from harness.measure import raise_descriptor_limit
 from harness.record import Record
 
@@ -18,7 +31,11 @@ EXPERIMENTS = {
     "T3": round_trips,
     "T4": open_connections,
     "T5": scale,
+    "T7": known_hosts_session,
+    "T12": process_starts,
+    "T16": known_hosts_lookup,
     "T17": desktop,
+    "known-hosts-fleet": known_hosts_fleet,
     "descriptors": descriptors,
 }
 
@@ -56,6 +73,11 @@ class Options(argparse.Namespace):
         self.scales = (100, 500) if quick else (100, 1_000, 10_000)
         self.scale_window = 100
         self.desktop_hosts = 100 if quick else 1_400
+        self.fleet_window = 50 if quick else 999
+        self.fleet_rounds = 1 if quick else 3
+        self.parent_mebibytes = (0, 256) if quick else (0, 20, 1024, 4096)
+        self.spawn_rounds = 3 if quick else 20
+        self.spawn_starts = 200 if quick else 1_000
         self.idle_seconds = 3 if quick else 10
         # Where a benchmark needs the client alone on a core, it gets the first; the simulated hosts have the others.
         cores = sorted(os.sched_getaffinity(0))

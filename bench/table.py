@@ -133,6 +133,23 @@ def scale(results):
     return ["Simulated hosts, one core for the client:", "", *table(head, rows)]
 
 
+def process_starts(results):
+    """T12: the CPU of a start, beside vfork's, for each size of the parent."""
+    sizes = sorted({row["parent_mib"] for row in results.rows("T12")})
+    ways = list(dict.fromkeys(row["client"] for row in results.rows("T12")))
+    rows = []
+    for way in ways:
+        value = lambda figure, size, way=way: results.value("T12", figure, way, parent_mib=size)  # noqa: E731
+        costs = []
+        for size in sizes:
+            cost, plain = value("cpu_us_a_start", size), results.value("T12", "cpu_us_a_start", "vfork", parent_mib=size)
+            costs.append(NOTHING if cost is None else f"{cost:,.0f} us" + (f" ({cost / plain:.2f} x)" if plain else ""))
+        rows.append([way, *costs, show(value("system_calls", sizes[0]), "{:.0f}")])
+    head = ["by", *(f"parent of {size:,} MiB" for size in sizes), "system calls a start"]
+    title = "CPU to start a program of one system call and wait for it, with its parent's memory touched (beside vfork):"
+    return [title, "", *table(head, rows)]
+
+
 def desktop(results):
     rows = []
     for client in results.clients("T17"):
@@ -145,6 +162,47 @@ def desktop(results):
     return [title, "", *table(head, rows)]
 
 
+def known_hosts_files(settings):
+    lines, size = settings["files"]["plain"]["lines"], settings["files"]["plain"]["bytes"] / 1e6
+    return f"a known_hosts of {lines:,} lines ({size:.1f} MB)"
+
+
+def by_file(results, experiment, figure, form, scale=1):
+    """A row for each client, a column for each known_hosts: clients are named with the file behind a colon."""
+    files = list(results.settings(experiment)["files"])
+    names = list(dict.fromkeys(name.split(": ")[0] for name in results.clients(experiment)))
+    value = lambda name, file: results.value(experiment, figure, f"{name}: {file}")  # noqa: E731
+    return [[name, *(show(value(name, file), form, scale) for file in files)] for name in names if any(value(name, file) for file in files)]
+
+
+def known_hosts_session(results):
+    settings = results.settings("T7")
+    title = f"CPU of one login and `true` with {known_hosts_files(settings)}, curve25519:"
+    lines = [title, "", *table(["client", *settings["files"]], by_file(results, "T7", "cpu_ms", "{:.2f} ms")), ""]
+    ours = lambda file: results.value("T7", "cpu_ms", f"sshoal: {file}")  # noqa: E731
+    if all(ours(file) for file in settings["files"]):
+        shares = [f"{max(0, 1 - ours('only its hosts') / ours(file)):.1%} {file}" for file in ("plain", "hashed")]
+        lines += [f"The large known_hosts' share in sshoal's CPU, once there is an index: {', '.join(shares)}."]
+    return lines
+
+
+def known_hosts_lookup(results):
+    rows = by_file(results, "T16", "wall_s", "{:.2f} ms", 1000)
+    empty = show(results.value("T16", "wall_s", "nothing at all"), "{:.2f} ms", 1000)
+    settings = results.settings("T16")
+    title = f"One host looked up in {known_hosts_files(settings)}, from the program's start to its end (a program that does nothing: {empty}):"
+    return [title, "", *table(["client", *settings["files"]], rows)]
+
+
+def known_hosts_fleet(results):
+    settings = results.settings("known-hosts-fleet")
+    title = f"`{settings['command']}` on {settings['hosts']:,} simulated hosts, {settings['window']} at a time, with {known_hosts_files(settings)}, curve25519:"
+    costs = by_file(results, "known-hosts-fleet", "cpu_ms_a_host", "{:.2f} ms")
+    walls = by_file(results, "known-hosts-fleet", "wall_s", "{:.1f} s")
+    head = ["client", *(f"CPU a host, {file}" for file in settings["files"]), *(f"wall, {file}" for file in settings["files"])]
+    return [title, "", *table(head, [cost + wall[1:] for cost, wall in zip(costs, walls)])]
+
+
 def descriptors(results):
     settings = results.settings("descriptors")
     value = lambda figure: results.value("descriptors", figure, "sshoal")  # noqa: E731
@@ -154,7 +212,19 @@ def descriptors(results):
     ]
 
 
-SECTIONS = {"T1": fan_out, "T2": single_login, "T3": round_trips, "T4": open_connections, "T5": scale, "T17": desktop, "descriptors": descriptors}
+SECTIONS = {
+    "T1": fan_out,
+    "T2": single_login,
+    "T3": round_trips,
+    "T4": open_connections,
+    "T5": scale,
+    "T7": known_hosts_session,
+    "T12": process_starts,
+    "T16": known_hosts_lookup,
+    "known-hosts-fleet": known_hosts_fleet,
+    "T17": desktop,
+    "descriptors": descriptors,
+}
 
 
 def whole(results):

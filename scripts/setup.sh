@@ -19,9 +19,12 @@ readonly test_needs=(
     dropbear:dropbear-bin
     dshbak:pdsh
     nodeattr:genders
+    zsh:zsh
+    fish:fish
     ip:iproute2
     sudo:sudo
     unshare:util-linux
+    strace:strace
     /etc/ssl/certs/ca-certificates.crt:ca-certificates
     python3:python3
     python3-with-venv:python3-venv

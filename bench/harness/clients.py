@@ -113,6 +113,10 @@ def sshoal_program():
     return [str(REPO / "target/release/sshoal"), "run"]
 
 
+def known_hosts_program():
+    return [str(REPO / "target/release/sshoal"), "known-hosts"]
+
+
 def sshoal(kex=DEFAULT):
     def argv(hosts, window, command):
         program = sshoal_program()

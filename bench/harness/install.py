@@ -11,7 +11,7 @@ PEERS = REPO / "bench" / "peers"
 REQUIREMENTS = PEERS / "requirements.txt"
 
 # Command to look for, and the Debian package that brings it.
-DEBIAN = {"parallel-ssh": "pssh", "pdsh": "pdsh", "clush": "clustershell", "xargs": "findutils"}
+DEBIAN = {"parallel-ssh": "pssh", "pdsh": "pdsh", "clush": "clustershell", "xargs": "findutils", "strace": "strace", "cc": "gcc"}
 
 
 class CannotInstall(Exception):
@@ -25,11 +25,12 @@ def install_peers():
     python_libraries()
     go_program()
     russh_program()
+    start_programs()
 
 
 def build_sshoal():
     """sshoal and its test bed as they are released."""
-    run(["cargo", "build", "--release", "--locked", "-p", "sshoal", "-p", "sshoal-testbed"], cwd=REPO)
+    run(["cargo", "build", "--release", "--locked", "-p", "sshoal", "-p", "sshoal-testbed", "-p", "sshoal-spawn-capi"], cwd=REPO)
 
 
 def debian_packages():
@@ -72,6 +73,14 @@ def go_program():
 def russh_program():
     target = {**os.environ, "CARGO_TARGET_DIR": str(BUILT / "russh")}
     run(["cargo", "build", "--quiet", "--release", "--locked"], cwd=PEERS / "russh", env=target)
+
+
+def start_programs():
+    """The program that starts others in all ways, and the one that it starts."""
+    sources, include = PEERS / "spawn", REPO / "crates/spawn_capi/include"
+    library = [str(REPO / "target/release/libsshoal_spawn.a"), "-lgcc_s", "-lutil", "-lrt", "-lpthread", "-lm"]
+    run(["cc", "-O2", "-static", "-nostdlib", "-o", str(BUILT / "tiny"), str(sources / "tiny.c")])
+    run(["cc", "-O2", "-Wall", "-I", str(include), "-o", str(BUILT / "starts"), str(sources / "starts.c"), *library])
 
 
 def run(argv, **options):

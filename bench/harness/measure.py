@@ -132,6 +132,19 @@ def run(argv, extra_environment, cores=None):
     return Running(argv, extra_environment, cores).end()
 
 
+def spawned(argv, extra_environment):
+    """Runs a program of some milliseconds: started by posix_spawn(3) and waited for, with nothing else in between."""
+    with tempfile.TemporaryDirectory(prefix="sshoal-bench-home-") as home, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        words, variables = [str(word) for word in argv], environment(home, extra_environment)
+        redirected = [(os.POSIX_SPAWN_DUP2, file.fileno(), number) for file, number in ((out, 1), (err, 2))]
+        began = time.perf_counter()
+        pid = os.posix_spawn(words[0], words, variables, file_actions=redirected)
+        _, status, usage = os.wait4(pid, 0)
+        wall = time.perf_counter() - began
+        stdout, stderr = (Running._text(file) for file in (out, err))
+    return Sample(wall, usage.ru_utime, usage.ru_stime, usage.ru_maxrss, os.waitstatus_to_exitcode(status), stdout, stderr)
+
+
 def run_checked(argv, extra_environment, cores=None):
     """Runs a client that must succeed."""
     sample = run(argv, extra_environment, cores)

@@ -1,4 +1,4 @@
-//! Any bytes as a key revocation list, an index of hashed names, a server's offer of host keys, or a file that is
+//! Any bytes as a key revocation list, an index of known_hosts lines, a server's offer of host keys, or a file that is
 //! edited: no panic, no line lost, and an index never changes what a look-up finds but by leaving lines out.
 
 #![no_main]
@@ -6,8 +6,8 @@
 use libfuzzer_sys::fuzz_target;
 use sshoal_known_hosts::edit::{self, Addition};
 use sshoal_known_hosts::{
-    CertificateIdentity, FileIdentity, HashedIndex, HostName, IndexBase, KnownHosts, OfferedKeys,
-    RevokedHostKeys, SplitHost, parse_proofs,
+    CertificateIdentity, Content, FileIdentity, HostName, IndexBase, KnownHosts, LineIndex,
+    OfferedKeys, RevokedHostKeys, SplitHost, forge_index, parse_proofs,
 };
 
 /// An Ed25519 key.
@@ -49,36 +49,53 @@ fn revocation_list(bytes: &[u8]) {
     }
 }
 
-/// An index as it comes, and one whose tags are right: it may hide lines, but show no wrong ones.
+/// An index as it comes, one that was damaged, and one that says anything with tags that are right: it may hide lines,
+/// but show no wrong ones.
 fn index(bytes: &[u8]) {
-    let identity = FileIdentity::default();
-    let content = LINE.repeat(3);
-    let parse = || KnownHosts::parse(vec![("f".into(), content.clone().into_bytes())]);
+    let content = format!("{}# no line about h\n", LINE.repeat(3)).into_bytes();
+    let identity = FileIdentity {
+        size: content.len() as u64,
+        ..FileIdentity::default()
+    };
     let names = ["h", "other"].map(HostName::new);
     let good = {
-        let mut known = parse();
+        let mut known = KnownHosts::parse(vec![("f".into(), content.clone())]);
         known.learn(&names, |_| Vec::new());
-        let index = known.write_index(0, &identity, IndexBase::New([0; 32]));
-        index.expect("hashed lines have an index")
+        let new = IndexBase::<Vec<u8>>::New([0; 32]);
+        let index = known.write_index(0, &identity, true, new);
+        index.expect("a small file has an index")
     };
-    let mut mixed = good.clone();
+    let mut damaged = good.clone();
     for (at, byte) in bytes.iter().enumerate() {
-        if let Some(old) = mixed.get_mut(12 + at) {
+        if let Some(old) = damaged.get_mut(12 + at) {
             *old ^= byte;
         }
     }
-    for forged in [bytes.to_vec(), mixed] {
-        let sealed = sshoal_known_hosts::seal_index(&forged, &identity, content.as_bytes());
-        for bytes in [Some(forged), sealed].into_iter().flatten() {
-            let Ok(index) = HashedIndex::parse(bytes, &identity, content.as_bytes()) else {
-                continue;
-            };
-            let mut known = parse();
-            if known.recall(0, &index, &names).is_ok() {
-                assert!(known.lookup(&names[0]).len() <= 3);
-                assert!(known.lookup(&names[1]).is_empty());
-                let _ = known.write_index(0, &identity, IndexBase::Extend(&index));
-            }
+    let number = |at: usize| u32::from(bytes.get(at).copied().unwrap_or(0));
+    let place = |at: usize| [number(at) << 1, number(at + 1) << 1, number(at + 2)];
+    let always: Vec<[u32; 3]> = (0..number(0) % 4).map(|at| place(at as usize)).collect();
+    let rows = |from: usize| [("h", place(from)), ("other", place(from + 3))];
+    let forged = forge_index(
+        &identity,
+        &content,
+        number(1) % 8,
+        &always,
+        [&rows(4), &rows(10)],
+    );
+    for bytes in [bytes.to_vec(), damaged, forged] {
+        let len = bytes.len() as u64;
+        let Ok(index) = LineIndex::open(bytes, len) else {
+            continue;
+        };
+        if let Ok(Some(lines)) = index.lines_for(&names, &content) {
+            let known = KnownHosts::assemble(vec![("f".into(), Content::Indexed(lines))]);
+            assert!(known.lookup(&names[0]).len() <= 3);
+            assert!(known.lookup(&names[1]).is_empty());
+        }
+        let mut known = KnownHosts::parse(vec![("f".into(), content.clone())]);
+        if known.recall(0, &index, &names).is_ok() {
+            assert!(known.lookup(&names[1]).is_empty());
+            let _ = known.write_index(0, &identity, true, IndexBase::Extend(&index));
         }
     }
 }

@@ -223,7 +223,7 @@ pub(crate) struct LoginArgs {
     /// Seconds for a host's login; 60 if not given.
     #[arg(long, value_name = "SECONDS", value_parser = some_seconds, allow_negative_numbers = true)]
     pub(crate) login_timeout: Option<Duration>,
-    /// Neither read nor write the index of hashed host names (docs/known-hosts-index.md).
+    /// Neither read nor write the index of known_hosts lines (docs/known-hosts-index.md).
     #[arg(long)]
     pub(crate) no_index_cache: bool,
     /// Threads to work with.

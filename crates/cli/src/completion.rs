@@ -1,11 +1,14 @@
 //! Shell completion: the parser's own scripts, and hosts and groups from a hidden command.
 
-use clap::{Args, Command, CommandFactory};
-use clap_complete::Shell;
+mod scripts;
 
-use crate::args::{Cli, HostArgs};
+use clap::Args;
+
+use crate::args::HostArgs;
 use crate::hosts::{Lists, config_names, known_hosts_names};
 use crate::manual;
+
+pub(crate) use scripts::script;
 
 /// `sshoal complete-hosts`, for the scripts.
 #[derive(Debug, Args)]
@@ -16,101 +19,6 @@ pub(crate) struct CompleteArgs {
     /// A list as far as it is typed.
     #[arg(allow_hyphen_values = true, default_value = "")]
     list: String,
-}
-
-/// Stands in the scripts where hosts are to be completed (`ValueHint::Hostname`).
-const ZSH_HOSTS: &str = ":_hosts";
-const FISH_HOSTS: &str = "(__fish_print_hostnames)";
-/// Before it, our functions have to be defined.
-const ZSH_END: &str = "if [ \"$funcstack[1]\" = ";
-
-/// What readline takes for a word may be the end of a list only: it is cut off from what we answer.
-const BASH: &str = r#"
-# Hosts and groups are those that sshoal knows; all else is completed as above.
-_sshoal_names() {
-    local line="${COMP_LINE:0:COMP_POINT}" words word flag shown name kind="" ask=(complete-hosts)
-    read -ra words <<<"$line"
-    word="${line##*[[:space:]]}"
-    [[ -n $word ]] || words+=("")
-    flag="${words[${#words[@]} - 2]}"
-    [[ $word == --*=* ]] && flag="${word%%=*}" word="${word#*=}"
-    case "$flag" in
-        -w | -x | --hosts | --exclude) kind=hosts ;;
-        -g | -X | --group | --exclude-group) kind=groups ;;
-        -*) ;;
-        *)
-            [[ $word != -* && ${words[1]} == explain && ${#words[@]} -gt 2 ]] && kind=hosts
-            [[ $word != -* && ${words[1]} == hosts && ${#words[@]} -gt 3 ]] && kind=hosts
-            ;;
-    esac
-    if [[ -z $kind ]]; then
-        _sshoal "$@"
-        return
-    fi
-    word="${word#[\'\"]}"
-    shown="${word##*["$COMP_WORDBREAKS"]}"
-    [[ $kind == groups ]] && ask+=(--groups)
-    COMPREPLY=()
-    while IFS= read -r name; do
-        COMPREPLY+=("${name#"${word%"$shown"}"}")
-    done < <("${words[0]}" "${ask[@]}" -- "$word" 2>/dev/null)
-}
-complete -F _sshoal_names -o bashdefault -o default sshoal
-"#;
-
-const ZSH: &str = r#"# Hosts and groups are those that sshoal knows.
-_sshoal_hosts() {
-    local -a names
-    names=("${(@f)$(sshoal complete-hosts -- "$PREFIX" 2>/dev/null)}")
-    compadd -a names
-}
-_sshoal_groups() {
-    local -a names
-    names=("${(@f)$(sshoal complete-hosts --groups -- "$PREFIX" 2>/dev/null)}")
-    compadd -a names
-}
-
-"#;
-
-/// A shell's script.
-pub(crate) fn script(shell: Shell) -> String {
-    let mut script = Vec::new();
-    clap_complete::generate(shell, &mut visible(), "sshoal", &mut script);
-    let script = String::from_utf8_lossy(&script);
-    match shell {
-        Shell::Bash => script.into_owned() + BASH,
-        Shell::Zsh => script
-            .replace(&format!(":GROUP{ZSH_HOSTS}"), ":GROUP:_sshoal_groups")
-            .replace(ZSH_HOSTS, ":_sshoal_hosts")
-            .replace(ZSH_END, &format!("{ZSH}{ZSH_END}")),
-        Shell::Fish => script.lines().map(|line| fish(line) + "\n").collect(),
-        _ => script.into_owned(),
-    }
-}
-
-/// The command line without what is for the scripts themselves.
-fn visible() -> Command {
-    let cli = Cli::command();
-    let commands = cli.get_subcommands();
-    let visible: Vec<Command> = commands
-        .filter(|command| !command.is_hide_set())
-        .cloned()
-        .collect();
-    Command::new("sshoal")
-        .version(env!("CARGO_PKG_VERSION"))
-        .propagate_version(true)
-        .disable_help_subcommand(true)
-        .subcommands(visible)
-}
-
-fn fish(line: &str) -> String {
-    let is_about_groups = [" -l group ", " -l exclude-group "];
-    let flag = match is_about_groups.iter().any(|flag| line.contains(flag)) {
-        true => "--groups ",
-        false => "",
-    };
-    let ours = format!("(sshoal complete-hosts {flag}-- (commandline -ct) 2>/dev/null)");
-    line.replace(FISH_HOSTS, &ours)
 }
 
 /// Prints what the list may go on with, whole lists one a line. What cannot be found out is nothing.
@@ -190,17 +98,5 @@ mod tests {
         ] {
             assert_eq!(&list[last_operand(list)..], operand, "{list}");
         }
-    }
-
-    #[test]
-    fn the_scripts_ask_us_for_hosts() {
-        let zsh = script(Shell::Zsh);
-        assert!(!zsh.contains(":_hosts"), "{zsh}");
-        assert!(zsh.contains(":LIST:_sshoal_hosts") && zsh.contains(":GROUP:_sshoal_groups"));
-        assert!(zsh.find("_sshoal_groups() {") < zsh.find(ZSH_END), "{zsh}");
-        let fish = script(Shell::Fish);
-        assert!(!fish.contains("__fish_print_hostnames"), "{fish}");
-        assert!(fish.contains("(sshoal complete-hosts -- (commandline -ct)"));
-        assert!(fish.contains("(sshoal complete-hosts --groups -- (commandline -ct)"));
     }
 }

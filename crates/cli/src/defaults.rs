@@ -57,16 +57,16 @@ pub(crate) enum DefaultsError {
 /// The arguments with the file's defaults put between the command's name and the user's own flags, which
 /// thereby win. A default that does not go together with one of them stands back.
 pub(crate) fn with_defaults(arguments: Vec<OsString>) -> Result<Vec<OsString>, DefaultsError> {
-    let cli = Cli::command();
-    let (Some(path), Some(_)) = (path(), concerned(&cli, &arguments)) else {
+    let Some(path) = path() else {
         return Ok(arguments);
     };
-    let text = match fs::read_to_string(&path) {
-        Ok(text) => text,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(arguments),
-        Err(error) => return Err(DefaultsError::Unreadable { path, error }),
-    };
-    insert(arguments, &path, &text)
+    // The file first: most have none, and all that the parser knows takes longer to put together.
+    match fs::read_to_string(&path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(arguments),
+        _ if concerned(&Cli::command(), &arguments).is_none() => Ok(arguments),
+        Ok(text) => insert(arguments, &path, &text),
+        Err(error) => Err(DefaultsError::Unreadable { path, error }),
+    }
 }
 
 fn path() -> Option<PathBuf> {

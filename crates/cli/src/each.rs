@@ -77,6 +77,7 @@ pub(crate) fn run(args: &EachArgs) -> Result<u8, Box<dyn std::error::Error>> {
         password: None,
         seed: fan_out::seed(),
         input,
+        asks: false,
         server_cache: None,
         workers: 1,
     };

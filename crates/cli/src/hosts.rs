@@ -1,11 +1,13 @@
 //! The hosts of a run: lists, groups, files, programs, inventories, WCOLL, exclusions.
 
+mod dsh;
 mod files;
 mod inventory;
 mod known_names;
 mod lists;
 mod program;
 mod supply;
+mod vars_files;
 
 use std::io;
 use std::path::PathBuf;
@@ -156,7 +158,7 @@ fn excluded(
         excluded.extend(lists.list(list)?);
     }
     for groups in &args.exclude_group {
-        excluded.extend(lists.groups(groups)?);
+        excluded.extend(lists.groups_to_leave_out(groups)?);
     }
     Ok(excluded)
 }

@@ -10,8 +10,7 @@ mod split;
 
 use std::error::Error;
 
-pub(crate) use args::KnownHostsArgs;
-use args::KnownHostsCommand;
+pub(crate) use args::{KnownHostsArgs, KnownHostsCommand};
 
 /// Something is wrong with what the files say (docs/known-hosts.md).
 const FOUND: u8 = 1;

@@ -13,8 +13,10 @@ mod known_hosts;
 mod manual;
 mod observer;
 mod prompt;
+mod quick_parse;
 mod retry;
 mod run;
+mod say;
 mod script;
 mod template;
 mod terminal;
@@ -26,6 +28,7 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use crate::args::{Cli, Command};
+use crate::say::say;
 
 /// Wrong usage, configuration or host list: nothing was run (docs/exit-status.md).
 const USAGE: u8 = sshoal_report::USAGE;
@@ -34,18 +37,19 @@ fn main() -> ExitCode {
     let arguments = match defaults::with_defaults(std::env::args_os().collect()) {
         Ok(arguments) => arguments,
         Err(error) => {
-            eprintln!("sshoal: {error}");
+            say(error);
             return ExitCode::from(USAGE);
         }
     };
-    let cli = match Cli::try_parse_from(&arguments) {
-        Ok(cli) => cli,
-        Err(error) => tips::explained(error, &arguments).exit(),
-    };
+    let cli =
+        match quick_parse::parse(&arguments).map_or_else(|| Cli::try_parse_from(&arguments), Ok) {
+            Ok(cli) => cli,
+            Err(error) => tips::explained(error, &arguments).exit(),
+        };
     match execute(&cli) {
         Ok(status) => ExitCode::from(status),
         Err(error) => {
-            eprintln!("sshoal: {error}");
+            say(error);
             ExitCode::from(USAGE)
         }
     }
@@ -79,6 +83,8 @@ fn trace(verbose: u8) {
     };
     tracing_subscriber::fmt()
         .with_max_level(level)
+        // It would say so on standard error, and panic there.
+        .log_internal_errors(false)
         .with_writer(std::io::stderr)
         .with_ansi(std::io::stderr().is_terminal())
         .init();

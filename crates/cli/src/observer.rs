@@ -4,7 +4,7 @@ use std::io;
 use std::time::Instant;
 
 use sshoal_fleet::{HostId, HostResult, Progress};
-use sshoal_net::{Interruption, Observer, Secret, Stream};
+use sshoal_net::{Confirmation, Interruption, Observer, Secret, Stream};
 use sshoal_report::{CutShort, Reporter, RunEnd, Summary};
 
 use crate::prompt::{self, PromptError};
@@ -76,6 +76,16 @@ impl Observer for Reporting {
             }
             Err(PromptError::Interrupted | PromptError::Declined) => Ok(None),
         }
+    }
+
+    fn confirm(
+        &mut self,
+        lines: &str,
+        fingerprint: Option<&str>,
+        wanted: &dyn Fn() -> bool,
+    ) -> io::Result<Confirmation> {
+        self.reporter.pause()?;
+        Ok(prompt::confirm(lines, fingerprint, wanted))
     }
 
     fn terminal_lent(&mut self) -> io::Result<()> {

@@ -8,8 +8,8 @@ use std::time::Instant;
 
 use sshoal_fleet::{Deadlines, Limits, RetryPolicy};
 use sshoal_net::{
-    Endpoint, HostPlan, IndexCache, Input, Place, Preparation, PrepareError, RunPlan, Secret,
-    SshOptions, Work, connections_allowed, server_cache_path,
+    Endpoint, HostPlan, IndexCache, Input, Place, Preparation, PrepareError, RunPlan, Searched,
+    Secret, SshOptions, Work, connections_allowed, server_cache_path,
 };
 use sshoal_proto::{Command, SessionRequest};
 use sshoal_report::Host;
@@ -21,6 +21,7 @@ use crate::each::PROCESSES;
 use crate::fan_out::{self, NoCommand, Showing};
 use crate::hosts;
 use crate::prompt::{self, PromptError};
+use crate::say::say;
 use crate::script::{self, ScriptError};
 use crate::template::Template;
 use crate::terminal;
@@ -55,9 +56,12 @@ pub(crate) fn run(args: &RunArgs) -> Result<u8, Box<dyn std::error::Error>> {
     let mut plans = line.plans(args, &targets, &mut preparation)?;
     check_remote_commands(args, &plans)?;
     let indexes = (!args.login.no_index_cache).then(IndexCache::of_user);
-    preparation.look_up_hashed(&mut plans, indexes.flatten().as_ref());
+    let searched = preparation.read_known_hosts(&mut plans, indexes.flatten().as_ref())?;
+    if searched.hmacs > 0 && args.output.verbose > 0 {
+        eprintln!("sshoal: {}", description_of_search(searched));
+    }
     for problem in preparation.known_hosts_problems() {
-        eprintln!("sshoal: {problem}");
+        say(problem);
     }
     let mut hosts = fan_out::hosts(&targets);
     for (host, plan) in hosts.iter_mut().zip(&plans) {
@@ -79,6 +83,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<u8, Box<dyn std::error::Error>> {
         password,
         seed: fan_out::seed(),
         input: input(args, plans.len())?,
+        asks: prompt::is_possible(),
         server_cache: server_cache_path(),
         workers: args.login.workers.unwrap_or_else(|| workers(plans.len())),
         work: Work::Sessions(plans),
@@ -90,6 +95,19 @@ pub(crate) fn run(args: &RunArgs) -> Result<u8, Box<dyn std::error::Error>> {
         since,
     };
     showing.carry_out(plan, hosts)
+}
+
+/// What the index of known_hosts lines did not spare.
+fn description_of_search(searched: Searched) -> String {
+    format!(
+        "known_hosts: names x hashed lines = {} HMACs on {} in {:.3} s",
+        searched.hmacs,
+        match searched.threads {
+            1 => "1 thread".to_owned(),
+            threads => format!("{threads} threads"),
+        },
+        searched.time.as_secs_f64()
+    )
 }
 
 /// Standard input has one reader.
@@ -307,8 +325,8 @@ fn input(args: &RunArgs, hosts: usize) -> Result<Option<Input>, Box<dyn std::err
     Ok(match password {
         None => input,
         Some(password) => {
-            let line = Secret::new([password.expose(), b"\n"].concat());
-            Some(Input::with_preamble(line, input))
+            let lines = Secret::new(script::sudo_input(password.expose()));
+            Some(Input::with_preamble(lines, input))
         }
     })
 }

@@ -105,14 +105,24 @@ fn interpreter(script: &[u8]) -> Vec<String> {
     }
 }
 
-/// The command line that runs `command` as root, with sudo's password on the first line of standard input.
+/// What precedes the command's own input on standard input: the password, on two lines.
+pub(crate) fn sudo_input(password: &[u8]) -> Vec<u8> {
+    [password, b"\n", password, b"\n"].concat()
+}
+
+/// The command line that runs `command` as root, with [`sudo_input`] at the beginning of standard input.
 ///
-/// Where sudo wants no password, the shell takes that line away. Where it does, sudo itself reads it, an octet at a
-/// time (tgetpass.c, getln): the command sees what comes behind, and no argument list ever holds it.
+/// Where sudo wants no password, the shell takes those lines away. Where it does, sudo asks again after a wrong one
+/// (passwd_tries, sudoers(5)), and would take the command's own input for the next attempts. So a first sudo gets
+/// the first line and nothing behind it; only if that was right, a second one reads the second line from standard
+/// input, an octet at a time (tgetpass.c, getln), and the command sees what comes behind. No argument list ever
+/// holds the password: printf is part of the shell.
 pub(crate) fn with_sudo(command: &[u8]) -> Vec<u8> {
     const AS_ROOT: &str = "if sudo -kn -- /bin/sh -c : </dev/null 2>/dev/null; \
-        then IFS= read -r p; unset p; exec sudo -kn -- /bin/sh -c \"$1\"; \
-        else exec sudo -kS -p '' -- /bin/sh -c \"$1\"; fi";
+        then IFS= read -r p; IFS= read -r p; unset p; exec sudo -kn -- /bin/sh -c \"$1\"; \
+        else IFS= read -r p; \
+        printf '%s\\n' \"$p\" 2>/dev/null | sudo -kS -p '' -- /bin/sh -c : || exit; \
+        unset p; exec sudo -kS -p '' -- /bin/sh -c \"$1\"; fi";
     let words = [
         b"exec /bin/sh -c".to_vec(),
         quoted(AS_ROOT.as_bytes()),

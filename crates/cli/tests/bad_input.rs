@@ -11,8 +11,8 @@ use std::process::{Command, Output};
 
 use sshoal_testbed::simulated::{Simulation, SimulationSpec};
 use sshoal_testbed::sshd::key_files::{KeyType, generate};
-use support::Shoal;
 use support::program::{Ended, Running};
+use support::{Shoal, User};
 
 /// The program used wrongly: nothing was run.
 const USAGE: i32 = 2;
@@ -468,4 +468,19 @@ fn a_key_of_a_kind_that_the_hosts_do_not_know_is_named_when_it_is_refused() {
         &stranger,
         "authorized_keys",
     ]);
+}
+
+#[test]
+fn a_standard_error_that_takes_nothing_changes_no_status() {
+    let user = User::new();
+    for (line, status) in [
+        ("sshoal hosts fold 'n['", 2),
+        ("sshoal run", 2),
+        ("sshoal nosuch", 2),
+        ("sshoal known-hosts forget -f /no/such/file x", 2),
+        ("sshoal run -F none -w 127.0.0.1:1 true", 3),
+        ("sshoal run -F none -w 127.0.0.1:1 -vvv true", 74),
+    ] {
+        Running::start(&mut user.shell(&format!("{line} 2>/dev/full"))).wait_for_exit(status);
+    }
 }

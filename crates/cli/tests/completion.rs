@@ -1,104 +1,249 @@
-//! What bash completes, with the script of `sshoal completions bash`.
+//! What bash, zsh and fish complete, with the scripts of `sshoal completions`: each shell itself is asked.
 
 #![allow(clippy::unwrap_used)]
 
 mod support;
 
 use std::fs;
+use std::path::PathBuf;
 
-use support::User;
 use support::program::Running;
+use support::terminal::Screen;
+use support::{User, wait_until};
 
 const KEY: &str =
     "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f";
 
-/// Completes its first argument as bash does: words end where readline ends them.
-const COMPLETE: &str = r#"
+/// Keys that complete, and that end a line; the start-up files below bind them.
+const COMPLETE: &str = "\x18e";
+
+/// Puts all that is offered into the line (insert-completions); the line then goes into a file, a word a line.
+const BASH: &str = r#"
 source <(sshoal completions bash)
-COMP_LINE=$1 COMP_POINT=${#1} COMP_TYPE=9 COMP_KEY=9
-COMP_WORDBREAKS=$' \t\n"\'@><=;|&(:'
-read -ra COMP_WORDS <<<"$COMP_LINE"
-[[ $COMP_LINE == *' ' ]] && COMP_WORDS+=("")
-COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
-_sshoal_names sshoal "${COMP_WORDS[COMP_CWORD]}" "${COMP_WORDS[COMP_CWORD - 1]}"
-printf '%s\n' "${COMPREPLY[@]}"
+sshoal() {
+    if [[ $1 == complete-hosts ]]; then
+        command sshoal "$@"
+    else
+        printf '%s\n' "$@" >~/words
+        mv ~/words ~/offered
+    fi
+}
+bind '"\C-xe": "\C-xi\C-m"' '"\C-xi": insert-completions'
+PS1='ready> '
 "#;
 
+/// Lists what is offered (list-choices), and writes it down where zsh is told of it.
+const ZSH: &str = r#"
+fpath=(~/functions $fpath)
+autoload -Uz compinit
+compinit -u -D
+: >~/words
+compadd() {
+    if [[ " ${@[1,(i)-(-|)]} " != *" -"[OAD]" "* ]]; then
+        local -a hits
+        builtin compadd -A hits "$@"
+        (($#hits)) && print -rl -- $hits >>~/words
+    fi
+    builtin compadd "$@"
+}
+written() { mv ~/words ~/offered }
+zle -N written
+bindkey '^Xi' list-choices '^Xw' written
+bindkey -s '^Xe' '^Xi^Xw'
+unsetopt zle_bracketed_paste
+PS1='ready> '
+"#;
+
+/// Somebody whose files name hosts and groups.
 fn user() -> User {
     let user = User::new();
     let home = user.home();
-    fs::create_dir_all(home.join(".ssh")).unwrap();
-    fs::create_dir_all(home.join(".config/clustershell/groups.d")).unwrap();
-    let known = format!("web1,10.0.0.1 {KEY}\n[web2]:2222 {KEY}\n|1|aaaa|bbbb {KEY}\n");
-    fs::write(home.join(".ssh/known_hosts"), known).unwrap();
-    fs::write(home.join(".ssh/config"), "Host webmail db1 *.example\n").unwrap();
-    let conf = "[Main]\ndefault: roles\nautodir: $CFGDIR/groups.d\n";
-    fs::write(home.join(".config/clustershell/groups.conf"), conf).unwrap();
-    let yaml = "roles:\n  web: a\n  worker: b\nracks:\n  r1: a\n";
-    fs::write(home.join(".config/clustershell/groups.d/all.yaml"), yaml).unwrap();
+    let write = |name: &str, content: &str| {
+        let path = home.join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, content).unwrap();
+    };
+    write(
+        ".ssh/known_hosts",
+        &format!("web1,10.0.0.1 {KEY}\n[web2]:2222 {KEY}\n|1|aaaa|bbbb {KEY}\n"),
+    );
+    write(".ssh/config", "Host webmail db1 *.example\n");
+    write(
+        ".config/clustershell/groups.conf",
+        "[Main]\ndefault: roles\nautodir: $CFGDIR/groups.d\n",
+    );
+    write(
+        ".config/clustershell/groups.d/all.yaml",
+        "roles:\n  web: a\n  worker: b\nracks:\n  r1: a\n",
+    );
+    write(".bashrc", BASH);
+    write(".zshrc", ZSH);
+    for (shell, path) in [
+        ("zsh", "functions/_sshoal"),
+        ("fish", ".config/fish/completions/sshoal.fish"),
+    ] {
+        let script = Running::start(&mut user.shell(&format!("sshoal completions {shell}")));
+        write(path, &script.wait().expect(0).stdout());
+    }
     user
 }
 
-/// What bash is offered for a line.
-#[track_caller]
-fn offered(user: &User, line: &str) -> Vec<String> {
-    let mut bash = user.command("bash");
-    bash.args(["--norc", "-c", COMPLETE, "bash", line]);
-    bash.env("PDSH_GENDERS_DIR", user.home());
-    let ended = Running::start(&mut bash).wait().expect(0);
+/// What an interactive shell wrote down of a line that was typed as far as this.
+fn typed(user: &User, shell: &str, line: &str) -> Vec<String> {
+    let mut command = user.command(shell);
+    command.arg("-i").env("PDSH_GENDERS_DIR", user.home());
+    let mut screen = Screen::start(&command, 30, 200);
+    screen.expect("ready> ");
+    screen.type_in(line);
+    screen.type_in(COMPLETE);
+    let path: PathBuf = user.home().join("offered");
+    wait_until("the shell has completed", || path.exists());
+    let offered = fs::read_to_string(&path).unwrap();
+    fs::remove_file(&path).unwrap();
+    // The line editor's own keys: delete the line, leave.
+    screen.type_in("\x15exit\r");
+    assert_eq!(screen.finish().0, Some(0));
+    offered.lines().map(str::to_owned).collect()
+}
+
+/// All words of a line as bash completes them.
+fn bash(user: &User, line: &str) -> Vec<String> {
+    typed(user, "bash", line)
+}
+
+/// What zsh offers for the last word.
+fn zsh(user: &User, line: &str) -> Vec<String> {
+    typed(user, "zsh", line)
+}
+
+/// What fish offers for the last word, without descriptions.
+fn fish(user: &User, line: &str) -> Vec<String> {
+    let mut fish = user.command("fish");
+    fish.args(["--command", "complete --do-complete=$LINE"])
+        .env("PDSH_GENDERS_DIR", user.home())
+        .env("LINE", line);
+    let ended = Running::start(&mut fish).wait().expect(0);
     let stdout = ended.stdout();
-    stdout
-        .lines()
-        .filter(|line| !line.is_empty())
-        .map(str::to_owned)
-        .collect()
+    let words = stdout.lines().map(|line| line.split('\t').next().unwrap());
+    words.map(str::to_owned).collect()
 }
 
+const ALL: [&str; 3] = ["web1", "web2:2222", "webmail"];
+
+/// Where lists of hosts stand, with all of them to be offered.
+const HOST_LINES: [&str; 9] = [
+    "sshoal run -w we",
+    "sshoal run --exclude we",
+    "sshoal each -w a -x we",
+    "sshoal explain we",
+    "sshoal explain --json we",
+    "sshoal hosts fold we",
+    "sshoal hosts fold --json we",
+    "sshoal known-hosts lookup we",
+    "sshoal known-hosts forget -f x we",
+];
+
 #[test]
-fn hosts_are_completed_where_lists_stand() {
+fn bash_completes_hosts_where_lists_stand() {
     let user = user();
-    let all = ["web1", "web2:2222", "webmail"];
-    for line in [
-        "sshoal run -w we",
-        "sshoal run --exclude we",
-        "sshoal each -w a -x we",
-        "sshoal explain we",
-        "sshoal hosts fold we",
-        "sshoal run -w 'we",
-    ] {
-        assert_eq!(offered(&user, line), all, "{line}");
+    for line in HOST_LINES {
+        let words = bash(&user, line);
+        assert_eq!(words[words.len() - 3..], ALL, "{line}");
     }
-    // A list is one word for readline, what stands behind a colon or an at sign another.
-    assert_eq!(
-        offered(&user, "sshoal run -w db1,we"),
-        all.map(|name| format!("db1,{name}"))
-    );
-    assert_eq!(offered(&user, "sshoal run -w root@we"), all);
-    assert_eq!(offered(&user, "sshoal run --hosts=we"), all);
-    assert_eq!(offered(&user, "sshoal run -w web2:2"), ["2222"]);
-    assert_eq!(offered(&user, "sshoal run -w ").len(), 4);
-    assert!(offered(&user, "sshoal run -w nosuch").is_empty());
+    // A list is one word for readline, what stands behind a colon, an at sign or an equals sign another.
+    for (line, last) in [
+        ("sshoal run -w db1,webm", "db1,webmail"),
+        ("sshoal run -w root@webm", "root@webmail"),
+        ("sshoal run -w db1,root@webm", "db1,root@webmail"),
+        ("sshoal run --hosts=webm", "--hosts=webmail"),
+        ("sshoal run --hosts webm", "webmail"),
+        ("sshoal run -w web2:2", "web2:2222"),
+        ("sshoal run -w 'db1,webm", "db1,webmail"),
+        ("sshoal run -w nosuch", "nosuch"),
+        ("sshoal explain -F Carg", "Cargo.toml"),
+    ] {
+        assert_eq!(bash(&user, line).last().unwrap(), last, "{line}");
+    }
 }
 
 #[test]
-fn groups_are_completed_in_lists_and_by_themselves() {
+fn bash_completes_groups_flags_and_commands() {
     let user = user();
-    assert_eq!(offered(&user, "sshoal run -w @w"), ["web", "worker"]);
-    assert_eq!(offered(&user, "sshoal run -w @web,@wo"), ["worker"]);
-    assert_eq!(offered(&user, "sshoal run -g w"), ["web", "worker"]);
-    assert_eq!(offered(&user, "sshoal run -X racks:"), ["r1"]);
-    assert_eq!(offered(&user, "sshoal run -w @racks:r"), ["r1"]);
-}
-
-#[test]
-fn flags_and_commands_are_completed_as_before() {
-    let user = user();
-    assert_eq!(offered(&user, "sshoal run --inv"), ["--inventory"]);
-    assert!(offered(&user, "sshoal exp").contains(&"explain".to_owned()));
-    let commands = offered(&user, "sshoal ");
+    for (line, end) in [
+        ("sshoal run -w @w", ["@web", "@worker"].as_slice()),
+        ("sshoal run -w @web,@wo", &["@web,@worker"]),
+        ("sshoal run -g w", &["web", "worker"]),
+        ("sshoal run -X racks:", &["racks:r1"]),
+        ("sshoal run -w @racks:r", &["@racks:r1"]),
+        ("sshoal run --inv", &["run", "--inventory"]),
+        ("sshoal exp", &["explain"]),
+        ("sshoal hosts exp", &["hosts", "expand"]),
+    ] {
+        let words = bash(&user, line);
+        let last = &words[words.len() - end.len()..];
+        assert_eq!(last, end, "{line}");
+    }
+    let commands = bash(&user, "sshoal ");
     assert!(commands.contains(&"hosts".to_owned()), "{commands:?}");
-    assert!(
-        !commands.contains(&"complete-hosts".to_owned()),
-        "{commands:?}"
+    assert!(!commands.contains(&"complete-hosts".to_owned()));
+}
+
+#[test]
+fn zsh_completes_hosts_groups_flags_and_commands() {
+    let user = user();
+    for line in HOST_LINES {
+        assert_eq!(zsh(&user, line), ALL, "{line}");
+    }
+    check(
+        &[
+            ("sshoal run -w db1,webm", &["db1,webmail"]),
+            ("sshoal run -w root@webm", &["root@webmail"]),
+            ("sshoal run --hosts=we", &ALL),
+            ("sshoal run -wwe", &ALL),
+            ("sshoal run -w web2:2", &["web2:2222"]),
+            ("sshoal run -w 'we", &ALL),
+            ("sshoal run -w nosuch", &[]),
+            ("sshoal run -w @w", &["@web", "@worker"]),
+            ("sshoal run -g w", &["web", "worker"]),
+            ("sshoal run -X racks:", &["racks:r1"]),
+            ("sshoal run --inv", &["--inventory"]),
+            ("sshoal exp", &["explain"]),
+            ("sshoal hosts exp", &["expand"]),
+        ],
+        |line| zsh(&user, line),
     );
+}
+
+#[test]
+fn fish_completes_hosts_groups_flags_and_commands() {
+    let user = user();
+    for line in HOST_LINES {
+        assert_eq!(fish(&user, line), ALL, "{line}");
+    }
+    check(
+        &[
+            ("sshoal run -w db1,webm", &["db1,webmail"]),
+            ("sshoal run -w root@webm", &["root@webmail"]),
+            ("sshoal run --hosts=webm", &["--hosts=webmail"]),
+            ("sshoal run -wwebm", &["-wwebmail"]),
+            ("sshoal run -w web2:2", &["web2:2222"]),
+            ("sshoal run -w 'we", &ALL),
+            ("sshoal run -w nosuch", &[]),
+            ("sshoal run -w @w", &["@web", "@worker"]),
+            ("sshoal run -g w", &["web", "worker"]),
+            ("sshoal run -X racks:", &["racks:r1"]),
+            ("sshoal run --inv", &["--inventory"]),
+            ("sshoal exp", &["explain"]),
+            ("sshoal hosts exp", &["expand"]),
+        ],
+        |line| fish(&user, line),
+    );
+    assert!(!fish(&user, "sshoal ").contains(&"complete-hosts".to_owned()));
+}
+
+#[track_caller]
+fn check(cases: &[(&str, &[&str])], offered: impl Fn(&str) -> Vec<String>) {
+    for (line, expected) in cases {
+        assert_eq!(&offered(line), expected, "{line}");
+    }
 }

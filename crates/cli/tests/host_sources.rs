@@ -8,6 +8,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
+use serde_json::Value;
 use support::program::{Ended, Running};
 use support::{Shoal, User};
 
@@ -130,11 +131,90 @@ fn genders_are_pdsh_s() {
     assert_eq!(hosts(&user, &["-g", "rack=a&&db"]), ["db1-ib"]);
     assert_eq!(hosts(&user, &["-a", "-X", "rack=a&&web"]), ["db1-ib"]);
     assert_eq!(hosts(&user, &["-w", "@genders:*", "-X", "db"]).len(), 4);
+    // Left out by its own name, too.
+    let left = hosts(&user, &["-w", "db1,db1-ib,web1", "-X", "db"]);
+    assert_eq!(left, ["web1"]);
     let root = dry_run(&user, &["-g", "db"]).expect(0).stdout();
     assert_eq!(root, "db1-ib: root@db1-ib port 22: true\n");
     dry_run(&user, &["-g", "&&"])
         .expect(2)
         .says(&["genders query"]);
+}
+
+/// The cases of pdsh's own tests of its module dshgroup, and ours.
+#[test]
+fn dsh_groups_are_pdsh_s() {
+    let user = User::new();
+    let group = |name: &str, text: &str| written(&user, &format!(".dsh/group/{name}"), text);
+    group("groupA", "foo0\nfoo1\nfoo2\nfoo3\nfoo10\n");
+    let path = group("groupB", "foo5\nfoo4 # a comment\nfoo3\n");
+    group("groupAB", "#include groupA\n#include groupB\nfoo8\n");
+    group("groupB2", &format!("#include {path}\n"));
+    group("groupX", "#include groupY\nfoo1\n");
+    group("groupY", "#include groupX\nroot@foo2:23 IdentityFile=k\n");
+    group(".hidden", "[\n");
+    let folded = |arguments: &[&str]| {
+        let mut command = user.command(env!("CARGO_BIN_EXE_sshoal"));
+        command.args(["hosts", "fold"]).args(arguments);
+        command.env("CLUSTERSHELL_CFGDIR", user.home());
+        command.env("PDSH_GENDERS_DIR", user.home());
+        Running::start(&mut command).wait()
+    };
+    // Debian's clustershell brings a default source, behind which dsh's groups stand: they are named then.
+    written(
+        &user,
+        "groups.conf",
+        "[Main]\ndefault: other\n[other]\nmap: echo other\n",
+    );
+    for (arguments, hosts) in [
+        (["-g", "dsh:groupA"].as_slice(), "foo[0-3,10]\n"),
+        (&["-g", "dsh:groupA,dsh:groupB"], "foo[0-5,10]\n"),
+        (&["-g", "dsh:groupA", "-X", "dsh:groupB"], "foo[0-2,10]\n"),
+        (&["-g", "dsh:groupAB"], "foo[0-5,8,10]\n"),
+        (&["-w", "@dsh:groupB2"], "foo[3-5]\n"),
+        (&["-w", "@dsh:groupX"], "foo1,root@foo2:23\n"),
+        (
+            &["-w", "@dsh:*&@dsh:groupA!*1*"],
+            "foo[0,2-3],root@foo2:23\n",
+        ),
+        (&["-g", "groupA"], "other\n"),
+    ] {
+        assert_eq!(folded(arguments).expect(0).stdout(), hosts, "{arguments:?}");
+    }
+    folded(&["-g", "dsh:nosuch"])
+        .expect(2)
+        .says(&["nosuch", "groupA"]);
+    group("broken", "#include nosuch\n");
+    folded(&["-g", "dsh:groupA"])
+        .expect(2)
+        .says(&["broken", "#include nosuch"]);
+}
+
+/// `user@name:port Keyword=value` of each host.
+fn hosts_with_options(user: &User, arguments: &[&str]) -> Vec<String> {
+    let mut command = user.command(env!("CARGO_BIN_EXE_sshoal"));
+    command.args(["hosts", "expand", "--json"]).args(arguments);
+    let stdout = Running::start(&mut command).wait().expect(0).stdout();
+    let targets: Vec<Value> = serde_json::from_str(&stdout).unwrap();
+    let written = |target: &Value| {
+        let Value::Object(target) = target else {
+            return target.as_str().unwrap().to_owned();
+        };
+        let user = target
+            .get("user")
+            .map(|user| format!("{}@", user.as_str().unwrap()));
+        let port = target.get("port").map(|port| format!(":{port}"));
+        let options = target.get("options").and_then(Value::as_object);
+        let options: Vec<String> = options
+            .into_iter()
+            .flatten()
+            .map(|(name, value)| format!(" {name}={}", value.as_str().unwrap()))
+            .collect();
+        let name = target["host"].as_str().unwrap();
+        let (user, port) = (user.unwrap_or_default(), port.unwrap_or_default());
+        format!("{user}{name}{port}{}", options.concat())
+    };
+    targets.iter().map(written).collect()
 }
 
 #[test]
@@ -170,6 +250,66 @@ fn an_inventory_says_how_its_hosts_are_reached() {
         .says(&["no hosts were named", "-a"]);
 }
 
+/// Expected is what `ansible-inventory --list` of ansible-core 2.19 says of the same files.
+#[test]
+fn variables_beside_an_inventory_count_as_they_do_for_ansible() {
+    let user = User::new();
+    let folder = user.home().join("beside");
+    let file = |name: &str, content: &str| {
+        let path = folder.join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, content).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let ini = file(
+        "hosts",
+        "solo\n[web]\nweb[01:02]\n[web:vars]\nansible_user=fromini\nansible_port=1000\n\
+         [db]\ndb1 ansible_port=5555\ndb2\n[top:children]\nweb\ndb\n",
+    );
+    file(
+        "group_vars/all.yml",
+        "ansible_user: all\nansible_private_key_file: ~/all\n",
+    );
+    file("group_vars/top", "ansible_user: top\n");
+    file("group_vars/ungrouped.yml", "ansible_port: 9\n");
+    // A folder comes before a file of the same name with an ending.
+    file("group_vars/web/x.yml", "ansible_host: webdir\n");
+    file("group_vars/web.yml", "ansible_port: 2000\n");
+    file("group_vars/db/a.yml", "ansible_port: 3000\n");
+    file("group_vars/db/deeper/b.yaml", "ansible_host: 10.9.9.9\n");
+    file("group_vars/db/c.yml~", "ansible_host: backup\n");
+    file("group_vars/db/.d.yml", "ansible_host: hidden\n");
+    file("group_vars/db/e.txt", "ansible_host: text\n");
+    file(
+        "group_vars/db/vault.yml",
+        "$ANSIBLE_VAULT;1.1;AES256\n6162\n",
+    );
+    file("host_vars/db1.yml", "ansible_port: 4000\nother: {a: [b]}\n");
+    file("host_vars/db2.txt", "ansible_port: 1\n");
+    file("host_vars/db2.json", "{\"ansible_port\": 2}\n");
+    file("host_vars/web01", "---\n");
+    file("host_vars/stranger.yml", "ansible_port: 3\n");
+    let said = hosts_with_options(&user, &["--inventory", &ini, "-a"]);
+    let all = "IdentityFile=~/all";
+    assert_eq!(
+        said,
+        [
+            format!("all@solo:9 {all}"),
+            format!("top@web01:1000 HostName=webdir {all}"),
+            format!("top@web02:1000 HostName=webdir {all}"),
+            format!("top@db1:4000 HostName=10.9.9.9 {all}"),
+            format!("top@db2:2 HostName=10.9.9.9 {all}"),
+        ]
+    );
+    let json = file("list.json", r#"{"web": {"hosts": ["web01"]}}"#);
+    let said = hosts_with_options(&user, &["--inventory", &json, "-a"]);
+    assert_eq!(said, ["web01"], "all is in there already");
+    file("host_vars/db2.json", "- no variables\n");
+    dry_run(&user, &["--inventory", &ini, "-a"])
+        .expect(2)
+        .says(&["host_vars/db2.json:1", "variables"]);
+}
+
 #[test]
 fn an_inventory_may_be_a_program() {
     let user = User::new();
@@ -181,6 +321,25 @@ fn an_inventory_may_be_a_program() {
     );
     let said = dry_run(&user, &["--inventory", &program, "-g", "web"]).expect(0);
     assert_eq!(said.stdout(), "w1: me@w1 port 23: true\n");
+    // As old ones do it: the variables of each host by a question of its own.
+    let old = executable(
+        &user,
+        "old",
+        "#!/bin/sh\ncase $1 in --list) echo '{\"web\": {\"hosts\": [\"w1\", \"w2\", \"w3\"]}}' ;;\n\
+         --host) [ $2 = w3 ] || echo '{\"ansible_user\": \"'of-$2'\"}' ;; esac\n",
+    );
+    assert_eq!(
+        hosts_with_options(&user, &["--inventory", &old, "-g", "web"]),
+        ["of-w1@w1", "of-w2@w2", "w3"]
+    );
+    let refusing = executable(
+        &user,
+        "refusing",
+        "#!/bin/sh\n[ $1 = --list ] && echo '{\"web\": [\"w1\"]}'\n",
+    );
+    dry_run(&user, &["--inventory", &refusing, "-a"])
+        .expect(2)
+        .says(&["refusing --host w1", "exit status: 1"]);
     let failing = executable(&user, "failing", "#!/bin/sh\necho no token >&2\nexit 1\n");
     dry_run(&user, &["--inventory", &failing, "-a"])
         .expect(2)

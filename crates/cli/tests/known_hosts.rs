@@ -271,13 +271,76 @@ fn an_edited_file_stays_where_and_what_it_is_and_a_dry_run_changes_nothing() {
         assert_ne!(desk.text(), before, "{edit:?}");
         assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
         assert_eq!(fs::metadata(&target).unwrap().mode() & 0o7777, 0o640);
+        // As ssh-keygen does, but beside the file itself.
+        let old = desk.user.home().join("target.old");
+        assert_eq!(old.exists(), edit != import, "{edit:?}");
+        if old.exists() {
+            assert_eq!(fs::read_to_string(&old).unwrap(), before);
+            assert_eq!(fs::metadata(&old).unwrap().mode() & 0o7777, 0o640);
+            fs::remove_file(&old).unwrap();
+        }
         // What was forgotten is imported again below only if it is not there.
         fs::write(&target, lines_of_all_kinds()).unwrap();
     }
     desk.run(&["forget", "nobody"]).expect(1).says(&["nobody"]);
+    assert!(!desk.user.home().join("target.old").exists());
     desk.run(&["forget", "x", "-f", "/no/such/file"])
         .expect(2)
         .says(&["/no/such/file"]);
+    desk.run(&["forget", ""]).expect(2).says(&["HOST"]);
+}
+
+#[test]
+fn hash_says_where_readable_names_are_left() {
+    let desk = Desk::new(&lines_of_all_kinds());
+    desk.run(&["hash"])
+        .expect(0)
+        .says(&["known_hosts.old", "readable", "delete it"]);
+}
+
+#[test]
+fn files_and_names_that_were_meant_and_are_not_there_are_mistakes() {
+    let desk = Desk::new(&lines_of_all_kinds());
+    for command in ["split", "check"] {
+        desk.run(&[command, "-f", "/no/such/file"])
+            .expect(2)
+            .says(&["cannot read /no/such/file"]);
+    }
+    desk.run(&["lookup", "web1", "-f", "/no/such/file"])
+        .expect(0);
+    let list = desk.user.home().join("list");
+    fs::write(&list, "web1 # a comment\n\n../web2\n").unwrap();
+    let list = list.to_str().unwrap();
+    desk.run(&["split", "--input-file", list])
+        .expect(2)
+        .says(&["list:3: ", "../web2"]);
+    for name in ["../single", "..", ""] {
+        desk.run(&["split", "--dot-ssh-output-dir", name])
+            .expect(2)
+            .says(&["--dot-ssh-output-dir"]);
+    }
+    let ssh = desk.user.home().join(".ssh");
+    assert_eq!(fs::read_dir(ssh).unwrap().count(), 1, "nothing was written");
+}
+
+/// The flags of the script that famzah's posts show.
+#[test]
+fn split_takes_the_flags_of_the_script_it_stands_in_for() {
+    let desk = Desk::new(&lines_of_all_kinds());
+    let list = desk.user.home().join("list");
+    fs::write(&list, "web1\n[git.example.com]:7999\n").unwrap();
+    let known_hosts = desk.known_hosts();
+    let said = desk.run(&[
+        "split",
+        "--known-hosts-file",
+        known_hosts.to_str().unwrap(),
+        "--input-file",
+        list.to_str().unwrap(),
+        "--dot-ssh-output-dir",
+        "known_hosts_single",
+        "--progress",
+    ]);
+    said.expect(0).says(&["known_hosts_single: 2"]);
 }
 
 #[test]

@@ -6,10 +6,7 @@ mod support;
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::Read;
-use std::process::{ChildStdout, Command};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::process::Command;
 
 use sshoal_testbed::sshd::{Layout, RealSshd, SshdSpec};
 use support::program::{Ended, Running};
@@ -303,103 +300,6 @@ fn quiet_says_nothing_of_its_own_and_a_clean_run_in_a_pipe_neither() {
         "to do: ",
     ]);
     assert_eq!(by_host(&told.stdout).len(), 2);
-}
-
-/// Hosts that send more than anybody reads.
-const TALKATIVE: u32 = 100;
-/// What each of them sends, in bytes. Together far more than [`MEMORY_LIMIT`].
-const TALK: usize = 20_000_000;
-/// What sshoal may need for it: 64 MiB of output on its way, and as much in the channels' windows.
-const MEMORY_LIMIT: u64 = 250 * 1024 * 1024;
-/// The pace of a slow reader, in bytes a second, and how long it keeps it up.
-const PACE: usize = 1_000_000;
-const SLOW_FOR: Duration = Duration::from_secs(3);
-
-/// A line that makes a host talk, and the bytes of each of its lines.
-fn talk() -> (String, usize) {
-    let word = "t".repeat(999);
-    (format!("yes {word} | head -c {TALK}"), word.len() + 1)
-}
-
-/// Reads slowly for a while. Returns what was read.
-fn read_slowly(stdout: &mut ChildStdout) -> usize {
-    let begun = Instant::now();
-    let mut buffer = vec![0; PACE / 20];
-    let mut read = 0;
-    while begun.elapsed() < SLOW_FOR {
-        read += stdout.read(&mut buffer).unwrap();
-        thread::sleep(Duration::from_millis(50));
-    }
-    read
-}
-
-#[test]
-fn a_slow_reader_costs_time_and_neither_memory_nor_hosts() {
-    let shoal = real(TALKATIVE);
-    let (line, length) = talk();
-    let read = |mut stdout: ChildStdout| {
-        let mut count = read_slowly(&mut stdout);
-        let mut buffer = vec![0; 1 << 20];
-        loop {
-            match stdout.read(&mut buffer).unwrap() {
-                0 => return count.to_string().into_bytes(),
-                read => count += read,
-            }
-        }
-    };
-    let ended = Running::start_read_by(&mut shoal.command(&[&line]), read)
-        .wait()
-        .expect(0)
-        .expect_memory_below(MEMORY_LIMIT);
-    let prefixes: usize = names(&shoal, TALKATIVE as usize)
-        .iter()
-        .map(|name| name.len() + 2)
-        .sum();
-    let expected = TALKATIVE as usize * TALK + prefixes * (TALK / length);
-    assert_eq!(ended.stdout(), expected.to_string());
-}
-
-/// Longer than the sshd of the next test bears with a client that does not answer: it asks after a second, twice, and
-/// hangs up after three. Nothing is hoped for meanwhile; a client that answers passes after any time.
-const PAUSE: Duration = Duration::from_secs(6);
-
-#[test]
-fn a_reader_that_pauses_costs_no_connection() {
-    let mut spec = SshdSpec::new(1);
-    spec.lines = vec![
-        "ClientAliveInterval 1".to_owned(),
-        "ClientAliveCountMax 2".to_owned(),
-    ];
-    let shoal = Shoal::real(&spec);
-    let read = |mut stdout: ChildStdout| {
-        let mut begun = [0];
-        stdout.read_exact(&mut begun).unwrap();
-        thread::sleep(PAUSE);
-        let rest = std::io::copy(&mut stdout, &mut std::io::sink()).unwrap();
-        (rest + 1).to_string().into_bytes()
-    };
-    // More than can be on its way.
-    let line = format!("yes {} | head -c 200000000", "t".repeat(9_999));
-    let ended = Running::start_read_by(&mut shoal.command(&[&line]), read)
-        .wait()
-        .expect(0);
-    let prefixes = 20_000 * (shoal.name(0).len() + 2);
-    assert_eq!(ended.stdout(), (200_000_000 + prefixes).to_string());
-}
-
-#[test]
-fn a_reader_that_goes_ends_the_run_quietly() {
-    let shoal = real(TALKATIVE);
-    let (line, _) = talk();
-    let read = |mut stdout: ChildStdout| {
-        read_slowly(&mut stdout);
-        Vec::new()
-    };
-    let ended = Running::start_read_by(&mut shoal.command(&[&line]), read)
-        .wait()
-        .expect(141)
-        .expect_memory_below(MEMORY_LIMIT);
-    assert_eq!(ended.stderr(), "");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Ten thousand hosts from one process.
+//! Ten thousand hosts from one process, and fifty thousand.
 
 #![allow(clippy::unwrap_used)]
 
@@ -24,19 +24,12 @@ struct Hosts {
 }
 
 impl Hosts {
-    fn start() -> Hosts {
+    fn start(hosts: usize, base: &str) -> Hosts {
         let dir = tempfile::tempdir().unwrap();
         let mut simulate = Command::new(testbed_program());
         simulate
-            .args(["simulate", "--hosts", &HOSTS.to_string()])
-            .args([
-                "--port",
-                "0",
-                "--base",
-                "127.28.0.0",
-                "--until-eof",
-                "--dir",
-            ])
+            .args(["simulate", "--hosts", &hosts.to_string()])
+            .args(["--port", "0", "--base", base, "--until-eof", "--dir"])
             .arg(dir.path())
             .stdin(Stdio::piped())
             .stdout(Stdio::null());
@@ -59,7 +52,7 @@ impl Drop for Hosts {
 
 #[test]
 fn ten_thousand_hosts_are_all_ok() {
-    let hosts = Hosts::start();
+    let hosts = Hosts::start(HOSTS, "127.28.0.0");
     let file = |name: &str| hosts.dir.path().join(name).to_str().unwrap().to_owned();
     let user = User::new();
     let mut command = user.run(&[
@@ -100,4 +93,22 @@ fn as_many_hosts_as_are_allowed_run_at_the_same_time() {
     running.interrupt();
     let summary = running.wait().expect(130).records().summary;
     assert_eq!((summary.hosts, summary.signalled), (AT_ONCE, AT_ONCE));
+}
+
+/// A minute of CPU time, the hosts' own included.
+#[test]
+fn fifty_thousand_hosts_need_no_more_than_256_descriptors() {
+    const MANY: usize = 50_000;
+    let hosts = Hosts::start(MANY, "127.30.0.0");
+    let dir = hosts.dir.path().display();
+    let user = User::new();
+    let mut command = user.shell(&format!(
+        "ulimit -n 256 && exec sshoal run -F {dir}/ssh_config -f {dir}/hosts --json true"
+    ));
+    let ended = Running::start(&mut command)
+        .wait()
+        .expect(0)
+        .expect_memory_below(MEMORY_LIMIT);
+    let summary = ended.records().summary;
+    assert_eq!((summary.hosts, summary.ok), (MANY, MANY));
 }

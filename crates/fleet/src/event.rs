@@ -123,6 +123,10 @@ pub enum Event {
         /// What is known of the command.
         fate: Fate,
     },
+    /// The attempt is over, nothing of it is left open, and nothing of the command was sent: the user must be asked
+    /// something before there is another. The host holds nothing until [`Fleet::resume`](crate::Fleet::resume) or
+    /// [`Fleet::give_up`](crate::Fleet::give_up).
+    Held,
     /// Whoever performed the attempt is gone and cannot say what it had done: a defect on this side. The command's
     /// fate is what the events before allow to conclude; there is no other attempt.
     Crashed(Failure),
@@ -150,7 +154,7 @@ pub enum EventError {
     /// The run has no such host.
     #[error("host {} is not part of this run", .0.0)]
     UnknownHost(HostId),
-    /// The host has not been started, or waits for its next attempt.
+    /// The host has not been started, or waits for its next attempt or its user.
     #[error("host {} was not told to start", .0.0)]
     NotRunning(HostId),
     /// A phase cannot be entered from a later one.

@@ -7,11 +7,13 @@
 //! 2. `gates`     it waits at gates, passes them, and gives up places as it moves on;
 //! 3. `phases`    it enters phases;
 //! 4. `clocks`    meanwhile deadlines pass, slow hosts give up places, back-offs end;
-//! 5. `endings`   it fails, is aborted, or finishes: one result. `interruption` ends it early.
+//! 5. `endings`   it fails, is aborted, or finishes: one result. `interruption` ends it early; `holds` has it wait for
+//!    an answer of the user's, and start anew.
 
 mod clocks;
 mod endings;
 mod gates;
+mod holds;
 mod interruption;
 mod jumps;
 mod phases;
@@ -66,7 +68,7 @@ const INITIAL_LOGIN_PATIENCE: Duration = Duration::from_secs(5);
 ///
 /// One host's trouble is not another's delay:
 ///
-/// - A host in back-off holds nothing.
+/// - A host in back-off, or held until its user has answered, holds nothing.
 /// - A host that has been connecting, or logging in, for much longer than the others needed gives up its
 ///   place among `connects`, `logins` and `logins_per_jump`; it goes on, holding only its place among
 ///   `sessions`. "Much longer" is TCP's timeout formula over the run's own hosts (RFC 6298), at least twice
@@ -213,6 +215,10 @@ impl Fleet {
                 self.fail(now, index, slot, failure, fate, allowed);
                 Ok(())
             }
+            Event::Held => {
+                self.hold(now, index, slot);
+                Ok(())
+            }
             Event::Crashed(failure) => {
                 let fate = self.flight(slot).concluded_fate();
                 self.fail(now, index, slot, failure, fate, 1);
@@ -271,17 +277,21 @@ impl Fleet {
     /// The host's place in `hosts` and its flight, or `None` if it has ended: what is said of it then has
     /// crossed the fleet's own decision.
     fn find(&self, id: HostId) -> Result<Option<(u32, u32)>, EventError> {
-        let index = match self.hosts.get(id.0 as usize) {
-            Some(host) if host.id == id => id.0,
-            _ => match self.hosts.binary_search_by_key(&id, |host| host.id) {
-                Ok(index) => index as u32,
-                Err(_) => return Err(EventError::UnknownHost(id)),
-            },
-        };
+        let index = self.index_of(id)?;
         match self.hosts[index as usize].state {
             State::InFlight(slot) => Ok(Some((index, slot))),
             State::Ended => Ok(None),
-            State::Waiting | State::BackingOff => Err(EventError::NotRunning(id)),
+            State::Waiting | State::BackingOff | State::Held => Err(EventError::NotRunning(id)),
+        }
+    }
+
+    fn index_of(&self, id: HostId) -> Result<u32, EventError> {
+        match self.hosts.get(id.0 as usize) {
+            Some(host) if host.id == id => Ok(id.0),
+            _ => match self.hosts.binary_search_by_key(&id, |host| host.id) {
+                Ok(index) => Ok(index as u32),
+                Err(_) => Err(EventError::UnknownHost(id)),
+            },
         }
     }
 
@@ -292,7 +302,7 @@ impl Fleet {
     fn in_flight(&self, index: u32) -> Option<u32> {
         match self.hosts[index as usize].state {
             State::InFlight(slot) => Some(slot),
-            State::Waiting | State::BackingOff | State::Ended => None,
+            State::Waiting | State::BackingOff | State::Held | State::Ended => None,
         }
     }
 

@@ -25,6 +25,8 @@ pub(crate) enum State {
     Waiting,
     /// Turned away; a timer brings it back to its lane.
     BackingOff,
+    /// Its user is to be asked before it goes on.
+    Held,
     /// In flight; the index of its [`Flight`].
     InFlight(u32),
     /// Its result is out.

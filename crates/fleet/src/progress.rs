@@ -2,7 +2,7 @@
 
 use crate::Phase;
 
-/// Counts of hosts at one moment. `waiting + backing_off + ending + done` and the five phases add up to
+/// Counts of hosts at one moment. `waiting + backing_off + held + ending + done` and the five phases add up to
 /// `total`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Progress {
@@ -12,6 +12,8 @@ pub struct Progress {
     pub waiting: u32,
     /// Hosts that were turned away and wait for their next attempt to be due.
     pub backing_off: u32,
+    /// Hosts that wait for an answer of the user's.
+    pub held: u32,
     /// Hosts in name lookup.
     pub lookup: u32,
     /// Hosts connecting.

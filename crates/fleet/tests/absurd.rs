@@ -23,6 +23,8 @@ enum Whim {
     Tell(u32, Event),
     Pass(u32, Gate),
     Jump(u32, bool),
+    Resume(u32),
+    GiveUp(u32),
     Poll,
     Forward(u64),
     Backward(u64),
@@ -71,6 +73,7 @@ fn event() -> impl Strategy<Value = Event> {
     prop_oneof![
         6 => prop::sample::select(phases).prop_map(Event::Entered),
         1 => Just(Event::KeysExchanged),
+        1 => Just(Event::Held),
         3 => gate().prop_map(Event::Reached),
         2 => gate().prop_map(Event::Left),
         2 => failure(),
@@ -85,6 +88,8 @@ fn whim() -> impl Strategy<Value = Whim> {
         20 => (host(), event()).prop_map(|(host, event)| Whim::Tell(host, event)),
         10 => (host(), gate()).prop_map(|(host, gate)| Whim::Pass(host, gate)),
         10 => (0u32..4, any::<bool>()).prop_map(|(jump, up)| Whim::Jump(jump, up)),
+        3 => host().prop_map(Whim::Resume),
+        1 => host().prop_map(Whim::GiveUp),
         10 => Just(Whim::Poll),
         5 => (0u64..40_000).prop_map(Whim::Forward),
         1 => (0u64..40_000).prop_map(Whim::Backward),
@@ -150,7 +155,7 @@ fn drain(fleet: &mut Fleet, now: Instant, ends: &mut BTreeMap<u32, u32>) {
         progress.at_gates + progress.slow <= 2 * SESSIONS,
         "{progress:?}"
     );
-    let waiting = progress.waiting + progress.backing_off;
+    let waiting = progress.waiting + progress.backing_off + progress.held;
     assert_eq!(waiting + progress.in_flight() + progress.done, HOSTS);
     assert_eq!(ends.len() as u32, progress.done);
     assert!(ends.values().all(|count| *count == 1), "{ends:?}");
@@ -177,6 +182,14 @@ proptest! {
                     prop_assert!(host < HOSTS || passed.is_err());
                 }
                 Whim::Jump(jump, up) => fleet.handle_jump(now, JumpId(jump), jump_event(up)),
+                Whim::Resume(host) => {
+                    prop_assert_eq!(fleet.resume(HostId(host)).is_ok(), host < HOSTS);
+                }
+                Whim::GiveUp(host) => {
+                    let failure = Failure::new(FailureKind::HostKeyUnknown, "on a whim");
+                    let given_up = fleet.give_up(now, HostId(host), failure);
+                    prop_assert_eq!(given_up.is_ok(), host < HOSTS);
+                }
                 Whim::Poll => drain(&mut fleet, now, &mut ends),
                 Whim::Forward(millis) => now += Duration::from_millis(millis),
                 Whim::Backward(millis) => now -= Duration::from_millis(millis),
@@ -184,9 +197,12 @@ proptest! {
             }
         }
         // Left alone, every host that waits for nobody but the performer runs into its deadlines, and those at
-        // gates follow as places come free. Jump hosts are the performer's own.
+        // gates follow as places come free; the held ones wait for their user. Jump hosts are the performer's own.
         drain(&mut fleet, now, &mut ends);
         while !fleet.is_done() {
+            for host in 0..HOSTS {
+                fleet.resume(HostId(host)).unwrap();
+            }
             for jump in 0..3 {
                 fleet.handle_jump(now, JumpId(jump), jump_event(jump == 0));
             }

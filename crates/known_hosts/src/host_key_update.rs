@@ -13,7 +13,7 @@ use std::collections::HashSet;
 use crate::host_name::HostName;
 use crate::judge::Verdict;
 use crate::key::{self, KeyFields, KeyType};
-use crate::known_hosts::{Entry, KnownHosts, Location};
+use crate::known_hosts::{Entry, KnownHosts, Location, Matches};
 use crate::line::Marker;
 
 mod proofs;
@@ -103,6 +103,13 @@ pub enum NoUpdate {
 }
 
 impl KnownHosts {
+    /// How many of the files that are consulted first have one of these labels.
+    pub fn leading_files(&self, labels: &[String]) -> usize {
+        let is_one =
+            |file: &&crate::known_hosts::File| labels.iter().any(|label| **label == *file.label);
+        self.files.iter().take_while(is_one).count()
+    }
+
     /// Whether a login with this verdict may change known_hosts (`check_host_key`,
     /// sshconnect.c): the plain key was known, and from one of the first `user_files` files, those
     /// of `UserKnownHostsFile`.
@@ -121,10 +128,10 @@ impl KnownHosts {
 
     /// Decides what of an offer is news for the first `user_files` files.
     ///
-    /// Looks at every entry of these files; hashed ones cost an HMAC unless the host was
-    /// [learned](Self::learn).
-    pub fn plan_update(
-        &self,
+    /// Where there is news, looks at every entry of these files. The host's own hashed ones cost an HMAC
+    /// each, unless it was [learned](Self::learn).
+    pub fn plan_update<'k>(
+        &'k self,
         user_files: usize,
         host: &HostName<'_>,
         address: Option<&HostName<'_>>,
@@ -135,21 +142,36 @@ impl KnownHosts {
         if offered.is_empty() {
             return Err(NoUpdate::Nothing);
         }
+        let of_host = self.lookup(host);
+        let of_address = address.map(|address| self.lookup(address));
         let own = Own {
-            host: self.lookup(host).ids().collect(),
-            address: address.map(|address| self.lookup(address).ids().collect()),
+            host: of_host.ids().collect(),
+            address: of_address.as_ref().map(|matches| matches.ids().collect()),
         };
         let mut seen = Seen {
             known: vec![false; offered.len()],
             ..Seen::default()
         };
-        for (id, entry) in self.numbered_entries() {
+        let numbered = |matches: &Matches<'k>| -> Vec<(u32, Entry<'k>)> {
+            matches.ids().zip(matches.iter()).collect()
+        };
+        let mut entries = numbered(&of_host);
+        entries.extend(of_address.iter().flat_map(numbered));
+        entries.sort_unstable_by_key(|(id, _)| *id);
+        entries.dedup_by_key(|(id, _)| *id);
+        for (id, entry) in entries {
             if entry.file() < user_files {
                 seen.add(&own, id, &entry, &offered);
             }
         }
+        // As a rule there is no news, and no look at other hosts' entries is needed.
         if seen.known.iter().all(|&known| known) && seen.obsolete.is_empty() {
             return Err(NoUpdate::Nothing);
+        }
+        for (id, entry) in self.numbered_entries() {
+            if entry.file() < user_files && !own.is_own(id) {
+                seen.add(&own, id, &entry, &offered);
+            }
         }
         if let Some(at) = seen.manual {
             return Err(NoUpdate::Manual(at));

@@ -8,6 +8,7 @@ use crate::host_name::HostName;
 use crate::index::NameIndex;
 use crate::key::{self, KeyType};
 use crate::line::Marker;
+use crate::line_index::{ContentTag, IndexedLines};
 use crate::parse::Parser;
 use crate::pattern::{self, ListMatch};
 use crate::revocation::RevokedKey;
@@ -49,7 +50,35 @@ impl fmt::Display for LineProblem {
 pub(crate) struct File {
     pub(crate) label: Arc<str>,
     pub(crate) bytes: Vec<u8>,
+    pub(crate) extent: Extent,
     pub(crate) hashed: HashedEntries,
+    /// Lines that no index leaves out: with wildcards, negations or markers, and those that are not understood.
+    pub(crate) always: Vec<LineStart>,
+}
+
+/// How much of a file was looked at.
+pub(crate) enum Extent {
+    /// All of it.
+    Whole,
+    /// All of it is there, but lines that are not about some hosts were passed over.
+    Wanted,
+    /// An index picked the lines for some hosts; the rest was not read.
+    Indexed(ContentTag),
+}
+
+/// A line's first byte and its number.
+#[derive(Clone, Copy)]
+pub(crate) struct LineStart {
+    pub(crate) start: usize,
+    pub(crate) number: usize,
+}
+
+/// What is to be parsed of a file.
+pub enum Content {
+    /// All of it.
+    Whole(Vec<u8>),
+    /// What its index says of some hosts ([`LineIndex::lines_for`](crate::LineIndex::lines_for)).
+    Indexed(IndexedLines),
 }
 
 /// What an entry is for.
@@ -111,16 +140,41 @@ impl KnownHosts {
         parser.finish()
     }
 
+    /// Takes files in whole, and of others the lines that an index picked for some hosts: the answers for these hosts
+    /// are the same as if all were there in whole, those for other hosts are not. Damaged lines are reported in either
+    /// case.
+    pub fn assemble(files: Vec<(String, Content)>) -> KnownHosts {
+        let mut parser = Parser::default();
+        for (label, content) in files {
+            match content {
+                Content::Whole(bytes) => parser.add_file(&label, bytes),
+                Content::Indexed(lines) => parser.add_lines(&label, lines),
+            }
+        }
+        parser.finish()
+    }
+
     /// The lines that could not be understood, in the order of the files.
     pub fn problems(&self) -> &[LineProblem] {
         &self.problems
     }
 
-    /// What the file with this label held; nothing if there was none.
-    pub fn content(&self, label: &str) -> &[u8] {
-        let mut files = self.files.iter();
-        let file = files.find(|file| &*file.label == label);
-        file.map_or(&[], |file| &file.bytes)
+    /// What a file, counted from 0, held; of one that was not read in whole, the lines that were.
+    pub fn content(&self, file: usize) -> &[u8] {
+        self.files.get(file).map_or(&[], |file| &file.bytes)
+    }
+
+    /// How many bytes of the file with this label, which holds `now` by now, were there when it was read: all that it
+    /// held, if that is the beginning of `now`, else none.
+    pub fn seen_of(&self, label: &str, now: &[u8]) -> usize {
+        let file = self.files.iter().find(|file| &*file.label == label);
+        let seen = file.and_then(|file| match &file.extent {
+            Extent::Whole | Extent::Wanted => {
+                now.starts_with(&file.bytes).then_some(file.bytes.len())
+            }
+            Extent::Indexed(content) => content.prefix_of(now),
+        });
+        seen.unwrap_or(0)
     }
 
     /// How many entries there are.

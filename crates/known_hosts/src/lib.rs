@@ -12,7 +12,6 @@
 mod check;
 pub mod edit;
 mod hashed;
-mod hashed_index;
 mod host_key_update;
 mod host_name;
 mod index;
@@ -22,6 +21,7 @@ mod key_types;
 mod known_hosts;
 mod krl;
 mod line;
+mod line_index;
 mod parse;
 mod pattern;
 mod reader;
@@ -34,11 +34,6 @@ mod testing;
 
 pub use check::{Duplicate, Report, TwoKeys, Weakness};
 pub use hashed::SALT_LEN;
-#[cfg(feature = "fuzzing")]
-pub use hashed_index::seal_index;
-pub use hashed_index::{
-    FileIdentity, HashedIndex, INDEX_KEY_LEN, IndexBase, IndexError, MAX_INDEX_LEN, MAX_INDEX_NAMES,
-};
 pub use host_key_update::{
     MAX_OFFERED_KEYS, NoUpdate, OfferError, OfferedKeys, Proof, ProofError, UpdatePlan,
     parse_proofs, prove_request,
@@ -47,9 +42,15 @@ pub use host_name::{DEFAULT_PORT, HostName};
 pub use judge::{Certificate, Changed, Presented, Query, Unknown, Verdict};
 pub use key::KeyType;
 pub use key_types::KnownTypes;
-pub use known_hosts::{Entry, KnownHosts, LineProblem, Location, Matches};
+pub use known_hosts::{Content, Entry, KnownHosts, LineProblem, Location, Matches};
 pub use krl::{KrlError, MAX_KRL_LEN};
 pub use line::Marker;
+#[cfg(feature = "fuzzing")]
+pub use line_index::forge_index;
+pub use line_index::{
+    FileIdentity, INDEX_KEY_LEN, IndexBase, IndexError, IndexedLines, LineIndex, MAX_INDEX_LEN,
+    MAX_INDEX_NAMES, Octets,
+};
 pub use revoked_host_keys::{CertificateIdentity, Revoked, RevokedHostKeys, RevokedHostKeysError};
 pub use search::{Found, HashedSearch};
 pub use split::{DirectoryError, Split, SplitFile, SplitHost, split_config};

@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use crate::index::is_indexable;
 use crate::key::{self, KeyType};
-use crate::known_hosts::{File, Kind, KnownHosts, LineProblem, Record};
+use crate::known_hosts::{Extent, File, Kind, KnownHosts, LineProblem, LineStart, Record};
 use crate::line::{self, Line, Marker};
+use crate::line_index::IndexedLines;
 use crate::revocation::{self, RevokedKey, Salvaged};
-use crate::search::HashedEntries;
+use crate::search::{HashedEntries, Learned};
 
 /// Collects entries file by file.
 #[derive(Default)]
@@ -16,6 +17,8 @@ pub(crate) struct Parser {
     known: KnownHosts,
     /// The hashed entries of the file that is being read.
     hashed: Vec<u32>,
+    /// The lines of that file that no index leaves out.
+    always: Vec<LineStart>,
     /// If only some hosts will be asked about, how known_hosts writes them.
     wanted: Option<Vec<String>>,
 }
@@ -73,10 +76,53 @@ impl Parser {
             }
             start = end + 1;
         }
+        let extent = match self.wanted {
+            None => Extent::Whole,
+            Some(_) => Extent::Wanted,
+        };
+        self.end_file(label, bytes, extent);
+    }
+
+    /// Reads the lines of a file that its index picked, and takes what it says of hashed ones.
+    pub(crate) fn add_lines(&mut self, label: &str, picked: IndexedLines) {
+        let label: Arc<str> = label.into();
+        let file = self.known.files.len() as u32;
+        for (range, number) in &picked.lines {
+            let place = Place {
+                file,
+                label: &label,
+                line: *number,
+                start: range.start,
+                bytes: &picked.bytes,
+            };
+            self.add_line(&place, &picked.bytes[range.clone()]);
+        }
+        self.end_file(label, picked.bytes, Extent::Indexed(picked.content));
+        let marked = self.known.marked(&self.known.files[file as usize]);
+        for (name, starts) in picked.hashed {
+            let known = &self.known;
+            let read = &known.files[file as usize];
+            let start = |id: &u32| known.records[*id as usize].start;
+            let position = |place| read.hashed.ids().binary_search_by_key(&place, start).ok();
+            let positions = starts.into_iter().filter_map(position);
+            let mut positions = positions.map(|position| position as u32).collect();
+            known.add_marked(read, &marked, &name, &mut positions);
+            let learned = Learned {
+                positions,
+                searched: read.hashed.len(),
+            };
+            let file = &mut self.known.files[file as usize];
+            file.hashed.learn(name, learned);
+        }
+    }
+
+    fn end_file(&mut self, label: Arc<str>, bytes: Vec<u8>, extent: Extent) {
         self.known.files.push(File {
             label,
             bytes,
+            extent,
             hashed: HashedEntries::new(std::mem::take(&mut self.hashed)),
+            always: std::mem::take(&mut self.always),
         });
     }
 
@@ -107,7 +153,14 @@ impl Parser {
     }
 
     fn add_line(&mut self, place: &Place<'_>, line: &[u8]) {
-        match line::parse(line) {
+        let parsed = line::parse(line);
+        if !is_found_by_name(&parsed) {
+            self.always.push(LineStart {
+                start: place.start,
+                number: place.line,
+            });
+        }
+        match parsed {
             Line::Blank => {}
             Line::Entry {
                 marker,
@@ -195,5 +248,18 @@ impl Parser {
             line: place.line,
             why,
         });
+    }
+}
+
+/// Whether a line says nothing but that some hosts, which it names one by one or hashed, have a key; or nothing at all.
+fn is_found_by_name(line: &Line<'_>) -> bool {
+    match line {
+        Line::Blank => true,
+        Line::Entry {
+            marker: Marker::None,
+            hosts,
+            ..
+        } => hosts.starts_with(b"|") || is_indexable(hosts),
+        Line::Entry { .. } | Line::Broken { .. } => false,
     }
 }

@@ -1,4 +1,7 @@
 //! Host patterns: `*`, `?`, lists and negation, as OpenSSH's match.c decides.
+//!
+//! `ssh_config` has a copy of these few lines: no crate of this layer depends on another, and one definition in a property
+//! test holds both.
 
 /// Longest single pattern of a list; OpenSSH gives up on a list with a longer one
 /// (`match_pattern_list`, match.c).

@@ -1,7 +1,7 @@
 //! Searching many names among hashed entries: one HMAC a pair of a name and an entry, which the
 //! caller may spread over as many threads as it has.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::iter;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
@@ -17,8 +17,15 @@ pub(crate) struct HashedEntries {
     ids: Vec<u32>,
     /// Their salts and hashes, decoded when first needed.
     decoded: OnceLock<Arc<[Option<HashedName>]>>,
-    /// Positions of the entries of names that were looked up before, by the written name.
-    learned: HashMap<String, Vec<u32>>,
+    /// What was found out of names that were looked up before, by the written name.
+    learned: HashMap<String, Learned>,
+}
+
+/// Where a name is among the entries from the first one on.
+pub(crate) struct Learned {
+    pub(crate) positions: Vec<u32>,
+    /// How many entries were searched.
+    pub(crate) searched: usize,
 }
 
 impl HashedEntries {
@@ -41,32 +48,57 @@ impl HashedEntries {
         &self.ids
     }
 
-    /// The names that were looked up before, with the positions of their entries.
+    /// The names that were looked up in all entries before, with the positions of theirs.
     pub(crate) fn learned(&self) -> impl Iterator<Item = (&str, &[u32])> {
-        let learned = self.learned.iter();
-        learned.map(|(name, positions)| (name.as_str(), positions.as_slice()))
+        let whole = |learned: &&Learned| learned.searched == self.len();
+        let learned = self
+            .learned
+            .iter()
+            .filter(move |(_, learned)| whole(learned));
+        learned.map(|(name, learned)| (name.as_str(), learned.positions.as_slice()))
     }
 
-    pub(crate) fn knows(&self, name: &str) -> bool {
-        self.learned.contains_key(name)
+    /// How many entries, from the first on, need not be searched for a name.
+    fn searched(&self, name: &str) -> usize {
+        self.learned.get(name).map_or(0, |learned| learned.searched)
     }
 
-    pub(crate) fn learn(&mut self, name: String, positions: Vec<u32>) {
-        self.learned.insert(name, positions);
+    /// Remembers what is known of a name; of more entries than there are, nothing is.
+    pub(crate) fn learn(&mut self, name: String, learned: Learned) {
+        if learned.searched <= self.len() {
+            self.learned.insert(name, learned);
+        }
+    }
+
+    /// Adds what a search of the entries that were left found.
+    fn learn_rest(&mut self, name: String, rest: impl Iterator<Item = u32>) {
+        let before = self.learned.remove(&name);
+        let mut positions = before.map_or(Vec::new(), |learned| learned.positions);
+        positions.extend(rest);
+        let searched = self.len();
+        self.learn(
+            name,
+            Learned {
+                positions,
+                searched,
+            },
+        );
     }
 
     /// The records that are `name`: remembered, or found with an HMAC each.
     pub(crate) fn find<'f>(&self, name: &str, hosts: impl Fn(u32) -> &'f [u8]) -> Vec<u32> {
-        if let Some(positions) = self.learned.get(name) {
-            let ids = positions.iter();
-            return ids.map(|&position| self.ids[position as usize]).collect();
+        let learned = self.learned.get(name);
+        let remembered = learned.into_iter().flat_map(|learned| &learned.positions);
+        let mut found: Vec<u32> = remembered
+            .map(|&position| self.ids[position as usize])
+            .collect();
+        let searched = self.searched(name);
+        if searched < self.len() {
+            let rest = self.decoded(hosts).iter().zip(&self.ids).skip(searched);
+            let is_name = |entry: &Option<HashedName>| entry.is_some_and(|e| e.is(name.as_bytes()));
+            found.extend(rest.filter(|(entry, _)| is_name(entry)).map(|(_, &id)| id));
         }
-        let entries = self.decoded(hosts).iter().zip(&self.ids);
-        let is_name = |entry: &Option<HashedName>| entry.is_some_and(|e| e.is(name.as_bytes()));
-        entries
-            .filter(|(entry, _)| is_name(entry))
-            .map(|(_, &id)| id)
-            .collect()
+        found
     }
 
     fn decoded<'f>(&self, hosts: impl Fn(u32) -> &'f [u8]) -> &Arc<[Option<HashedName>]> {
@@ -88,7 +120,15 @@ pub struct HashedSearch {
 struct FileSearch {
     file: usize,
     names: Vec<String>,
+    /// All entries of the file; those before `first` are known.
     entries: Arc<[Option<HashedName>]>,
+    first: usize,
+}
+
+impl FileSearch {
+    fn len(&self) -> usize {
+        self.entries.len() - self.first
+    }
 }
 
 /// What a range of entries held.
@@ -101,12 +141,12 @@ pub struct Found {
 impl HashedSearch {
     /// How many entries are to be searched.
     pub fn entries(&self) -> usize {
-        self.files.iter().map(|file| file.entries.len()).sum()
+        self.files.iter().map(FileSearch::len).sum()
     }
 
     /// How many HMACs the whole search takes.
     pub fn pairs(&self) -> u64 {
-        let pairs = |file: &FileSearch| file.entries.len() as u64 * file.names.len() as u64;
+        let pairs = |file: &FileSearch| file.len() as u64 * file.names.len() as u64;
         self.files.iter().map(pairs).sum()
     }
 
@@ -126,7 +166,7 @@ impl HashedSearch {
         let mut first = 0;
         for (search, file) in self.files.iter().enumerate() {
             let names: Vec<&[u8]> = file.names.iter().map(String::as_bytes).collect();
-            let clip = |at: usize| at.clamp(first, first + file.entries.len()) - first;
+            let clip = |at: usize| at.clamp(first, first + file.len()) - first + file.first;
             let (start, end) = (clip(range.start), clip(range.end));
             for position in start..end.max(start) {
                 if let Some(entry) = &file.entries[position] {
@@ -134,7 +174,7 @@ impl HashedSearch {
                     hits.extend(places.map(|place| (search, place, position as u32)));
                 }
             }
-            first += file.entries.len();
+            first += file.len();
         }
         Found { range, hits }
     }
@@ -180,7 +220,7 @@ impl KnownHosts {
             for (place, name) in names.into_iter().enumerate() {
                 let own = |hit: &(usize, usize, u32)| (hit.0, hit.1) == (number, place);
                 let positions = iter::from_fn(|| hits.next_if(own)).map(|hit| hit.2);
-                self.files[file].hashed.learn(name, positions.collect());
+                self.files[file].hashed.learn_rest(name, positions);
             }
         }
     }
@@ -189,13 +229,19 @@ impl KnownHosts {
         let names = searched_names(hosts);
         let mut files = Vec::new();
         for (number, file) in self.files.iter().enumerate() {
-            let unknown = names.iter().filter(|name| !file.hashed.knows(name));
-            let names: Vec<String> = unknown.cloned().collect();
-            if !names.is_empty() && !file.hashed.is_empty() {
+            let mut unknown: BTreeMap<usize, Vec<String>> = BTreeMap::new();
+            for name in &names {
+                let first = file.hashed.searched(name);
+                if first < file.hashed.len() {
+                    unknown.entry(first).or_default().push(name.clone());
+                }
+            }
+            for (first, names) in unknown {
                 files.push(FileSearch {
                     file: number,
                     names,
                     entries: Arc::clone(file.hashed.decoded(|id| self.hosts_of(file, id))),
+                    first,
                 });
             }
         }

@@ -11,7 +11,10 @@ use tokio::runtime::Builder;
 use tokio::sync::mpsc;
 use tokio::task::LocalSet;
 
-use crate::observer::{Notice, Observer, ObserverThread};
+use crate::descriptors;
+use crate::hints;
+use crate::host_key_questions::{Asker, HostKeyQuestion, HostKeyQuestions, not_accepted};
+use crate::observer::{Confirmation, Notice, Observer, ObserverThread};
 use crate::plan::RunPlan;
 use crate::server_cache::Learned;
 use crate::signals::{Interruption, Signals, Wanted};
@@ -63,11 +66,13 @@ pub fn run<O: Observer>(plan: RunPlan, observer: O) -> Result<RunEnd<O::Summary>
         via: plan.via(host),
     });
     let fleet = Fleet::new(jobs, plan.limits, plan.deadlines, plan.retry, plan.seed)?;
+    descriptors::make_room(plan.limits.sessions.min(plan.work.hosts() as u32));
     let runtime = Builder::new_current_thread().enable_all().build()?;
     let observer = ObserverThread::start(observer)?;
+    hints::lengthen_time_slice();
     let local = LocalSet::new();
     let (reports_in, reports) = mpsc::unbounded_channel();
-    let shared = Shared::new(plan.clone(), reports_in);
+    let shared = Shared::new(plan.clone(), reports_in.clone());
     let others = (1..plan.workers)
         .map(|_| WorkerThread::start(shared.clone()))
         .collect::<io::Result<_>>()?;
@@ -77,6 +82,8 @@ pub fn run<O: Observer>(plan: RunPlan, observer: O) -> Result<RunEnd<O::Summary>
             worker: Rc::new(Worker::new(shared)),
             others,
             reports,
+            answers: reports_in,
+            questions: HostKeyQuestions::default(),
             orders: HashMap::new(),
             observer,
             notices: Vec::new(),
@@ -110,6 +117,9 @@ struct Coordinator<O: Observer> {
     /// Threads that perform hosts beside this one.
     others: Vec<WorkerThread>,
     reports: mpsc::UnboundedReceiver<Report>,
+    /// Where the observer's thread reports.
+    answers: mpsc::UnboundedSender<Report>,
+    questions: HostKeyQuestions,
     orders: HashMap<HostId, mpsc::UnboundedSender<Control>>,
     observer: ObserverThread<O>,
     notices: Vec<Notice>,
@@ -136,15 +146,19 @@ impl<O: Observer> Coordinator<O> {
                 .poll_timeout()
                 .into_iter()
                 .chain(notices_due)
+                .chain(self.questions.due(&self.fleet.progress()))
                 .min();
             tokio::select! {
                 biased;
                 report = self.reports.recv() => self.take_reports(report),
                 () = sleep_until(timeout), if timeout.is_some() => {}
-                wanted = signals.next() => match wanted {
-                    Wanted::Interrupt => self.fleet.interrupt(Instant::now()),
-                    Wanted::Stop => self.fleet.abandon(Instant::now()),
-                },
+                wanted = signals.next() => {
+                    self.questions.withdraw();
+                    match wanted {
+                        Wanted::Interrupt => self.fleet.interrupt(Instant::now()),
+                        Wanted::Stop => self.fleet.abandon(Instant::now()),
+                    }
+                }
                 _ = progress.tick() => self.tell(Vec::new()),
             }
             if self.observer.has_failed() {
@@ -169,6 +183,11 @@ impl<O: Observer> Coordinator<O> {
             self.orders.remove(&result.host);
             self.notices.push(Notice::Result(result));
         }
+        let progress = self.fleet.progress();
+        let prompt = self
+            .questions
+            .put(now, &progress, &self.worker.plan, &self.answers);
+        self.notices.extend(prompt.map(Notice::HostKeys));
         let due = now >= self.told + COLLECTED_FOR
             || self.notices.len() >= COLLECTED_AT_MOST
             || self.fleet.is_done();
@@ -242,9 +261,38 @@ impl<O: Observer> Coordinator<O> {
             Report::Demand(text) => self.notices.push(Notice::Demand(text)),
             Report::Banner(banner) => self.notices.push(Notice::Banner(banner)),
             Report::Unlock(key) => self.notices.push(Notice::Unlock(key)),
+            Report::UnknownHostKey(question) => self.questions.add(question, Instant::now()),
+            Report::HostKeysAnswered(answer) => {
+                for question in self.questions.answered() {
+                    self.pass_on(question, &answer);
+                }
+            }
             Report::AddKey(addition) => self.notices.push(Notice::AddKey(addition)),
             Report::Output(output) => self.notices.push(Notice::Output(output)),
             Report::TerminalLent => self.notices.push(Notice::TerminalLent),
+        }
+    }
+
+    /// Lets a host go on whose key the user has accepted, or has it end.
+    fn pass_on(&mut self, question: HostKeyQuestion, answer: &Confirmation) {
+        let trust = &question.endpoint(&self.worker.plan).trust;
+        let unknown = &question.unknown;
+        let result = match answer {
+            Confirmation::Yes => trust.accept_asked(unknown, &self.worker.new_keys),
+            _ => Err(not_accepted(unknown, answer)),
+        };
+        match (question.asker, result) {
+            // A jump host that nobody waits for any more needs no answer.
+            (Asker::Jump(_, answer), result) => drop(answer.send(result)),
+            (Asker::Host(host), result) => {
+                let told = match result {
+                    Ok(()) => self.fleet.resume(host),
+                    Err(failure) => self.fleet.give_up(Instant::now(), host, failure),
+                };
+                if let Err(error) = told {
+                    tracing::error!(host = host.0, %error, "the fleet refused an answer");
+                }
+            }
         }
     }
 }

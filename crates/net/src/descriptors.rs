@@ -1,5 +1,8 @@
 //! File descriptors: the limit is raised as far as allowed, and never hit.
 
+use std::fs::File;
+
+use rustix::io::fcntl_dupfd_cloexec;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// Descriptors kept for everything but connections: standard streams, epoll, timers, files, agents.
@@ -28,6 +31,22 @@ pub fn connections_allowed(proxied: u32) -> u32 {
         .saturating_sub(beside)
         .max(free / DESCRIPTORS_A_PROCESS);
     u32::try_from(allowed.max(1)).unwrap_or(u32::MAX)
+}
+
+/// Has the kernel make room for so many connections now, before there are threads: later the table of descriptors
+/// doubles again and again, and socket(2) waits 10 ms each time, for everybody who may be looking at the old one
+/// (fs/file.c, expand_fdtable).
+pub(crate) fn make_room(connections: u32) {
+    let Some(highest) = u64::from(connections)
+        .checked_add(RESERVE)
+        .and_then(|all| i32::try_from(all).ok())
+    else {
+        return;
+    };
+    // The descriptor itself is not needed; if it cannot be had, only time is lost.
+    if let Ok(any) = File::open("/dev/null") {
+        drop(fcntl_dupfd_cloexec(any, highest));
+    }
 }
 
 /// How many of `wanted` local commands may run at a time. The soft limit of open files is raised only as far as

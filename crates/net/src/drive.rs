@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::io;
 use std::net::SocketAddr;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 use std::time::Instant;
 
 use sshoal_proto::{Connection, ConnectionError, Event};
@@ -23,6 +23,8 @@ pub(crate) struct Drive {
     write_error: Option<io::Error>,
     /// An incomplete packet that the next read completes.
     rest: Vec<u8>,
+    /// The fewest unread octets for which the link wakes us.
+    low_water: usize,
 }
 
 /// Why no more octets move.
@@ -56,15 +58,20 @@ impl Drive {
             link,
             write_error: None,
             rest: Vec::new(),
+            low_water: 1,
         }
     }
 
     /// Writes what there is room for.
     pub(crate) fn flush(&mut self) {
+        self.write(Link::write);
+    }
+
+    fn write(&mut self, write: impl Fn(&Link, &[u8]) -> io::Result<Option<usize>>) {
         while self.write_error.is_none()
             && let Some(octets) = self.connection.poll_transmit()
         {
-            match self.link.write(octets) {
+            match write(&self.link, octets) {
                 Ok(Some(written)) => self.connection.transmitted(written),
                 Ok(None) => return,
                 // The server's last words may still be readable: reading tells how it ended.
@@ -125,9 +132,13 @@ impl Drive {
         }
         buffer[..kept].copy_from_slice(&self.rest);
         let mut unfilled = ReadBuf::new(&mut buffer[kept..]);
-        let read = match ready!(self.link.poll_read(context, &mut unfilled)) {
-            Ok(()) => unfilled.filled().len(),
-            Err(error) => return Poll::Ready(Err(Broken::Link(error))),
+        let read = match self.link.poll_read(context, &mut unfilled) {
+            Poll::Ready(Ok(())) => unfilled.filled().len(),
+            Poll::Ready(Err(error)) => return Poll::Ready(Err(Broken::Link(error))),
+            Poll::Pending => {
+                self.set_low_water();
+                return Poll::Pending;
+            }
         };
         if read == 0 {
             return Poll::Ready(Err(self.connection.handle_eof().into()));
@@ -140,6 +151,19 @@ impl Drive {
             self.rest = Vec::new();
         }
         Poll::Ready(Ok(()))
+    }
+
+    /// Has us woken for no less than what can change anything. The mark stays where it is if it is low enough: most
+    /// logins move it twice.
+    fn set_low_water(&mut self) {
+        let needed = match self.rest.is_empty() {
+            true => self.connection.least_input(),
+            false => 1,
+        };
+        if needed < self.low_water || self.low_water == 1 && needed > 1 {
+            self.link.wake_for(needed);
+            self.low_water = needed;
+        }
     }
 
     /// Gives input to the connection and has its events answered; returns how many octets were taken.
@@ -183,10 +207,10 @@ impl Drive {
         }
     }
 
-    /// Says goodbye, as far as the link takes it at once.
+    /// Says goodbye, as far as the link takes it at once. The link is closed next.
     pub(crate) fn hang_up(&mut self) {
         self.connection.disconnect();
-        self.flush();
+        self.write(Link::write_last);
     }
 }
 

@@ -6,6 +6,8 @@ use sshoal_fleet::{Failure, FailureKind, Fate};
 use sshoal_proto::{Connection, ConnectionError, ExecFate};
 use sshoal_wire::reason;
 
+use crate::trust::UnknownKey;
+
 /// How an attempt at a host failed.
 #[derive(Debug)]
 pub(crate) struct Ended {
@@ -13,6 +15,8 @@ pub(crate) struct Ended {
     pub(crate) fate: ExecFate,
     /// Whether it says nothing about the host: the jump host's connection ended, or a shortcut was one too many.
     pub(crate) stranded: bool,
+    /// The user must be asked about the host's key, and may let it go on: the failure is what is left otherwise.
+    pub(crate) asks: Option<Box<UnknownKey>>,
 }
 
 impl Ended {
@@ -22,6 +26,7 @@ impl Ended {
             failure,
             fate,
             stranded: false,
+            asks: None,
         }
     }
 
@@ -40,6 +45,7 @@ impl Ended {
             failure,
             fate,
             stranded: true,
+            asks: None,
         }
     }
 }
@@ -51,6 +57,7 @@ impl Ended {
             failure,
             fate,
             stranded: true,
+            asks: None,
         }
     }
 }

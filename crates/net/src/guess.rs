@@ -134,7 +134,7 @@ fn least_round_trip(kex: KexMethod, host_key: &str, crowd: u32) -> Duration {
 
 impl HostTrust {
     /// What is remembered of the server behind this host's known keys, and by which key.
-    fn known_server<'a>(&self, cache: &'a ServerCache) -> Option<(String, &'a KnownServer)> {
+    fn known_server(&self, cache: &ServerCache) -> Option<(String, KnownServer)> {
         if cache.is_empty() {
             return None;
         }

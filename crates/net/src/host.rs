@@ -11,6 +11,7 @@ use crate::crash::{Watch, caught};
 use crate::dial;
 use crate::each;
 use crate::failures::{self, Ended};
+use crate::host_key_questions::{Asker, HostKeyQuestion};
 use crate::jump;
 use crate::link::Link;
 use crate::plan::{HostPlan, Work};
@@ -25,6 +26,14 @@ pub(crate) type Orders = mpsc::UnboundedReceiver<Control>;
 pub(crate) async fn attempt(worker: Rc<Worker>, host: HostId, mut orders: Orders) {
     let watch = Watch::begin(&worker, host);
     let event = match caught(run(&worker, host, &mut orders)).await {
+        Ok(Err(Ended {
+            asks: Some(unknown),
+            ..
+        })) => {
+            let asker = Asker::Host(host);
+            worker.report(Report::UnknownHostKey(HostKeyQuestion { asker, unknown }));
+            FleetEvent::Held
+        }
         Ok(end) => {
             if let Err(Ended { failure, fate, .. }) = &end {
                 tracing::warn!(kind = %failure.kind, detail = failure.detail, ?fate, "failed");
@@ -60,6 +69,7 @@ fn ending(end: Result<Outcome, Ended>) -> FleetEvent {
             failure,
             fate,
             stranded: true,
+            ..
         }) => FleetEvent::Stranded {
             failure,
             fate: failures::fate(fate),

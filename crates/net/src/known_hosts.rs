@@ -3,10 +3,11 @@
 mod file;
 mod files;
 mod index_cache;
+mod key_updates;
 mod new_keys;
 
 pub use file::KnownHostsFile;
-pub(crate) use files::{FileState, look_up_hashed};
-pub use files::{KnownHostsFiles, Unreadable};
+pub use files::{KnownHostsFiles, Searched, Unreadable};
 pub use index_cache::IndexCache;
+pub(crate) use key_updates::KeyUpdate;
 pub(crate) use new_keys::NewKeys;

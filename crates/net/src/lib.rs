@@ -15,7 +15,10 @@ mod each;
 mod failures;
 mod fetch;
 mod guess;
+mod hints;
 mod host;
+mod host_key_questions;
+mod host_key_update;
 mod input;
 mod interfaces;
 mod jump;
@@ -34,6 +37,7 @@ mod session;
 mod shell;
 mod shortcuts;
 mod signals;
+
 mod trust;
 mod window;
 mod worker;
@@ -44,9 +48,9 @@ pub use descriptors::{connections_allowed, processes_allowed};
 pub use fetch::{FetchedKeys, fetch_host_keys};
 pub use input::Input;
 pub use interfaces::LocalAddresses;
-pub use known_hosts::{IndexCache, KnownHostsFile, KnownHostsFiles, Unreadable};
+pub use known_hosts::{IndexCache, KnownHostsFile, KnownHostsFiles, Searched, Unreadable};
 pub use login::{LoginPlan, logins_wait_for_touch};
-pub use observer::Observer;
+pub use observer::{Confirmation, Observer};
 pub use plan::{
     Endpoint, HostPlan, HostTrust, LocalCommand, Recording, RunPlan, Strictness, TcpOptions, Work,
 };

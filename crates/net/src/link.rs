@@ -6,10 +6,12 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use rustix::net::sockopt::{set_socket_keepalive, set_tcp_quickack};
+use rustix::net::{SendFlags, send};
 use sshoal_fleet::Failure;
-use tokio::io::{AsyncRead, ReadBuf};
+use tokio::io::{AsyncRead, Interest, ReadBuf};
 use tokio::net::{TcpSocket, TcpStream};
 
+use crate::hints;
 use crate::jump::Tunnel;
 use crate::plan::TcpOptions;
 use crate::proxy::Proxy;
@@ -64,6 +66,14 @@ impl Link {
         }
     }
 
+    /// The server's end; `None` if only a jump host knows it.
+    pub(crate) fn peer_address(&self) -> Option<SocketAddr> {
+        match self {
+            Link::Tcp(stream) => stream.peer_addr().ok(),
+            Link::Tunnel(_) | Link::Proxy(_) => None,
+        }
+    }
+
     /// Reads what is there. Nothing read is the end of the stream.
     ///
     /// Unlike a read after a readiness event, this needs no second system call to learn that there is no more.
@@ -99,17 +109,40 @@ impl Link {
         }
     }
 
+    /// Wakes whoever reads only when so many octets are there, or none will come any more (socket(7), SO_RCVLOWAT).
+    pub(crate) fn wake_for(&self, octets: usize) {
+        match self {
+            // It only saves waking up for nothing.
+            Link::Tcp(stream) => drop(hints::set_receive_low_water(stream, octets)),
+            Link::Tunnel(_) | Link::Proxy(_) => {}
+        }
+    }
+
     /// Writes what there is room for; `None` if there is none.
     pub(crate) fn write(&self, octets: &[u8]) -> io::Result<Option<usize>> {
-        let result = match self {
-            Link::Tcp(stream) => stream.try_write(octets),
-            Link::Tunnel(tunnel) => return tunnel.write(octets),
-            Link::Proxy(proxy) => proxy.try_write(octets),
-        };
-        match result {
-            Ok(octets) => Ok(Some(octets)),
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
-            Err(error) => Err(error),
+        match self {
+            Link::Tcp(stream) => room(stream.try_write(octets)),
+            Link::Tunnel(tunnel) => tunnel.write(octets),
+            Link::Proxy(proxy) => room(proxy.try_write(octets)),
         }
+    }
+
+    /// As [`write`](Self::write), if the link is closed next: TCP sends what is written with the end of the stream.
+    pub(crate) fn write_last(&self, octets: &[u8]) -> io::Result<Option<usize>> {
+        match self {
+            Link::Tcp(stream) => room(stream.try_io(Interest::WRITABLE, || {
+                Ok(send(stream, octets, SendFlags::MORE | SendFlags::NOSIGNAL)?)
+            })),
+            Link::Tunnel(tunnel) => tunnel.write(octets),
+            Link::Proxy(_) => self.write(octets),
+        }
+    }
+}
+
+fn room(written: io::Result<usize>) -> io::Result<Option<usize>> {
+    match written {
+        Ok(octets) => Ok(Some(octets)),
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
+        Err(error) => Err(error),
     }
 }

@@ -12,6 +12,7 @@ use sshoal_proto::{Secret, Stream};
 use tokio::sync::oneshot;
 
 use crate::agent::KeyAddition;
+use crate::host_key_questions::HostKeyPrompt;
 use crate::login::LockedKey;
 use crate::passphrases::Passphrases;
 use crate::signals::Interruption;
@@ -63,6 +64,19 @@ pub trait Observer: Send + 'static {
     /// The question could not be put, for a reason that makes going on useless.
     fn ask(&mut self, question: &str, wanted: &dyn Fn() -> bool) -> io::Result<Option<Secret>>;
 
+    /// Shows the user whole lines about host keys and asks whether to accept them. Typing the `fingerprint`, if there
+    /// is one, means yes. [`Confirmation::Unanswered`] as soon as `wanted` says that the answer is of no use any more.
+    ///
+    /// # Errors
+    ///
+    /// The question could not be put, for a reason that makes going on useless.
+    fn confirm(
+        &mut self,
+        lines: &str,
+        fingerprint: Option<&str>,
+        wanted: &dyn Fn() -> bool,
+    ) -> io::Result<Confirmation>;
+
     /// A command has started that talks to the user's terminal: every key is the remote program's from now on.
     ///
     /// # Errors
@@ -85,6 +99,19 @@ pub trait Observer: Send + 'static {
     fn finish(self, interruption: Interruption) -> Self::Summary;
 }
 
+/// What the user says to a question with yes or no.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Confirmation {
+    /// Go on.
+    Yes,
+    /// Do not.
+    No,
+    /// Nothing, while it was wanted.
+    Unanswered,
+    /// There is nobody to ask, and why.
+    Nobody(String),
+}
+
 /// What the observer is told.
 pub(crate) enum Notice {
     Output(Output),
@@ -95,6 +122,8 @@ pub(crate) enum Notice {
     TerminalLent,
     /// Ask for the key's passphrase, and settle the key.
     Unlock(Arc<LockedKey>),
+    /// Ask about unknown host keys.
+    HostKeys(HostKeyPrompt),
     /// Add the key to the agent.
     AddKey(Arc<KeyAddition>),
 }
@@ -217,6 +246,11 @@ fn hear(
             Notice::Banner(Banner { from, text }) => observer.banner(from, text)?,
             Notice::TerminalLent => observer.terminal_lent()?,
             Notice::Unlock(key) => passphrases.unlock(key, observer, wanted)?,
+            Notice::HostKeys(prompt) => {
+                let wanted = || wanted() && prompt.is_wanted();
+                let fingerprint = prompt.fingerprint.as_deref();
+                prompt.answer(observer.confirm(&prompt.text, fingerprint, &wanted)?);
+            }
             Notice::AddKey(addition) => addition.perform(observer, wanted)?,
         }
     }

@@ -38,6 +38,8 @@ pub struct RunPlan {
     pub seed: u64,
     /// What the commands read; their requests must say that standard input will come.
     pub input: Option<Input>,
+    /// Whether there is somebody to ask about unknown host keys ([`Strictness::Ask`]).
+    pub asks: bool,
     /// Where to remember what servers are (see [`server_cache_path`](crate::server_cache_path)); `None` to neither
     /// read nor write it.
     pub server_cache: Option<PathBuf>,
@@ -49,6 +51,14 @@ impl RunPlan {
     /// The jump host with this number, which the plan must have.
     pub(crate) fn jump(&self, jump: JumpId) -> &Endpoint {
         &self.jumps[jump.0 as usize]
+    }
+
+    /// How to get to a host, which the plan must have a session on.
+    pub(crate) fn endpoint(&self, host: HostId) -> &Endpoint {
+        match &self.work {
+            Work::Sessions(hosts) => &hosts[host.0 as usize].endpoint,
+            Work::Local(_) => unreachable!("only sessions have host keys"),
+        }
     }
 
     /// What the user calls a host; commands on this machine have no name here.
@@ -197,6 +207,14 @@ pub struct HostTrust {
     pub revoked: Arc<[(String, RevokedHostKeys)]>,
     /// StrictHostKeyChecking.
     pub strictness: Strictness,
+    /// Whether the address is looked up besides (CheckHostIP).
+    pub checks_address: bool,
+    /// Whether any key will do on this machine's own loopback (NoHostAuthenticationForLocalhost).
+    pub trusts_loopback: bool,
+    /// UserKnownHostsFile.
+    pub user_files: Arc<[String]>,
+    /// Whether a trusted server may change what is known of its keys (UpdateHostKeys).
+    pub updates_keys: bool,
     /// Where a new key is recorded; `None` if it is not.
     pub recording: Option<Recording>,
 }
@@ -215,6 +233,8 @@ pub struct Recording {
 pub enum Strictness {
     /// Only known keys.
     Yes,
+    /// Unknown keys if the user accepts them, of all hosts at once; changed ones are refused.
+    Ask,
     /// Unknown keys are accepted, changed ones are not.
     AcceptNew,
     /// Unknown and changed keys are accepted; revoked ones never are.

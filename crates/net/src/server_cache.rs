@@ -3,19 +3,23 @@
 //! The file is `$XDG_CACHE_HOME/sshoal/servers` (`~/.cache/sshoal/servers`), mode 0600, and may be deleted at any
 //! time; docs/server-cache.md describes its format. Servers are known by their host key alone: no name of a
 //! host is stored. Runs at the same time replace the file one after the other, each with what the last had.
+//! Its lines are sorted: a run over one host must not pay for the thousands that are in the file.
 
-use std::collections::HashMap;
+use std::borrow::Cow;
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use memchr::{memchr, memrchr};
 use sshoal_crypto::fingerprint_sha256;
 use sshoal_proto::{Connection, ServerProfile};
 
 use crate::cache_folder;
 
 /// First line of the file; another version is ignored, and replaced when something is learned.
-const HEADER: &str = "sshoal-servers 1";
+const HEADER: &str = "sshoal-servers 2\n";
 /// Most servers kept: beyond, new ones are not remembered.
 const MAX_SERVERS: usize = 200_000;
 /// A longer file is not read: nobody but us should have written it.
@@ -32,12 +36,13 @@ pub(crate) struct KnownServer {
 /// Servers by the fingerprint of their host key, as they were when the run began.
 #[derive(Debug, Default)]
 pub(crate) struct ServerCache {
-    servers: HashMap<String, KnownServer>,
+    /// The file as it is, or nothing.
+    text: String,
 }
 
 /// What a run learned of servers.
 #[derive(Debug, Default)]
-pub(crate) struct Learned(HashMap<String, KnownServer>);
+pub(crate) struct Learned(BTreeMap<String, KnownServer>);
 
 /// Where the cache of this user is, by XDG_CACHE_HOME and HOME.
 pub fn server_cache_path() -> Option<PathBuf> {
@@ -48,24 +53,26 @@ impl ServerCache {
     /// Reads the cache. A missing or damaged file is an empty cache.
     pub(crate) fn read(path: Option<&Path>) -> Self {
         ServerCache {
-            servers: path.map(read_servers).unwrap_or_default(),
+            text: path.map(read_text).unwrap_or_default(),
         }
     }
 
     /// Whether nothing is known of any server.
     pub(crate) fn is_empty(&self) -> bool {
-        self.servers.is_empty()
+        lines_of(&self.text).is_empty()
     }
 
     /// The server with this host key.
-    pub(crate) fn server(&self, fingerprint: &str) -> Option<&KnownServer> {
-        self.servers.get(fingerprint)
+    pub(crate) fn server(&self, fingerprint: &str) -> Option<KnownServer> {
+        parsed(find(lines_of(&self.text), fingerprint)?)
     }
 
-    /// What the server at the other end of this connection is, if that is news, with its fingerprint.
+    /// What the server at the other end of this connection is, if that is news, with its fingerprint. `known` is what
+    /// was found of it before.
     pub(crate) fn news(
         &self,
         connection: &Connection,
+        known: Option<&(String, KnownServer)>,
         pipelining: bool,
     ) -> Option<(String, KnownServer)> {
         let (host_key, _) = connection.host_key_proof()?;
@@ -74,7 +81,11 @@ impl ServerCache {
             profile: connection.server_profile()?.clone(),
             pipelining,
         };
-        (self.servers.get(&fingerprint) != Some(&server)).then_some((fingerprint, server))
+        let is_known = match known {
+            Some((known, cached)) if *known == fingerprint => *cached == server,
+            _ => self.server(&fingerprint).as_ref() == Some(&server),
+        };
+        (!is_known).then_some((fingerprint, server))
     }
 }
 
@@ -90,80 +101,97 @@ impl Learned {
             return Ok(());
         }
         let _lock = cache_folder::lock(path)?;
-        let mut servers = read_servers(path);
-        for (fingerprint, server) in self.0 {
-            if servers.len() < MAX_SERVERS || servers.contains_key(&fingerprint) {
-                servers.insert(fingerprint, server);
-            }
-        }
-        cache_folder::replace_file(path, written(&servers).as_bytes())
+        let old = read_text(path);
+        cache_folder::replace_file(path, merged(lines_of(&old), &self.0).as_bytes())
     }
 }
 
-fn read_servers(path: &Path) -> HashMap<String, KnownServer> {
+/// The file's text; none if it is missing, too long, or of another version.
+fn read_text(path: &Path) -> String {
     let small = fs::metadata(path).is_ok_and(|metadata| metadata.len() <= MAX_FILE);
-    let text = if small {
-        fs::read_to_string(path).unwrap_or_default()
-    } else {
-        String::new()
-    };
-    let mut lines = text.lines();
-    match lines.next() {
-        Some(HEADER) => lines.filter_map(parsed).take(MAX_SERVERS).collect(),
-        _ => HashMap::new(),
+    let text = small.then(|| fs::read_to_string(path).ok()).flatten();
+    text.filter(|text| text.starts_with(HEADER))
+        .unwrap_or_default()
+}
+
+/// A line a server.
+fn lines_of(text: &str) -> &str {
+    text.strip_prefix(HEADER).unwrap_or_default()
+}
+
+/// The line of this fingerprint among sorted ones. In a damaged file it may be missed, and nothing else is found.
+fn find<'a>(lines: &'a str, fingerprint: &str) -> Option<&'a str> {
+    let mut rest = lines;
+    while !rest.is_empty() {
+        let (before, after) = rest.as_bytes().split_at(rest.len() / 2);
+        let start = memrchr(b'\n', before).map_or(0, |end| end + 1);
+        let end = memchr(b'\n', after);
+        let end = end.map_or(rest.len(), |end| before.len() + end + 1);
+        let line = rest[start..end].trim_end_matches('\n');
+        match fingerprint.cmp(fingerprint_of(line)) {
+            Ordering::Less => rest = &rest[..start],
+            Ordering::Equal => return Some(line),
+            Ordering::Greater => rest = &rest[end..],
+        }
     }
+    None
+}
+
+fn fingerprint_of(line: &str) -> &str {
+    line.split('\t').next().unwrap_or_default()
 }
 
 /// One line: fingerprint, identification, first key exchange, first host-key algorithm, pipelining.
-fn parsed(line: &str) -> Option<(String, KnownServer)> {
-    let fields: Vec<&str> = line.split('\t').collect();
-    let [
-        fingerprint,
-        identification,
-        first_kex,
-        first_host_key,
-        pipelining,
-        ..,
-    ] = fields.as_slice()
-    else {
-        return None;
-    };
+fn parsed(line: &str) -> Option<KnownServer> {
+    let mut fields = line.split('\t').skip(1);
+    let mut field = || fields.next();
     let profile = ServerProfile {
-        identification: identification.to_string(),
-        first_kex: first_kex.to_string(),
-        first_host_key: first_host_key.to_string(),
+        identification: field()?.to_owned(),
+        first_kex: field()?.to_owned(),
+        first_host_key: field()?.to_owned(),
     };
-    Some((
-        fingerprint.to_string(),
-        KnownServer {
-            profile,
-            pipelining: *pipelining == "yes",
-        },
-    ))
+    let pipelining = field()? == "yes";
+    Some(KnownServer {
+        profile,
+        pipelining,
+    })
 }
 
-fn written(servers: &HashMap<String, KnownServer>) -> String {
-    let mut text = format!("{HEADER}\n");
-    for (
-        fingerprint,
-        KnownServer {
-            profile,
-            pipelining,
-        },
-    ) in servers
-    {
-        let fields = [
-            fingerprint.as_str(),
-            &profile.identification,
-            &profile.first_kex,
-            &profile.first_host_key,
-            if *pipelining { "yes" } else { "no" },
-        ];
-        // Identification strings and names have no control characters: they were checked when they came.
-        text.push_str(&fields.join("\t"));
+/// The whole file with what is new, sorted. What is new replaces what is old.
+fn merged(old: &str, news: &BTreeMap<String, KnownServer>) -> String {
+    let mut lines: BTreeMap<&str, Cow<'_, str>> = old
+        .lines()
+        .take(MAX_SERVERS)
+        .map(|line| (fingerprint_of(line), Cow::Borrowed(line)))
+        .collect();
+    for (fingerprint, server) in news {
+        if lines.len() < MAX_SERVERS || lines.contains_key(fingerprint.as_str()) {
+            lines.insert(fingerprint, Cow::Owned(line_of(fingerprint, server)));
+        }
+    }
+    let mut text = String::with_capacity(HEADER.len() + old.len() + 128 * news.len());
+    text.push_str(HEADER);
+    for line in lines.values() {
+        text.push_str(line);
         text.push('\n');
     }
     text
+}
+
+fn line_of(fingerprint: &str, server: &KnownServer) -> String {
+    let KnownServer {
+        profile,
+        pipelining,
+    } = server;
+    // Identification strings and names have no control characters: they were checked when they came.
+    let fields = [
+        fingerprint,
+        &profile.identification,
+        &profile.first_kex,
+        &profile.first_host_key,
+        if *pipelining { "yes" } else { "no" },
+    ];
+    fields.join("\t")
 }
 
 #[cfg(test)]
@@ -204,9 +232,9 @@ mod tests {
         let both = ServerCache::read(Some(&path));
         assert_eq!(
             both.server("SHA256:a"),
-            Some(&server("mlkem768x25519-sha256"))
+            Some(server("mlkem768x25519-sha256"))
         );
-        assert_eq!(both.server("SHA256:b"), Some(&server("curve25519-sha256")));
+        assert_eq!(both.server("SHA256:b"), Some(server("curve25519-sha256")));
         assert_eq!(
             fs::metadata(path).unwrap().permissions().mode() & 0o777,
             0o600
@@ -252,11 +280,11 @@ mod tests {
     fn another_version_or_a_damaged_line_is_nothing() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("servers");
-        fs::write(&path, "sshoal-servers 2\nSHA256:a\tx\ty\tz\tyes\n").unwrap();
+        fs::write(&path, "sshoal-servers 1\nSHA256:a\tx\ty\tz\tyes\n").unwrap();
         assert!(ServerCache::read(Some(&path)).is_empty());
         fs::write(
             &path,
-            format!("{HEADER}\nSHA256:a\ttorn\nSHA256:b\ti\tk\th\tno\n"),
+            format!("{HEADER}SHA256:a\ttorn\nSHA256:b\ti\tk\th\tno\n"),
         )
         .unwrap();
         let cache = ServerCache::read(Some(&path));
@@ -264,6 +292,37 @@ mod tests {
         assert_eq!(
             cache.server("SHA256:b").map(|server| server.pipelining),
             Some(false)
+        );
+    }
+
+    #[test]
+    fn each_of_many_is_found_and_nothing_else() {
+        let name = |number: u32| format!("SHA256:{:x}", number.wrapping_mul(0x9e37_79b9));
+        let kex = |number: u32| format!("kex-{}", "x".repeat(number as usize % 40));
+        for many in [0, 1, 2, 3, 500] {
+            let news = (0..many).map(|number| (name(number), server(&kex(number))));
+            let cache = ServerCache {
+                text: merged("", &news.collect()),
+            };
+            for number in 0..many {
+                assert_eq!(cache.server(&name(number)), Some(server(&kex(number))));
+            }
+            assert!((many..many + 100).all(|number| cache.server(&name(number)).is_none()));
+            assert_eq!(cache.server("SHA256:"), None);
+            assert_eq!(cache.server("SHA256:z"), None);
+        }
+    }
+
+    #[test]
+    fn news_replace_what_was_there() {
+        let of = |kex: &str| BTreeMap::from([("SHA256:b".to_owned(), server(kex))]);
+        let old = "SHA256:a\ti\tk\th\tno\nSHA256:b\ti\tk\th\tno\n";
+        let new = merged(old, &of("curve25519-sha256")).split_off(HEADER.len());
+        assert_eq!(new.lines().count(), 2);
+        assert_eq!(new.lines().next(), old.lines().next());
+        assert_eq!(
+            find(&new, "SHA256:b").and_then(parsed),
+            Some(server("curve25519-sha256"))
         );
     }
 

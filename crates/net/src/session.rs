@@ -4,6 +4,7 @@ mod ends;
 
 use std::future::poll_fn;
 use std::io;
+use std::net::SocketAddr;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
@@ -19,6 +20,7 @@ use crate::drive::{Answer, Broken, Drive, sleep_until};
 use crate::failures::Ended;
 use crate::guess;
 use crate::host::{Orders, aborted, interrupted};
+use crate::host_key_update::HostKeyUpdate;
 use crate::input::Feeder;
 use crate::link::Link;
 use crate::login::{Login, Wish};
@@ -27,6 +29,9 @@ use crate::plan::HostPlan;
 use crate::shortcuts::Shortcuts;
 use crate::window::WindowChanges;
 use crate::worker::{Control, Report, Worker};
+
+/// How long a server may take to prove host keys that are new after its command has ended.
+const PROOF_PATIENCE: Duration = Duration::from_secs(1);
 
 /// A host's connection, and what came of its session so far.
 pub(crate) struct HostSession<'a> {
@@ -43,8 +48,13 @@ struct State<'a> {
     host: HostId,
     plan: &'a HostPlan,
     channel: LocalChannel,
+    /// The server's address, where this side knows it.
+    peer: Option<SocketAddr>,
     login: Login<'a>,
     shortcuts: Shortcuts,
+    host_keys: Option<HostKeyUpdate<'a>>,
+    /// Until when a server that owes a proof of its keys is waited for, once the command has ended.
+    proof_by: Option<Instant>,
     /// Whether the server confirmed that the command started: before, nothing of a pipe may be taken.
     started: bool,
     pty_refused: bool,
@@ -82,6 +92,7 @@ impl<'a> HostSession<'a> {
         let channel = connection
             .open_session(plan.request.clone())
             .map_err(|error| unusable(error.to_string()))?;
+        let peer = plan.endpoint.trust.peer(&link);
         Ok(HostSession {
             drive: Drive::new(connection, link),
             feeder: worker.plan.input.as_ref().map(Feeder::new),
@@ -91,8 +102,11 @@ impl<'a> HostSession<'a> {
                 host,
                 plan,
                 channel,
+                peer,
                 login: Login::of_session(&plan.endpoint, &worker.plan),
                 shortcuts: opened.shortcuts,
+                host_keys: None,
+                proof_by: None,
                 started: false,
                 pty_refused: false,
                 outbox: Outbox::default(),
@@ -141,10 +155,9 @@ impl<'a> HostSession<'a> {
             self.state.grant_wishes();
             self.deliver()?;
             if let Some(failure) = self.state.failure.take() {
-                let fate = self.fate();
-                return Err(Ended::new(failure, fate));
+                return Err(self.failed(failure));
             }
-            if self.state.is_over() {
+            if self.state.is_over() && !self.state.awaits_proof() {
                 return match self.state.last_moment {
                     None => self.state.outcome.take().ok_or_else(|| self.no_status()),
                     // It ended because its time was over, whatever it says.
@@ -154,7 +167,12 @@ impl<'a> HostSession<'a> {
             self.drive.flush();
             self.hasten();
             self.feed()?;
-            self.wait(orders).await?;
+            self.state.limit_proof();
+            match self.wait(orders).await {
+                // The command has ended, and what else comes is of no concern to it.
+                Err(_) if self.state.is_over() => self.state.give_up_proof(),
+                result => result?,
+            }
         }
     }
 
@@ -200,7 +218,7 @@ impl<'a> HostSession<'a> {
             state,
         } = self;
         let timeout = drive.connection.poll_timeout();
-        let last_moment = state.last_moment;
+        let last_moment = state.last_moment.into_iter().chain(state.proof_by).min();
         let started = state.started;
         let feeder = feeder
             .as_mut()
@@ -295,12 +313,24 @@ impl Answer for State<'_> {
             Event::AuthenticationNeeded(_) => self.report(FleetEvent::KeysExchanged),
             // Only now have merged flights worked.
             Event::Started(_) => self.learn(connection, !self.login.took_several()),
-            Event::Authenticated => self.report(FleetEvent::Entered(Phase::Session)),
+            Event::Authenticated => {
+                let trust = &self.plan.endpoint.trust;
+                self.host_keys = self.login.take_host_key_update(trust);
+                self.report(FleetEvent::Entered(Phase::Session));
+            }
             _ => {}
         }
         let (trust, new_keys) = (&self.plan.endpoint.trust, &self.worker.new_keys);
-        match self.login.answer(trust, new_keys, connection, event) {
+        match self
+            .login
+            .answer(trust, self.peer, new_keys, connection, event)
+        {
             Ok(None) => {}
+            Ok(Some(event @ (Event::HostKeysOffered(_) | Event::HostKeysProven(_)))) => {
+                if let Some(update) = &mut self.host_keys {
+                    update.handle(connection, &event, &self.worker.new_keys);
+                }
+            }
             Ok(Some(event)) => {
                 let event = match &mut self.forwarding {
                     Some(forwarding) => forwarding.handle(connection, event, input),
@@ -315,7 +345,7 @@ impl Answer for State<'_> {
     }
 
     fn is_settled(&self) -> bool {
-        self.is_over() || self.failure.is_some()
+        (self.is_over() && !self.awaits_proof()) || self.failure.is_some()
     }
 }
 
@@ -325,6 +355,28 @@ impl State<'_> {
     /// it, too.
     fn is_over(&self) -> bool {
         self.closed || (self.ended && self.outcome.is_some())
+    }
+
+    /// Whether the server still owes a proof of host keys that are new, and may yet give it.
+    fn awaits_proof(&self) -> bool {
+        !self.torn_down
+            && self
+                .host_keys
+                .as_ref()
+                .is_some_and(HostKeyUpdate::is_waiting)
+    }
+
+    /// A command that has ended is not kept long from being a result.
+    fn limit_proof(&mut self) {
+        if self.is_over() && self.proof_by.is_none() {
+            self.proof_by = Some(Instant::now() + PROOF_PATIENCE);
+        }
+    }
+
+    fn give_up_proof(&mut self) {
+        if let Some(update) = &mut self.host_keys {
+            update.give_up();
+        }
     }
 
     /// What happens to the session.

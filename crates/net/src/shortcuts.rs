@@ -104,7 +104,11 @@ impl Shortcuts {
             .is_some_and(|(_, known)| connection.server_profile() == Some(&known.profile));
         let bears_guesses = self.doubt != Some(Doubt::Guessing) || !guess_was_right;
         let pipelining = pipelining && self.merges && bears_guesses;
-        let Some((fingerprint, server)) = worker.servers.news(connection, pipelining) else {
+        let Some((fingerprint, server)) =
+            worker
+                .servers
+                .news(connection, self.known.as_ref(), pipelining)
+        else {
             return;
         };
         // The server may show another key than the one that it was remembered by.

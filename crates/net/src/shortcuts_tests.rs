@@ -103,11 +103,13 @@ fn plan(folder: &Path, server: &Server, server_cache: std::path::PathBuf) -> Run
         ..SshOptions::default()
     };
     let target = Target::named(server.address().ip().to_string());
-    let hosts = Preparation::new(&options)
-        .unwrap()
-        .hosts(&[target], |_| SessionRequest::exec("exit 3"));
+    let mut preparation = Preparation::new(&options).unwrap();
+    let mut hosts = preparation
+        .hosts(&[target], |_| SessionRequest::exec("exit 3"))
+        .unwrap();
+    preparation.read_known_hosts(&mut hosts, None).unwrap();
     RunPlan {
-        work: Work::Sessions(hosts.unwrap()),
+        work: Work::Sessions(hosts),
         jumps: Vec::new(),
         limits: Limits::default(),
         deadlines: Deadlines::default(),
@@ -115,6 +117,7 @@ fn plan(folder: &Path, server: &Server, server_cache: std::path::PathBuf) -> Run
         password: None,
         seed: 1,
         input: None,
+        asks: false,
         server_cache: Some(server_cache),
         workers: 1,
     }

@@ -1,15 +1,18 @@
 //! Is this the right host? What known_hosts says of a host key, and what StrictHostKeyChecking makes of it.
 
+use std::net::{IpAddr, SocketAddr};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use sshoal_crypto::{CertificateError, HostCertificate, VerifyError, fingerprint_sha256};
 use sshoal_fleet::{Failure, FailureKind};
 use sshoal_known_hosts::{
-    Certificate, CertificateIdentity, HostName, KeyType, Presented, Query, Verdict,
+    Certificate, CertificateIdentity, HostName, KeyType, Location, Marker, Presented, Query,
+    Unknown, Verdict,
 };
 use sshoal_proto::HostKeyQuestion;
 
 use crate::known_hosts::NewKeys;
+use crate::link::Link;
 use crate::plan::{HostTrust, Strictness};
 
 /// Why a host key is accepted.
@@ -19,8 +22,59 @@ pub(crate) enum Accepted {
     Known,
     /// It is the first that was ever seen of the host.
     New,
+    /// The same, and the user has accepted it.
+    Confirmed,
+    /// Nothing was asked of it: it is this machine's own loopback.
+    Unchecked,
     /// known_hosts has another, and the user wants to go on all the same.
     Changed,
+}
+
+/// What is to be made of a host key.
+pub(crate) enum Judgement {
+    Accepted(Accepted),
+    /// The same, and what the server says of its other keys may be believed (UpdateHostKeys), with the address that
+    /// known_hosts is asked for besides.
+    Vouched(Accepted, Option<AddressName>),
+    /// The user is to be asked.
+    Asks(Box<UnknownKey>),
+}
+
+/// A key of a host that nothing is known of.
+#[derive(Debug)]
+pub(crate) struct UnknownKey {
+    /// The plain key.
+    pub(crate) key: Vec<u8>,
+    /// Where the host was reached; not known behind a jump host.
+    pub(crate) address: Option<IpAddr>,
+    /// The address that is to be recorded as well.
+    address_name: Option<AddressName>,
+    /// What the user should know of it besides.
+    pub(crate) notes: Vec<String>,
+    /// That it is not known, for messages.
+    pub(crate) detail: String,
+}
+
+/// An address and a port as known_hosts may have them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct AddressName {
+    address: String,
+    port: u16,
+}
+
+impl AddressName {
+    pub(crate) fn host_name(&self) -> HostName<'_> {
+        HostName::with_port(&self.address, self.port)
+    }
+}
+
+/// How one connection's key is judged.
+#[derive(Clone, Copy)]
+struct Occasion<'a> {
+    peer: Option<SocketAddr>,
+    /// The address that known_hosts is asked for besides the name (CheckHostIP).
+    address: Option<&'a AddressName>,
+    new_keys: &'a NewKeys,
 }
 
 impl HostTrust {
@@ -31,39 +85,108 @@ impl HostTrust {
             .order(&self.algorithms)
     }
 
-    /// Judges a proven host key.
+    /// The server's address, if any of the rules wants to know it: that costs a system call.
+    pub(crate) fn peer(&self, link: &Link) -> Option<SocketAddr> {
+        let asks = self.strictness == Strictness::Ask;
+        let is_of_use = self.checks_address || self.trusts_loopback || asks;
+        is_of_use.then(|| link.peer_address()).flatten()
+    }
+
+    /// Judges a proven host key of the server at `peer`, where its address is known.
     pub(crate) fn judge(
         &self,
         question: &HostKeyQuestion,
+        peer: Option<SocketAddr>,
         new_keys: &NewKeys,
-    ) -> Result<Accepted, Failure> {
+    ) -> Result<Judgement, Failure> {
+        let address = self.address_to_check(peer);
+        let occasion = Occasion {
+            peer,
+            address: address.as_ref(),
+            new_keys,
+        };
         if !question.algorithm.ends_with("-cert-v01@openssh.com") {
             self.check_revoked(&question.blob, None)?;
-            let verdict = self.verdict(&Presented::Key(&question.blob));
-            return self.decide(verdict, &question.blob, new_keys);
+            if self.is_unchecked(peer) {
+                return Ok(Judgement::Accepted(Accepted::Unchecked));
+            }
+            return self.judge_key(&question.blob, &occasion);
         }
         let certificate = HostCertificate::read(&question.blob).map_err(invalid)?;
+        self.check_revoked(certificate.public_key(), Some(&certificate))?;
+        if self.is_unchecked(peer) {
+            return Ok(Judgement::Accepted(Accepted::Unchecked));
+        }
         let verdict = self.judge_certificate(&certificate)?;
-        self.decide(verdict, certificate.public_key(), new_keys)
+        self.decide(verdict, certificate.public_key(), &occasion)
+    }
+
+    /// NoHostAuthenticationForLocalhost (sshconnect.c, check_host_key): what is revoked stays so.
+    fn is_unchecked(&self, peer: Option<SocketAddr>) -> bool {
+        self.trusts_loopback && peer.is_some_and(is_loopback)
+    }
+
+    /// CheckHostIP: not on the loopback, and not behind a jump host, whose end of the connection says nothing.
+    fn address_to_check(&self, peer: Option<SocketAddr>) -> Option<AddressName> {
+        let peer = peer.filter(|peer| self.checks_address && !is_loopback(*peer))?;
+        Some(AddressName {
+            address: peer.ip().to_string(),
+            port: peer.port(),
+        })
+    }
+
+    fn judge_key(&self, key: &[u8], occasion: &Occasion<'_>) -> Result<Judgement, Failure> {
+        let verdict = self.verdict(&Presented::Key(key), occasion.address);
+        let contradicts =
+            |verdict: &Verdict| matches!(verdict, Verdict::Changed(changed) if changed.by_address);
+        if self.strictness == Strictness::No && contradicts(&verdict) {
+            tracing::warn!(
+                host = self.name,
+                "known_hosts has another key for the address"
+            );
+            let by_name = self.verdict(&Presented::Key(key), None);
+            return self.decide(
+                by_name,
+                key,
+                &Occasion {
+                    address: None,
+                    ..*occasion
+                },
+            );
+        }
+        if let (Verdict::Trusted { by, .. }, Some(address)) = (&verdict, occasion.address)
+            && self.is_known_by_name(by)
+        {
+            occasion.new_keys.accept_address(self, address, key);
+        }
+        self.decide(verdict, key, occasion)
+    }
+
+    /// Whether the line is about the name with its port, and not about the bare name.
+    fn is_known_by_name(&self, by: &Location) -> bool {
+        let entries = self.known.lookup(&self.host_name());
+        entries.iter().any(|entry| entry.location() == *by)
     }
 
     /// A certificate that is no good leaves its plain key to be judged (sshconnect.c, check_host_key, "retry").
     fn judge_certificate(&self, certificate: &HostCertificate) -> Result<Verdict, Failure> {
-        self.check_revoked(certificate.public_key(), Some(certificate))?;
         let refused = self.refused(certificate).map_err(invalid)?;
         let principals: Vec<&str> = certificate
             .principals()
             .iter()
             .map(String::as_str)
             .collect();
-        let verdict = self.verdict(&Presented::Certificate(Certificate {
-            key: certificate.public_key(),
-            authority: certificate.ca_key(),
-            principals: &principals,
-            valid_after: certificate.valid_after(),
-            valid_before: certificate.valid_before(),
-            refused: refused.as_deref(),
-        }));
+        let verdict = self.verdict(
+            &Presented::Certificate(Certificate {
+                key: certificate.public_key(),
+                authority: certificate.ca_key(),
+                principals: &principals,
+                valid_after: certificate.valid_after(),
+                valid_before: certificate.valid_before(),
+                refused: refused.as_deref(),
+            }),
+            None,
+        );
         match verdict {
             Verdict::Trusted {
                 authority: true, ..
@@ -140,17 +263,17 @@ impl HostTrust {
         Failure::new(FailureKind::HostKeyUnknown, detail)
     }
 
-    fn verdict(&self, presented: &Presented<'_>) -> Verdict {
+    fn verdict(&self, presented: &Presented<'_>, address: Option<&AddressName>) -> Verdict {
         let now = SystemTime::now()
             .duration_since(UNIX_EPOCH)
             .map_or(0, |since| since.as_secs());
-        self.known.judge(
-            &Query {
-                names: &[self.host_name()],
-                now,
-            },
-            presented,
-        )
+        let address = address.map(AddressName::host_name);
+        let names: Vec<HostName<'_>> = [Some(self.host_name()), address]
+            .into_iter()
+            .flatten()
+            .collect();
+        let query = Query { names: &names, now };
+        self.known.judge(&query, presented)
     }
 
     pub(crate) fn host_name(&self) -> HostName<'_> {
@@ -162,30 +285,28 @@ impl HostTrust {
         &self,
         verdict: Verdict,
         key: &[u8],
-        new_keys: &NewKeys,
-    ) -> Result<Accepted, Failure> {
+        occasion: &Occasion<'_>,
+    ) -> Result<Judgement, Failure> {
         let name = self.host_name().written();
         let shown = fingerprint_sha256(key);
         match (verdict, self.strictness) {
-            (Verdict::Trusted { .. }, _) => Ok(Accepted::Known),
+            (verdict @ Verdict::Trusted { .. }, _) => Ok(self.known_by(&verdict, occasion)),
             (Verdict::Revoked { by }, _) => Err(Failure::new(
                 FailureKind::HostKeyRevoked,
                 format!("the host key {shown} of {name} is revoked by {by}"),
             )),
             (Verdict::Unknown(_), Strictness::AcceptNew | Strictness::No) => {
-                self.accept_new(key, new_keys)
+                let address = self.new_address(occasion.address);
+                let accepted = self.accept_new(key, address, occasion.new_keys)?;
+                Ok(Judgement::Accepted(accepted))
             }
+            (Verdict::Unknown(unknown), Strictness::Ask) => self.ask(unknown, key, occasion),
             (Verdict::Unknown(unknown), Strictness::Yes) => {
-                let mut detail = format!("no known_hosts line for {name} has its key {shown}");
-                if let Some(why) = unknown.certificate {
-                    detail = format!("{detail}; its certificate was not accepted: {why}");
-                }
-                for line in unknown.unusable {
-                    detail = format!("{detail}; {line}");
-                }
-                Err(Failure::new(FailureKind::HostKeyUnknown, detail))
+                let mut detail = vec![self.not_known(key)];
+                detail.extend(notes(unknown));
+                Err(Failure::new(FailureKind::HostKeyUnknown, detail.join("; ")))
             }
-            (Verdict::Changed(_), Strictness::No) => Ok(Accepted::Changed),
+            (Verdict::Changed(_), Strictness::No) => Ok(Judgement::Accepted(Accepted::Changed)),
             (Verdict::Changed(changed), _) => Err(Failure::new(
                 FailureKind::HostKeyChanged,
                 format!(
@@ -196,10 +317,86 @@ impl HostTrust {
         }
     }
 
+    /// A server may change what is known of its keys if a plain line of the user's own vouches for it by its full name,
+    /// or the user just has (sshconnect.c, check_host_key).
+    fn known_by(&self, verdict: &Verdict, occasion: &Occasion<'_>) -> Judgement {
+        let user_files = self.known.leading_files(&self.user_files);
+        let may = self.updates_keys && self.known.allows_update(verdict, user_files);
+        match verdict {
+            Verdict::Trusted { by, .. } if may && self.is_known_by_name(by) => {
+                self.vouched(Accepted::Known, occasion)
+            }
+            _ => Judgement::Accepted(Accepted::Known),
+        }
+    }
+
+    fn vouched(&self, accepted: Accepted, occasion: &Occasion<'_>) -> Judgement {
+        match self.updates_keys {
+            true => Judgement::Vouched(accepted, occasion.address.cloned()),
+            false => Judgement::Accepted(accepted),
+        }
+    }
+
+    fn not_known(&self, key: &[u8]) -> String {
+        let (name, shown) = (self.host_name().written(), fingerprint_sha256(key));
+        format!("no known_hosts line for {name} has its key {shown}")
+    }
+
+    /// The address, if known_hosts says nothing of it either.
+    fn new_address<'a>(&self, address: Option<&'a AddressName>) -> Option<&'a AddressName> {
+        address.filter(|address| {
+            let entries = self.known.lookup(&address.host_name());
+            // Certificates' authorities are no keys of the address.
+            let has_key = entries.iter().any(|entry| entry.marker() == Marker::None);
+            !has_key && address.host_name().written() != self.host_name().written()
+        })
+    }
+
+    /// A key that the user has been asked about already is the host's; of another one the user is asked.
+    fn ask(
+        &self,
+        unknown: Unknown,
+        key: &[u8],
+        occasion: &Occasion<'_>,
+    ) -> Result<Judgement, Failure> {
+        let address = self.new_address(occasion.address);
+        if occasion.new_keys.has_one_of(self) {
+            let accepted = self.accept_new(key, address, occasion.new_keys)?;
+            return Ok(self.vouched(accepted, occasion));
+        }
+        Ok(Judgement::Asks(Box::new(UnknownKey {
+            key: key.to_vec(),
+            address: occasion.peer.map(|peer| peer.ip()),
+            address_name: address.cloned(),
+            notes: notes(unknown),
+            detail: self.not_known(key),
+        })))
+    }
+
+    /// The user has accepted the key.
+    ///
+    /// # Errors
+    ///
+    /// Another one was accepted meanwhile, for a host that goes by the same name.
+    pub(crate) fn accept_asked(
+        &self,
+        unknown: &UnknownKey,
+        new_keys: &NewKeys,
+    ) -> Result<(), Failure> {
+        let address = unknown.address_name.as_ref();
+        self.accept_new(&unknown.key, address, new_keys).map(drop)
+    }
+
     /// The first key that a run sees of a host nothing is known of is the host's: another one is then a changed key,
     /// as it would be if ssh had connected to one after the other.
-    fn accept_new(&self, key: &[u8], new_keys: &NewKeys) -> Result<Accepted, Failure> {
-        match (new_keys.accept(self, key), self.strictness) {
+    fn accept_new(
+        &self,
+        key: &[u8],
+        address: Option<&AddressName>,
+        new_keys: &NewKeys,
+    ) -> Result<Accepted, Failure> {
+        match (new_keys.accept(self, address, key), self.strictness) {
+            (Ok(()), Strictness::Ask) => Ok(Accepted::Confirmed),
             (Ok(()), _) => Ok(Accepted::New),
             (Err(_), Strictness::No) => Ok(Accepted::Changed),
             (Err(first), _) => {
@@ -212,6 +409,19 @@ impl HostTrust {
             }
         }
     }
+}
+
+/// What is odd about a host that is not known.
+fn notes(unknown: Unknown) -> Vec<String> {
+    let certificate = unknown
+        .certificate
+        .map(|why| format!("its certificate was not accepted: {why}"));
+    let lines = unknown.unusable.iter().map(ToString::to_string);
+    certificate.into_iter().chain(lines).collect()
+}
+
+fn is_loopback(peer: SocketAddr) -> bool {
+    peer.ip().is_loopback()
 }
 
 fn invalid(error: CertificateError) -> Failure {

@@ -15,10 +15,13 @@ use tracing::Instrument;
 use crate::agent::KeyAddition;
 use crate::crash;
 use crate::guess::AdaptedSettings;
+use crate::hints;
 use crate::host::{self, Orders};
+use crate::host_key_questions::HostKeyQuestion;
 use crate::jump::{self, JumpLimits, Jumps};
 use crate::known_hosts::NewKeys;
 use crate::login::LockedKey;
+use crate::observer::Confirmation;
 use crate::plan::RunPlan;
 use crate::server_cache::{KnownServer, ServerCache};
 use crate::shortcuts::Doubts;
@@ -77,6 +80,10 @@ pub(crate) enum Report {
     Banner(Banner),
     /// The user is to be asked for this key's passphrase.
     Unlock(Arc<LockedKey>),
+    /// The user is to be asked about an unknown host key.
+    UnknownHostKey(HostKeyQuestion),
+    /// What the user said to the host keys that were shown.
+    HostKeysAnswered(Confirmation),
     /// The key is to be added to the agent.
     AddKey(Arc<KeyAddition>),
     /// For the observer; the permit is given back when the output is out of the way.
@@ -226,6 +233,7 @@ impl WorkerThread {
         std::thread::Builder::new()
             .name("hosts".to_owned())
             .spawn(move || {
+                hints::lengthen_time_slice();
                 LocalSet::new().block_on(&runtime, async move {
                     let worker = Rc::new(Worker::new(shared));
                     while let Some(order) = receiver.recv().await {

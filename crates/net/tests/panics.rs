@@ -17,8 +17,8 @@ use sshoal_fleet::{
     Deadlines, FailureKind, Fate, HostId, HostResult, Limits, Outcome, Progress, RetryPolicy,
 };
 use sshoal_net::{
-    Endpoint, HostPlan, Interruption, Observer, Place, Preparation, RunPlan, Secret, SshOptions,
-    Stream, Work, run,
+    Confirmation, Endpoint, HostPlan, Interruption, Observer, Place, Preparation, RunPlan, Secret,
+    SshOptions, Stream, Work, run,
 };
 use sshoal_proto::{SessionRequest, Settings};
 use sshoal_targets::Target;
@@ -96,6 +96,15 @@ impl Observer for Results {
         Ok(None)
     }
 
+    fn confirm(
+        &mut self,
+        _: &str,
+        _: Option<&str>,
+        _: &dyn Fn() -> bool,
+    ) -> io::Result<Confirmation> {
+        Ok(Confirmation::No)
+    }
+
     fn terminal_lent(&mut self) -> io::Result<()> {
         Ok(())
     }
@@ -132,7 +141,8 @@ fn resolved(
         .map(|host| Target::named(name(*host)))
         .collect();
     let request = |_: &Place<'_>| SessionRequest::exec(command.as_bytes().to_vec());
-    let plans = preparation.hosts(&targets, request).unwrap();
+    let mut plans = preparation.hosts(&targets, request).unwrap();
+    preparation.read_known_hosts(&mut plans, None).unwrap();
     (plans, preparation.into_jumps())
 }
 
@@ -158,6 +168,7 @@ fn outcomes(hosts: Vec<HostPlan>, jumps: Vec<Endpoint>, workers: usize) -> Vec<O
         password: None,
         seed: 1,
         input: None,
+        asks: false,
         server_cache: None,
         workers,
     };

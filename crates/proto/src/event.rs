@@ -35,6 +35,12 @@ pub enum Event {
     Banner(Vec<u8>),
     /// The user is logged in.
     Authenticated,
+    /// The host keys that the server says it has (hostkeys-00@openssh.com, PROTOCOL section 2.5): what follows
+    /// `want_reply`. Comes once, and only after [`Connection::hear_host_keys`](crate::Connection::hear_host_keys).
+    HostKeysOffered(Vec<u8>),
+    /// The reply to [`Connection::prove_host_keys`](crate::Connection::prove_host_keys); `None` if the server proves
+    /// nothing.
+    HostKeysProven(Option<Vec<u8>>),
     /// The channel is open.
     ChannelOpened(LocalChannel),
     /// The server has opened a channel to the agent that was forwarded to it.

@@ -66,6 +66,11 @@ pub(crate) struct IdentificationReader {
 }
 
 impl IdentificationReader {
+    /// Whether nothing has come yet.
+    pub(crate) fn is_unused(&self) -> bool {
+        self.line.is_empty() && self.prelude == 0
+    }
+
     /// Takes octets from the front of `input`; returns how many, and the identification when it is complete.
     pub(crate) fn handle(
         &mut self,

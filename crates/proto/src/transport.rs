@@ -11,6 +11,8 @@ const HEADER: usize = 5;
 /// memory of this size would come fresh from the kernel each time. Any other is given back, so that idle
 /// connections stay small.
 const BULK: usize = 64 * 1024;
+/// Octets of padding that are drawn together: those of a login.
+const NOISE: usize = 96;
 /// Octets at the front of the buffer that may have left before what is behind them is moved up.
 const SLACK: usize = 4096;
 
@@ -18,7 +20,7 @@ const SLACK: usize = 4096;
 pub(crate) struct Outgoing {
     sealer: Sealer,
     sequence: u32,
-    random: fn(&mut [u8]),
+    noise: Noise,
     buffer: Vec<u8>,
     /// Octets at the front of `buffer` that have left.
     left: usize,
@@ -41,6 +43,28 @@ impl Usage {
     }
 }
 
+/// Random octets for padding. A few at a time cost as much as many.
+struct Noise {
+    random: fn(&mut [u8]),
+    octets: [u8; NOISE],
+    /// How many at the front of `octets` were not used yet.
+    left: usize,
+}
+
+impl Noise {
+    fn fill(&mut self, padding: &mut [u8]) {
+        if padding.len() > NOISE {
+            return (self.random)(padding);
+        }
+        if padding.len() > self.left {
+            (self.random)(&mut self.octets);
+            self.left = NOISE;
+        }
+        self.left -= padding.len();
+        padding.copy_from_slice(&self.octets[self.left..][..padding.len()]);
+    }
+}
+
 impl Outgoing {
     pub(crate) fn new(identification: &str, random: fn(&mut [u8])) -> Self {
         let mut buffer = Vec::with_capacity(2048);
@@ -49,7 +73,11 @@ impl Outgoing {
         Outgoing {
             sealer: Sealer::plain(),
             sequence: 0,
-            random,
+            noise: Noise {
+                random,
+                octets: [0; NOISE],
+                left: 0,
+            },
             buffer,
             left: 0,
             total_left: 0,
@@ -68,9 +96,9 @@ impl Outgoing {
             tracing::debug!(message = message_name(*number), "sent");
         }
         let padding = self.sealer.padding_len(payload);
-        let mut noise = [0; 256];
-        (self.random)(&mut noise[..padding]);
-        self.buffer.extend_from_slice(&noise[..padding]);
+        let padding_start = self.buffer.len();
+        self.buffer.resize(padding_start + padding, 0);
+        self.noise.fill(&mut self.buffer[padding_start..]);
         // Both fit: messages are limited to a few times 32 KiB, padding to 255.
         let packet_length = (1 + payload + padding) as u32;
         self.buffer[start..start + 4].copy_from_slice(&packet_length.to_be_bytes());

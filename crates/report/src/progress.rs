@@ -95,6 +95,7 @@ fn waits_for(progress: &Progress) -> String {
         (progress.connect, "in connect"),
         (progress.lookup, "in lookup"),
         (progress.backing_off, "backing off"),
+        (progress.held, "waiting for your answer"),
         (progress.ending, "ending"),
     ];
     phases.sort_by_key(|(count, _)| std::cmp::Reverse(*count));

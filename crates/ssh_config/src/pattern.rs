@@ -1,4 +1,7 @@
 //! `*` and `?` patterns and lists of them, as OpenSSH's match.c decides.
+//!
+//! `known_hosts` has a copy of these few lines: no crate of this layer depends on another, and one definition in a property
+//! test holds both.
 
 /// Longest single pattern of a comma-separated list (`match_pattern_list`, match.c).
 const MAX_PATTERN: usize = 1022;

@@ -125,6 +125,11 @@ pub enum TargetProblem {
     /// A name that OpenSSH would refuse, or that could be mistaken for an option or a path.
     #[error("{0:?} cannot stand in a host name: remove it")]
     NameCharacter(char),
+    /// `Port=22` where a host stands: lists have no options.
+    #[error(
+        "an option stands behind hosts in a file of -f, not in a list: write user@host:port, or use -o"
+    )]
+    OptionAsHost,
     /// A user name that OpenSSH would refuse.
     #[error("{0:?} cannot stand in a user name: remove it")]
     UserCharacter(char),

@@ -118,12 +118,12 @@ fn dissect(spec: &str) -> Result<Spec<'_>, TargetProblem> {
     if host.is_empty() {
         return Err(TargetProblem::EmptyName);
     }
-    let pattern = Pattern::parse(host)?;
-    let is_address = host.contains(':');
-    check_literals(&pattern, is_address)?;
     if host.starts_with('-') {
         return Err(TargetProblem::LeadingDash);
     }
+    let pattern = Pattern::parse(host)?;
+    let is_address = host.contains(':');
+    check_literals(&pattern, is_address)?;
     Ok(Spec {
         user,
         pattern,
@@ -171,12 +171,12 @@ pub(crate) fn checked_user(user: &str) -> Result<&str, TargetProblem> {
     }
 }
 
-/// What OpenSSH's `valid_hostname` (ssh.c) refuses, and what globs, set operations and paths need.
+/// What OpenSSH's `valid_hostname` (ssh.c) refuses, and what globs, set operations, paths and options need.
 fn check_literals(pattern: &Pattern<'_>, is_address: bool) -> Result<(), TargetProblem> {
     let refused = |c: char| {
         c.is_control()
             || c.is_whitespace()
-            || "'`\"$\\;&<>|(){}*?!^/#@,".contains(c)
+            || "'`\"$\\;&<>|(){}*?!^/#@,=".contains(c)
             || (c == ':' && !is_address)
     };
     match pattern
@@ -184,6 +184,7 @@ fn check_literals(pattern: &Pattern<'_>, is_address: bool) -> Result<(), TargetP
         .flat_map(str::chars)
         .find(|c| refused(*c))
     {
+        Some('=') => Err(TargetProblem::OptionAsHost),
         Some(c) => Err(TargetProblem::NameCharacter(c)),
         None => Ok(()),
     }

@@ -120,7 +120,7 @@ fn mistakes_are_named() {
         ("web[1-1000001]", TooMany),
         ("a[1-999999999]b[1-999999999]c[1-999999999]", TooMany),
         ("web[1-600000],db[1-600000]", TooMany),
-        ("-oProxyCommand=x", LeadingDash),
+        ("-oProxyCommand=x", OptionAsHost),
         ("-l@web1", LeadingDash),
         ("@nodes", NotPlain),
         ("root@", EmptyName),
@@ -153,6 +153,7 @@ fn mistakes_are_named() {
         ("[::1]22", Address("[::1]22".into())),
         ("a:b:c", Address("a:b:c".into())),
         ("fe80::1%", Address("fe80::1%".into())),
+        ("a Port=22", OptionAsHost),
     ] {
         assert_eq!(problem(list), expected, "{list}");
     }

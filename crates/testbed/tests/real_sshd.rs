@@ -141,6 +141,15 @@ fn a_taken_port_is_reported() {
     assert!(matches!(error, SshdError::PortTaken(_)), "{error}");
 }
 
+/// At these levels a server says that it binds, too, and not only that it could not.
+#[test]
+fn a_server_that_says_much_is_not_taken_for_one_without_a_port() {
+    for level in ["DEBUG1", "DEBUG3"] {
+        let spec = SshdSpec::new(2).line(format!("LogLevel {level}"));
+        RealSshd::start(&spec).unwrap();
+    }
+}
+
 #[test]
 fn dropping_the_servers_ends_their_sessions_and_commands() {
     let (server, dir) = start(5, SshdSpec::new(2));

@@ -2,20 +2,23 @@
 
 use std::fs;
 use std::io::{self, Read};
+use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::thread;
 
 use rustix::fs::{Access, access};
 use sshoal_targets::{Genders, Inventory};
 
 use super::files::MAX_FILE;
-use super::{HostsError, program};
+use super::{HostsError, program, supply::AT_ONCE, vars_files};
 
 /// pdsh's genders module: the file, and the directory that a relative one is in.
 const GENDERS_FILE: &str = "PDSH_GENDERS_FILE";
 const GENDERS_DIR: &str = "PDSH_GENDERS_DIR";
 
-/// The inventory in a file, or as a program prints it.
+/// The inventory in a file, or as a program prints it, with the variables that stand beside it. What
+/// `ansible-inventory` prints has them already.
 pub(super) fn read(path: &Path) -> Result<Inventory, HostsError> {
     let label = path.display().to_string();
     let unreadable = |error| HostsError::Inventory {
@@ -26,24 +29,53 @@ pub(super) fn read(path: &Path) -> Result<Inventory, HostsError> {
         return Err(HostsError::InventoryDirectory { path: label });
     }
     let contents = contents(path).map_err(unreadable)?;
-    if is_program(path, &contents) {
+    let mut inventory = if is_program(path, &contents) {
         // A name without a slash would be looked for in PATH.
         let program = fs::canonicalize(path).map_err(unreadable)?;
-        let output = program::output(Command::new(program).arg("--list"));
-        let output = output.map_err(|why| HostsError::Program {
-            program: format!("{label} --list"),
+        from_program(&program, &label)?
+    } else {
+        let is_json = contents.trim_ascii_start().starts_with(b"{");
+        let extension = path.extension().and_then(|extension| extension.to_str());
+        match extension {
+            Some("yml" | "yaml") => Inventory::parse_yaml(&label, &contents)?,
+            Some("json") => return Ok(Inventory::parse_list(&label, &contents)?),
+            _ if is_json => return Ok(Inventory::parse_list(&label, &contents)?),
+            _ => Inventory::parse_ini(&label, &contents)?,
+        }
+    };
+    vars_files::read(&mut inventory, path)?;
+    Ok(inventory)
+}
+
+/// As Ansible's plugin `script` does: what `--list` leaves out is asked for host by host.
+fn from_program(program: &Path, label: &str) -> Result<Inventory, HostsError> {
+    let output = |arguments: &[&str]| {
+        program::output(Command::new(program).args(arguments)).map_err(|why| HostsError::Program {
+            program: format!("{label} {}", arguments.join(" ")),
             why,
-        })?;
-        return Ok(Inventory::parse_list(&label, &output)?);
+        })
+    };
+    let mut inventory = Inventory::parse_list(label, &output(&["--list"])?)?;
+    if !inventory.lacks_host_variables() {
+        return Ok(inventory);
     }
-    let is_json = contents.trim_ascii_start().starts_with(b"{");
-    let extension = path.extension().and_then(|extension| extension.to_str());
-    Ok(match extension {
-        Some("yml" | "yaml") => Inventory::parse_yaml(&label, &contents)?,
-        Some("json") => Inventory::parse_list(&label, &contents)?,
-        _ if is_json => Inventory::parse_list(&label, &contents)?,
-        _ => Inventory::parse_ini(&label, &contents)?,
-    })
+    let names: Vec<String> = inventory.host_names().map(str::to_owned).collect();
+    for names in names.chunks(AT_ONCE) {
+        let answers: Vec<Result<Vec<u8>, HostsError>> = thread::scope(|scope| {
+            let asked: Vec<_> = names
+                .iter()
+                .map(|name| scope.spawn(|| output(&["--host", name])))
+                .collect();
+            asked
+                .into_iter()
+                .map(|thread| thread.join().unwrap_or_else(|panic| resume_unwind(panic)))
+                .collect()
+        });
+        for (name, answer) in names.iter().zip(answers) {
+            inventory.read_host_answer(name, &format!("{label} --host {name}"), &answer?)?;
+        }
+    }
+    Ok(inventory)
 }
 
 /// Executable alone says little: on some file systems every file is.
@@ -52,7 +84,7 @@ fn is_program(path: &Path, contents: &[u8]) -> bool {
     begins_so && access(path, Access::EXEC_OK).is_ok()
 }
 
-fn contents(path: &Path) -> io::Result<Vec<u8>> {
+pub(super) fn contents(path: &Path) -> io::Result<Vec<u8>> {
     let mut contents = Vec::new();
     let file = fs::File::open(path)?;
     file.take(MAX_FILE + 1).read_to_end(&mut contents)?;

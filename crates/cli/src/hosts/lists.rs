@@ -8,12 +8,13 @@ use sshoal_targets::{
     Target, TargetError, TargetProblem,
 };
 
-use super::{HostsError, files, inventory, known_names, supply};
+use super::{HostsError, dsh, files, inventory, known_names, supply};
 use crate::args::HostArgs;
 
 /// Group sources that are always there, if somebody names them.
 const INVENTORY: &str = "inventory";
 const GENDERS: &str = "genders";
+const DSH: &str = "dsh";
 const SSH_CONFIG: &str = "ssh_config";
 const KNOWN_HOSTS: &str = "known_hosts";
 
@@ -67,14 +68,34 @@ impl Lists {
         self.expand(&HostList::parse(list)?)
     }
 
-    /// `-g` and `-X`: queries of the genders file, where there is one and no inventory; else groups. A group with its
-    /// source is one of groups.conf in any case.
+    /// `-g`: queries of the genders file, where there is one and no inventory; else groups. A group with its source is
+    /// one of groups.conf in any case.
     pub(super) fn groups(&mut self, groups: &str) -> Result<Vec<Target>, HostsError> {
-        if !groups.contains(':')
-            && let Some(genders) = self.genders()?
-        {
-            return Ok(genders.query(groups, NodeName::default())?);
+        match self.queried(groups, NodeName::default())? {
+            Some(nodes) => Ok(nodes),
+            None => self.named_groups(groups),
         }
+    }
+
+    /// `-X`: the same. A node is left out by either of its names, whichever it was named by, as pdsh does.
+    pub(super) fn groups_to_leave_out(&mut self, groups: &str) -> Result<Vec<Target>, HostsError> {
+        let mut nodes = self.groups(groups)?;
+        nodes.extend(
+            self.queried(groups, NodeName::Canonical)?
+                .unwrap_or_default(),
+        );
+        Ok(nodes)
+    }
+
+    /// The nodes that a query finds; `None` where there is no genders file, or a group is meant.
+    fn queried(&mut self, query: &str, names: NodeName) -> Result<Option<Vec<Target>>, HostsError> {
+        match self.genders()? {
+            Some(genders) if !query.contains(':') => Ok(Some(genders.query(query, names)?)),
+            _ => Ok(None),
+        }
+    }
+
+    fn named_groups(&mut self, groups: &str) -> Result<Vec<Target>, HostsError> {
         let mut list = String::from("@");
         let mut inside_brackets = false;
         for character in groups.chars() {
@@ -119,13 +140,15 @@ impl Lists {
     ) -> Result<Vec<String>, HostsError> {
         self.add_genders()?;
         loop {
-            match ask(&mut self.sources)? {
-                Names::Names(names) => return Ok(names),
-                Names::Needs(needs) => {
+            match ask(&mut self.sources) {
+                Ok(Names::Names(names)) => return Ok(names),
+                Ok(Names::Needs(needs)) => {
                     for (need, supply) in supply::supply_all(needs) {
                         self.sources.handle_supply(need, supply);
                     }
                 }
+                Err(error) if lacks_source(&error) && self.add_dsh()? => {}
+                Err(error) => return Err(error.into()),
             }
         }
     }
@@ -158,6 +181,7 @@ impl Lists {
             match self.sources.expand(list) {
                 Ok(Expansion::Targets(targets)) => return Ok(targets),
                 Ok(Expansion::Needs(needs)) => self.supply(list, needs)?,
+                Err(error) if lacks_source(&error) && self.add_dsh()? => {}
                 Err(error) if error.problem == TargetProblem::NoCandidates => {
                     let known = [
                         known_names::config_names(),
@@ -223,6 +247,17 @@ impl Lists {
         Ok(())
     }
 
+    /// Adds the groups of dsh. Where nothing else is, they are the default source.
+    fn add_dsh(&mut self) -> Result<bool, HostsError> {
+        if self.added.insert(DSH)
+            && let Some(table) = dsh::table()?
+        {
+            self.sources.add_table(DSH, table);
+            return Ok(true);
+        }
+        Ok(false)
+    }
+
     fn add_known(&mut self, name: &'static str) {
         if self.added.insert(name) {
             let mut table = GroupTable::default();
@@ -246,6 +281,15 @@ impl Lists {
             Looked::Done(Some(genders)) => Ok(Some(genders)),
             _ => Ok(None),
         }
+    }
+}
+
+/// Whether there is nowhere to look, or only elsewhere: the groups of dsh are looked for last.
+fn lacks_source(error: &TargetError) -> bool {
+    match &error.problem {
+        TargetProblem::NoSources | TargetProblem::NoCandidates => true,
+        TargetProblem::UnknownSource { name, .. } => name == DSH,
+        _ => false,
     }
 }
 

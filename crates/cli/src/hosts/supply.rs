@@ -11,7 +11,7 @@ use sshoal_targets::{Need, Supply};
 use super::program;
 
 /// Programs that run at a time.
-const AT_ONCE: usize = 16;
+pub(super) const AT_ONCE: usize = 16;
 
 /// Gets all of these, which do not depend on each other.
 pub(super) fn supply_all(needs: Vec<Need>) -> Vec<(Need, Supply)> {

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, Subcommand, ValueHint};
 
 use crate::args::{at_least_one, key_and_value, some_seconds};
@@ -67,7 +68,7 @@ pub(crate) struct LookupArgs {
     pub(crate) hosts: Vec<String>,
     #[command(flatten)]
     pub(crate) files: FileArgs,
-    /// Neither read nor write the index of hashed host names (docs/known-hosts-index.md).
+    /// Neither read nor write the index of known_hosts lines (docs/known-hosts-index.md).
     #[arg(long)]
     pub(crate) no_index_cache: bool,
     /// Print the lines of ssh_config that make ssh ask this command.
@@ -89,8 +90,8 @@ pub(crate) struct SplitArgs {
     #[arg(short = 'd', long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) output_dir: Option<PathBuf>,
     /// The same, as a name within ~/.ssh.
-    #[arg(long, value_name = "NAME", conflicts_with = "output_dir")]
-    pub(crate) dot_ssh_output_dir: Option<PathBuf>,
+    #[arg(long, value_name = "NAME", conflicts_with = "output_dir", value_parser = name_in_folder)]
+    pub(crate) dot_ssh_output_dir: Option<String>,
     /// Look the hosts' addresses up, and copy the lines of those as well: CheckHostIP needs them.
     #[arg(long)]
     pub(crate) addresses: bool,
@@ -100,7 +101,7 @@ pub(crate) struct SplitArgs {
     /// Say what would be written, and write nothing.
     #[arg(short = 'n', long)]
     pub(crate) dry_run: bool,
-    /// Neither read nor write the index of hashed host names (docs/known-hosts-index.md).
+    /// Neither read nor write the index of known_hosts lines (docs/known-hosts-index.md).
     #[arg(long)]
     pub(crate) no_index_cache: bool,
 }
@@ -139,7 +140,7 @@ pub(crate) struct CheckArgs {
 #[command(after_help = EXIT_STATUS)]
 pub(crate) struct ForgetArgs {
     /// Hosts as known_hosts writes them: a name, an address, or `[name]:port`.
-    #[arg(value_name = "HOST", required = true, value_hint = ValueHint::Hostname)]
+    #[arg(value_name = "HOST", required = true, value_hint = ValueHint::Hostname, value_parser = NonEmptyStringValueParser::new())]
     pub(crate) hosts: Vec<String>,
     #[command(flatten)]
     pub(crate) edit: EditArgs,
@@ -159,4 +160,15 @@ pub(crate) struct ImportArgs {
     pub(crate) from: PathBuf,
     #[command(flatten)]
     pub(crate) edit: EditArgs,
+}
+
+/// A name that leads nowhere else.
+fn name_in_folder(text: &str) -> Result<String, String> {
+    match text {
+        "" | "." | ".." => Err("it must be the name of a folder".to_owned()),
+        text if text.contains('/') => {
+            Err("it must be a name without slashes; --output-dir takes any folder".to_owned())
+        }
+        text => Ok(text.to_owned()),
+    }
 }

@@ -10,7 +10,7 @@ use super::args::CheckArgs;
 use super::files;
 
 pub(super) fn run(args: &CheckArgs) -> Result<u8, Box<dyn Error>> {
-    let read = KnownHostsFiles::read(&files::paths(&args.files)?)?;
+    let read = KnownHostsFiles::read(&files::paths_that_are_there(&args.files)?)?;
     let report = read.known().check();
     let mut lines: Vec<String> = report.broken.iter().map(ToString::to_string).collect();
     lines.extend(report.weak.iter().map(ToString::to_string));

@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::fs;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use sshoal_known_hosts::HostName;
 use sshoal_known_hosts::edit::{self, Imported, KeptPlain};
@@ -16,7 +16,7 @@ use super::files::{self, print_lines, say};
 pub(super) fn forget(args: &ForgetArgs) -> Result<u8, Box<dyn Error>> {
     let hosts: Vec<HostName<'_>> = args.hosts.iter().map(|host| HostName::new(host)).collect();
     let file = File::named(&args.edit, false)?;
-    let forgotten = file.edit(|old| {
+    let (forgotten, old) = file.edit(true, |old| {
         let forgotten = edit::forget(old, &hosts);
         (forgotten.bytes.clone(), forgotten)
     })?;
@@ -51,6 +51,9 @@ pub(super) fn forget(args: &ForgetArgs) -> Result<u8, Box<dyn Error>> {
         ));
     }
     let status = print_lines(&lines)?;
+    if let Some(old) = old {
+        say(&format!("the file as it was is {}", old.display()));
+    }
     Ok(match lines.is_empty() {
         true => status.max(FOUND),
         false => status,
@@ -59,7 +62,7 @@ pub(super) fn forget(args: &ForgetArgs) -> Result<u8, Box<dyn Error>> {
 
 pub(super) fn hash(args: &HashArgs) -> Result<u8, Box<dyn Error>> {
     let file = File::named(&args.edit, false)?;
-    let hashed = file.edit(|old| {
+    let (hashed, old) = file.edit(true, |old| {
         let hashed = edit::hash(old, &mut files::salt);
         (hashed.bytes.clone(), hashed)
     })?;
@@ -74,6 +77,12 @@ pub(super) fn hash(args: &HashArgs) -> Result<u8, Box<dyn Error>> {
         ));
     }
     say_broken(path, &hashed.broken);
+    if let Some(old) = old {
+        let old = old.display();
+        say(&format!(
+            "the file as it was, with readable names, is {old}; delete it once all is well"
+        ));
+    }
     print_lines(&[format!(
         "{} in {path}: {}",
         file.verb("hashed"),
@@ -85,7 +94,7 @@ pub(super) fn import(args: &ImportArgs) -> Result<u8, Box<dyn Error>> {
     let other = files::read(&args.from)?;
     let from = args.from.display();
     let file = File::named(&args.edit, true)?;
-    let imported = file.edit(|old| {
+    let (imported, _) = file.edit(false, |old| {
         let imported = edit::import(old, &other);
         (imported.bytes.clone(), imported)
     })?;
@@ -149,10 +158,15 @@ impl File {
         })
     }
 
-    fn edit<T>(&self, change: impl FnMut(&[u8]) -> (Vec<u8>, T)) -> Result<T, String> {
+    /// What came of it, and where the file as it was has been kept, if it has.
+    fn edit<T>(
+        &self,
+        keep_old: bool,
+        change: impl FnMut(&[u8]) -> (Vec<u8>, T),
+    ) -> Result<(T, Option<PathBuf>), String> {
         let result = match self.dry_run {
-            true => self.look(change),
-            false => self.change(change),
+            true => self.look(change).map(|outcome| (outcome, None)),
+            false => self.change(keep_old, change),
         };
         result.map_err(|error| format!("{}: {error}", self.path))
     }
@@ -167,13 +181,20 @@ impl File {
         Ok(change(&old).1)
     }
 
-    fn change<T>(&self, change: impl FnMut(&[u8]) -> (Vec<u8>, T)) -> io::Result<T> {
+    fn change<T>(
+        &self,
+        keep_old: bool,
+        change: impl FnMut(&[u8]) -> (Vec<u8>, T),
+    ) -> io::Result<(T, Option<PathBuf>)> {
         let path = Path::new(&self.path);
         let file = match self.may_be_missing {
             true => KnownHostsFile::open_or_create(path)?,
             false => KnownHostsFile::open(path)?,
         };
-        file.edit(change)
+        match keep_old {
+            true => file.edit_and_keep_old(change),
+            false => file.edit(change).map(|outcome| (outcome, None)),
+        }
     }
 
     /// What has been done, or would be.

@@ -21,6 +21,14 @@ pub(super) fn paths(args: &FileArgs) -> Result<Vec<String>, Box<dyn Error>> {
     }
 }
 
+/// The same; one that was named and is not there is a mistake.
+pub(super) fn paths_that_are_there(args: &FileArgs) -> Result<Vec<String>, Box<dyn Error>> {
+    for path in &args.files {
+        fs::metadata(path).map_err(|error| format!("cannot read {path}: {error}"))?;
+    }
+    paths(args)
+}
+
 /// The file that is to be changed.
 pub(super) fn path(file: Option<&String>) -> Result<String, Box<dyn Error>> {
     file.map_or_else(|| in_ssh_folder(NAMES[0]), |file| Ok(file.clone()))
@@ -65,7 +73,7 @@ pub(super) fn print_lines(lines: &[String]) -> Result<u8, Box<dyn Error>> {
 
 /// Says something beside the output.
 pub(super) fn say(text: &str) {
-    eprintln!("sshoal: {}", visible(text));
+    crate::say::say(visible(text));
 }
 
 fn visible(text: &str) -> String {

@@ -18,9 +18,9 @@ pub(super) fn run(args: &LookupArgs) -> Result<u8, Box<dyn Error>> {
         return print(lines.as_bytes());
     }
     let hosts: Vec<HostName<'_>> = args.hosts.iter().map(|host| HostName::new(host)).collect();
-    let mut read = KnownHostsFiles::read_for(&files::paths(&args.files)?, &hosts)?;
     let cache = (!args.no_index_cache).then(IndexCache::of_user).flatten();
-    read.look_up_hashed(&hosts, cache.as_ref());
+    let paths = files::paths(&args.files)?;
+    let (read, _) = KnownHostsFiles::read_for(&paths, &hosts, cache.as_ref())?;
     let mut printed = HashSet::new();
     let mut out = Vec::new();
     for host in &hosts {

@@ -29,7 +29,7 @@ const PROGRESS_STEP: usize = 100;
 
 pub(super) fn run(args: &SplitArgs) -> Result<u8, Box<dyn Error>> {
     let folder = folder(args)?;
-    let mut read = KnownHostsFiles::read(&files::paths(&args.files)?)?;
+    let mut read = KnownHostsFiles::read(&files::paths_that_are_there(&args.files)?)?;
     let mut hosts = hosts(args, read.known())?;
     if args.addresses {
         add_addresses(&mut hosts, args.progress);
@@ -66,7 +66,7 @@ fn folder(args: &SplitArgs) -> Result<PathBuf, Box<dyn Error>> {
     match (&args.output_dir, &args.dot_ssh_output_dir) {
         (Some(folder), _) => Ok(std::path::absolute(folder)?),
         (None, name) => {
-            let name = name.as_deref().unwrap_or(Path::new(FOLDER));
+            let name = name.as_deref().unwrap_or(FOLDER);
             Ok(files::ssh_folder()?.join(name))
         }
     }
@@ -91,18 +91,21 @@ fn hosts(args: &SplitArgs, known: &KnownHosts) -> Result<Vec<SplitHost>, Box<dyn
             false => Ok(hosts),
         };
     }
-    let mut words = args.hosts.clone();
+    let mut hosts = Vec::new();
+    for word in &args.hosts {
+        hosts.extend(hosts_of(word)?);
+    }
     if let Some(path) = &args.input_file {
         let content = files::read(path)?;
-        let text = String::from_utf8_lossy(&content);
-        let lines = text
-            .lines()
-            .map(|line| line.split('#').next().unwrap_or_default().trim());
-        words.extend(lines.filter(|line| !line.is_empty()).map(str::to_owned));
-    }
-    let mut hosts = Vec::new();
-    for word in &words {
-        hosts.extend(hosts_of(word)?);
+        for (number, line) in (1..).zip(String::from_utf8_lossy(&content).lines()) {
+            let line = line.split('#').next().unwrap_or_default().trim();
+            if !line.is_empty() {
+                let found = hosts_of(line);
+                hosts.extend(
+                    found.map_err(|error| format!("{}:{number}: {error}", path.display()))?,
+                );
+            }
+        }
     }
     Ok(hosts)
 }

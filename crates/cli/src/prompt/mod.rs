@@ -1,7 +1,8 @@
-//! Secrets from the user: on the terminal, or by the program that SSH_ASKPASS names, as ssh finds them
+//! Questions to the user: on the terminal, or by the program that SSH_ASKPASS names, as ssh finds them
 //! (readpass.c, read_passphrase).
 
 mod askpass;
+mod confirm;
 mod hidden_line;
 mod terminal;
 
@@ -11,6 +12,7 @@ use std::io;
 use sshoal_net::Secret;
 
 use askpass::AskPass;
+pub(crate) use confirm::confirm;
 
 /// Why there is no answer.
 #[derive(Debug, thiserror::Error)]
@@ -32,12 +34,36 @@ pub(crate) enum PromptError {
 
 /// Asks a question whose answer is not shown. Gives up as soon as `wanted` says so.
 pub(crate) fn secret(question: &str, wanted: &dyn Fn() -> bool) -> Result<Secret, PromptError> {
-    let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
+    ask(question, || terminal::ask(question, wanted))
+}
+
+/// Asks a question whose answer is shown as it is typed. Gives up as soon as `wanted` says so.
+fn line(question: &str, wanted: &dyn Fn() -> bool) -> Result<String, PromptError> {
+    let answer = ask(question, || terminal::ask_openly(question, wanted))?;
+    Ok(String::from_utf8_lossy(answer.expose()).into_owned())
+}
+
+/// Whether a question can be asked at all.
+pub(crate) fn is_possible() -> bool {
+    let asker = AskPass::find(variable);
+    let by_program = |asker: &AskPass| asker.comes_first() || asker.may_stand_in();
+    asker.as_ref().is_some_and(by_program) || terminal::is_there()
+}
+
+fn variable(name: &str) -> Option<OsString> {
+    std::env::var_os(name).filter(|value| !value.is_empty())
+}
+
+/// Asks the program, or `on_terminal`.
+fn ask(
+    question: &str,
+    on_terminal: impl FnOnce() -> Result<Secret, PromptError>,
+) -> Result<Secret, PromptError> {
     let asker = AskPass::find(variable);
     if let Some(asker) = asker.as_ref().filter(|asker| asker.comes_first()) {
         return asker.ask(question);
     }
-    match terminal::ask(question, wanted) {
+    match on_terminal() {
         Err(PromptError::Nowhere) => match asker.filter(AskPass::may_stand_in) {
             Some(asker) => asker.ask(question),
             None => Err(PromptError::Nowhere),

@@ -1,4 +1,4 @@
-//! Asking on /dev/tty, without echo. The terminal gets its settings back however the question ends.
+//! Asking on /dev/tty, with or without echo. The terminal gets its settings back however the question ends.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -7,7 +7,8 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Signal, getpid, kill_process};
 use rustix::termios::{
-    LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcsetattr,
+    LocalModes, OptionalActions, QueueSelector, SpecialCodeIndex, Termios, tcflush, tcgetattr,
+    tcsetattr,
 };
 use sshoal_net::Secret;
 use zeroize::Zeroize;
@@ -18,13 +19,45 @@ use super::hidden_line::{EditingKeys, HiddenLine, Typed};
 /// How soon a question disappears that nobody wants answered any more.
 const LOOK_UP: Duration = Duration::from_millis(100);
 
-/// Asks, if there is a terminal.
+/// Longest line that the terminal hands over (termios(3), canonical mode).
+const MAX_LINE: usize = 4096;
+
+fn open() -> Result<File, PromptError> {
+    let mut options = OpenOptions::new();
+    let tty = options.read(true).write(true).open("/dev/tty");
+    tty.map_err(|_| PromptError::Nowhere)
+}
+
+/// Whether there is a terminal.
+pub(super) fn is_there() -> bool {
+    open().is_ok()
+}
+
+/// Asks for a line that is shown as it is typed, if there is a terminal: the terminal itself does the editing, and makes
+/// signals of its keys.
+pub(super) fn ask_openly(question: &str, wanted: &dyn Fn() -> bool) -> Result<Secret, PromptError> {
+    let mut tty = open()?;
+    // What was typed before the question is no answer to it.
+    tcflush(&tty, QueueSelector::IFlush).map_err(io::Error::from)?;
+    tty.write_all(question.as_bytes())?;
+    while wanted() {
+        if !is_readable(&tty)? {
+            continue;
+        }
+        let mut line = [0; MAX_LINE];
+        let length = tty.read(&mut line)?;
+        return match length {
+            0 => Err(PromptError::Declined),
+            length => Ok(Secret::new(line[..length].to_vec())),
+        };
+    }
+    tty.write_all(b"\n")?;
+    Err(PromptError::Declined)
+}
+
+/// Asks without showing what is typed, if there is a terminal.
 pub(super) fn ask(question: &str, wanted: &dyn Fn() -> bool) -> Result<Secret, PromptError> {
-    let tty = OpenOptions::new()
-        .read(true)
-        .write(true)
-        .open("/dev/tty")
-        .map_err(|_| PromptError::Nowhere)?;
+    let tty = open()?;
     let hidden = Hidden::new(&tty)?;
     (&tty).write_all(question.as_bytes())?;
     let typed = read_line(&tty, hidden.editing_keys(), wanted);

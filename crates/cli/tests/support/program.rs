@@ -60,6 +60,11 @@ impl Running {
         Pid::from_child(&self.child)
     }
 
+    /// The most memory that it has had, in bytes.
+    pub(crate) fn memory_so_far(&self) -> u64 {
+        memory_so_far(self.pid())
+    }
+
     pub(crate) fn is_running(&mut self) -> bool {
         self.child.try_wait().unwrap().is_none()
     }

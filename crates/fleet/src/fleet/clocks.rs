@@ -14,9 +14,12 @@ impl Fleet {
         {
             self.timers.remove(index);
             match self.hosts[index as usize].state {
-                State::BackingOff => self.requeue(index),
+                State::BackingOff => {
+                    self.progress.backing_off -= 1;
+                    self.requeue(index);
+                }
                 State::InFlight(slot) => self.wake(now, index, slot),
-                State::Waiting | State::Ended => {}
+                State::Waiting | State::Held | State::Ended => {}
             }
         }
         self.expire_jumps(now);

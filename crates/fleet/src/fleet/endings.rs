@@ -102,13 +102,13 @@ impl Fleet {
             .set(index, now.checked_add(delay).unwrap_or(now));
     }
 
-    fn end(&mut self, now: Instant, index: u32, slot: u32, outcome: Outcome) {
+    pub(super) fn end(&mut self, now: Instant, index: u32, slot: u32, outcome: Outcome) {
         let times = self.land(now, index, slot);
         self.issue(now, index, outcome, times);
     }
 
     /// Takes back everything that a flight holds, and frees its slot.
-    fn land(&mut self, now: Instant, index: u32, slot: u32) -> PhaseTimes {
+    pub(super) fn land(&mut self, now: Instant, index: u32, slot: u32) -> PhaseTimes {
         self.flight(slot).settle(now);
         self.leave_line(index, slot);
         self.end_handshake(index, slot);
@@ -168,7 +168,7 @@ impl Fleet {
 
 impl Ending {
     /// The result, once the command's fate is known.
-    fn outcome(&self, fate: Fate) -> Outcome {
+    pub(super) fn outcome(&self, fate: Fate) -> Outcome {
         if self.interrupted && fate.is_proven_not_run() {
             Outcome::NotStarted
         } else {

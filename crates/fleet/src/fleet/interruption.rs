@@ -21,7 +21,7 @@ impl Fleet {
         self.course = Course::Interrupted;
         for index in 0..self.hosts.len() as u32 {
             match self.hosts[index as usize].state {
-                State::Waiting | State::BackingOff => self.cancel(now, index),
+                State::Waiting | State::BackingOff | State::Held => self.cancel(now, index),
                 State::InFlight(slot) => self.interrupt_flight(now, index, slot),
                 State::Ended => {}
             }
@@ -52,7 +52,7 @@ impl Fleet {
             .retain(|order| matches!(order, Action::Abort { .. }));
         for index in 0..self.hosts.len() as u32 {
             match self.hosts[index as usize].state {
-                State::Waiting | State::BackingOff => self.cancel(now, index),
+                State::Waiting | State::BackingOff | State::Held => self.cancel(now, index),
                 State::InFlight(slot) => {
                     if self.flight(slot).ending.is_none() {
                         self.tear_down(now, index, slot, interruption(), true);
@@ -71,13 +71,7 @@ impl Fleet {
 
     /// Ends a host that is not in flight.
     fn cancel(&mut self, now: Instant, index: u32) {
-        if self.hosts[index as usize].state == State::Waiting {
-            self.leave_lane(index);
-            self.progress.waiting -= 1;
-        } else {
-            self.timers.remove(index);
-            self.progress.backing_off -= 1;
-        }
+        self.leave_wait(index);
         self.issue(now, index, Outcome::NotStarted, PhaseTimes::default());
     }
 }

@@ -139,17 +139,10 @@ impl Fleet {
             if host.lane != lane {
                 continue;
             }
-            match host.state {
-                State::Waiting => {
-                    self.leave_lane(index);
-                    self.progress.waiting -= 1;
-                }
-                State::BackingOff => {
-                    self.timers.remove(index);
-                    self.progress.backing_off -= 1;
-                }
-                State::InFlight(_) | State::Ended => continue,
+            if matches!(host.state, State::InFlight(_) | State::Ended) {
+                continue;
             }
+            self.leave_wait(index);
             let outcome = Outcome::Failed {
                 failure: failure.clone(),
                 fate: Fate::NotSent,

@@ -181,7 +181,6 @@ impl Fleet {
         self.links
             .join(&mut self.starts.lanes[lane as usize].places.line, index);
         self.refresh_lane(lane);
-        self.progress.backing_off -= 1;
         self.progress.waiting += 1;
     }
 
@@ -191,6 +190,22 @@ impl Fleet {
         self.links
             .leave(&mut self.starts.lanes[lane as usize].places.line, index);
         self.refresh_lane(lane);
+    }
+
+    /// A host that is not in flight waits no more, in whatever way it did.
+    pub(super) fn leave_wait(&mut self, index: u32) {
+        match self.hosts[index as usize].state {
+            State::Waiting => {
+                self.leave_lane(index);
+                self.progress.waiting -= 1;
+            }
+            State::BackingOff => {
+                self.timers.remove(index);
+                self.progress.backing_off -= 1;
+            }
+            State::Held => self.progress.held -= 1,
+            State::InFlight(_) | State::Ended => {}
+        }
     }
 
     /// Gives a place of the host's lane back.

@@ -162,7 +162,7 @@ impl World {
             assert!(earlier.is_none(), "a second result after {earlier:?}");
         }
         let progress = self.fleet.progress();
-        let waiting = progress.waiting + progress.backing_off;
+        let waiting = progress.waiting + progress.backing_off + progress.held;
         assert_eq!(
             waiting + progress.in_flight() + progress.done,
             progress.total

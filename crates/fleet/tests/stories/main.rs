@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod endings;
+mod holds;
 mod interruption;
 mod jumps;
 mod limits;

@@ -2,7 +2,7 @@
 //! line with a damaged key can still be removed.
 
 use crate::hashed::HashedName;
-use crate::key::{self, KeyFields, KeyType};
+use crate::key::KeyType;
 use crate::line::{self, Marker};
 use crate::pattern::{self, ListMatch};
 
@@ -100,20 +100,5 @@ impl EntryLine<'_> {
 
     pub(super) fn is_hashed(&self) -> bool {
         self.hosts.starts_with(b"|")
-    }
-
-    /// The key, if the line holds a whole one of the type that it names.
-    pub(super) fn key_blob(&self) -> Option<Vec<u8>> {
-        let (name, rest) = line::split_word(self.raw_key.trim_ascii_end());
-        let (key, _comment) = line::split_word(rest);
-        key::decode_as(KeyType::from_name(name)?, key)
-    }
-
-    /// Whether the line's key is `other`.
-    pub(super) fn has_key(&self, other: &KeyFields<'_>) -> bool {
-        let own = self.key_blob();
-        own.as_deref()
-            .and_then(KeyFields::parse)
-            .is_some_and(|own| own.same(other))
     }
 }

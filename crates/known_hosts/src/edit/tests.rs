@@ -202,6 +202,15 @@ fn only_names_and_keys_that_make_a_line_are_written() {
     }
 }
 
+fn updated(
+    file: &[u8],
+    updates: &[Update<'_>],
+    salts: Option<Salts<'_>>,
+) -> Result<Updated, EntryError> {
+    let known = KnownHosts::parse(vec![("known_hosts".into(), file.to_vec())]);
+    update(&known, "known_hosts", updates, salts)
+}
+
 #[test]
 fn updating_replaces_a_hosts_keys() {
     let (old, kept, new) = (ed25519(1), ecdsa(2), rsa(3, 1));
@@ -222,19 +231,16 @@ fn updating_replaces_a_hosts_keys() {
         address: None,
         keys: &keys,
     };
-    let done = update(file.concat().as_bytes(), &wanted, None).unwrap();
+    let done = updated(file.concat().as_bytes(), &[wanted], None).unwrap();
     let expected = [&file[1], &file[3], &file[4], &file[5], &file[6]].map(String::as_str);
     assert_eq!(
         shown(&done.bytes),
         expected.concat() + &format!("\na {new_text}\n")
     );
-    assert_eq!(
-        (done.added, done.removed, done.broken),
-        (1, vec![1, 3], vec![6])
-    );
+    assert_eq!((done.added, done.removed), (1, vec![1, 3]));
 
     // Nothing to do, nothing done.
-    let again = update(&done.bytes, &wanted, None).unwrap();
+    let again = updated(&done.bytes, &[wanted], None).unwrap();
     assert_eq!(again.bytes, done.bytes);
 
     // The files behind the first only lose lines.
@@ -242,7 +248,7 @@ fn updating_replaces_a_hosts_keys() {
         keys: &[],
         ..wanted
     };
-    let done = update(file.concat().as_bytes(), &wanted, None).unwrap();
+    let done = updated(file.concat().as_bytes(), &[wanted], None).unwrap();
     assert_eq!((done.added, done.removed), (0, vec![1, 2, 3]));
 }
 
@@ -262,20 +268,42 @@ fn updating_completes_host_and_address() {
         key(3),
         key(9)
     );
-    let done = update(file.as_bytes(), &wanted, None).unwrap();
+    let done = updated(file.as_bytes(), &[wanted], None).unwrap();
     let kept = format!("a {}\n::1 {}\n::1,a {}\n", key(1), key(2), key(3));
     let added = format!("::1 {}\na {}\na,::1 {}\n", key(1), key(2), key(4));
     assert_eq!(shown(&done.bytes), kept + &added);
     assert_eq!((done.added, done.removed), (3, vec![4]));
 
     let mut salts = salts();
-    let done = update(b"", &wanted, Some(&mut salts)).unwrap();
+    let done = updated(b"", &[wanted], Some(&mut salts)).unwrap();
     assert_eq!(done.bytes.iter().filter(|&&c| c == b'\n').count(), 8);
     let bad = Update {
         keys: &[b"x"],
         ..wanted
     };
-    assert!(update(b"", &bad, None).is_err());
+    assert!(updated(b"", &[bad], None).is_err());
+}
+
+#[test]
+fn many_hosts_are_updated_as_one_after_the_other() {
+    let file = [
+        format!("a {}\n", key(1)),
+        format!("{} {}\n", hashed("b", 1), key(2)),
+        format!("c {}\n", key(3)),
+        format!("{} {}", hashed("a", 2), key(4)),
+    ];
+    let keys = [ed25519(1), ed25519(2), ecdsa(5), ecdsa(6)];
+    let [a, b] = [[0, 2], [1, 3]].map(|own| own.map(|at: usize| keys[at].as_slice()));
+    let updates = [("A", &a), ("b", &b)].map(|(name, keys)| Update {
+        host: HostName::new(name),
+        address: None,
+        keys,
+    });
+    let at_once = updated(file.concat().as_bytes(), &updates, None).unwrap();
+    let first = updated(file.concat().as_bytes(), &updates[..1], None).unwrap();
+    let second = updated(&first.bytes, &updates[1..], None).unwrap();
+    assert_eq!(shown(&at_once.bytes), shown(&second.bytes));
+    assert_eq!((at_once.added, at_once.removed), (2, vec![4]));
 }
 
 #[test]

@@ -371,3 +371,15 @@ fn a_revoked_key_or_authority_spoils_a_certificate() {
         assert_eq!(judge_certificate(&known, 22, presented), revoked(3));
     }
 }
+
+/// Whoever has a host's own key is not thereby an authority for it.
+#[test]
+fn a_plain_line_with_the_authority_s_key_vouches_for_no_certificate() {
+    let (key, authority) = (ed25519(1), ed25519(9));
+    let known = known_hosts(&[format!("a {}", text(&authority))]);
+    let verdict = judge_certificate(&known, 22, certificate(&key, &authority, &["a"]));
+    assert!(matches!(verdict, Verdict::Changed(_)), "{verdict:?}");
+    let known = known_hosts(&[format!("b {}", text(&authority))]);
+    let verdict = judge_certificate(&known, 22, certificate(&key, &authority, &["a"]));
+    assert!(matches!(verdict, Verdict::Unknown(_)), "{verdict:?}");
+}

@@ -37,8 +37,9 @@ fn what_the_caller_leaves_out_is_scanned_all_the_same() {
         known.learn(&[HostName::new("a"), HostName::new("c")], |search| {
             done.iter().map(|part| search.scan(part.clone())).collect()
         });
-        assert_eq!(known.files[0].hashed.learned["a"], [0, 2], "{done:?}");
-        assert_eq!(known.files[0].hashed.learned["c"], [3], "{done:?}");
+        let learned = &known.files[0].hashed.learned;
+        assert_eq!(learned["a"].positions, [0, 2], "{done:?}");
+        assert_eq!(learned["c"].positions, [3], "{done:?}");
     }
 }
 
@@ -48,10 +49,38 @@ fn a_learned_port_brings_the_bare_name() {
     known.learn(&[HostName::with_port("A", 2222)], |_| Vec::new());
     let learned = &known.files[0].hashed.learned;
     assert_eq!(
-        (&learned["a"][..], &learned["[a]:2222"][..]),
+        (
+            &learned["a"].positions[..],
+            &learned["[a]:2222"].positions[..]
+        ),
         (&[0, 2][..], &[4][..])
     );
     assert_eq!(lines_for(&known, &HostName::new("a")), [1, 3]);
     let learn_again = known.search(&[HostName::new("a"), HostName::with_port("a", 2222)]);
     assert_eq!(learn_again.pairs(), 0);
+}
+
+#[test]
+fn of_entries_that_were_searched_before_only_the_rest_is_searched() {
+    let mut known = known();
+    let hosts = ["a", "b", "c"].map(HostName::new);
+    for (name, positions, searched) in [("a", vec![0], 2), ("b", vec![1], 5)] {
+        let learned = Learned {
+            positions,
+            searched,
+        };
+        known.files[0].hashed.learn(name.to_owned(), learned);
+    }
+    let lines = |known: &KnownHosts| hosts.map(|host| lines_for(known, &host));
+    assert_eq!(lines(&known), [vec![1, 3], vec![2], vec![4]]);
+    let search = known.search(&hosts);
+    // All five for `c`, three for `a`, none for `b`.
+    assert_eq!((search.entries(), search.pairs()), (8, 8));
+    known.learn(&hosts, |search| {
+        let parts = search.ranges(3).into_iter();
+        parts.map(|range| search.scan(range)).collect()
+    });
+    assert_eq!(lines(&known), [vec![1, 3], vec![2], vec![4]]);
+    assert_eq!(known.search(&hosts).pairs(), 0);
+    assert_eq!(known.files[0].hashed.learned().count(), 3);
 }

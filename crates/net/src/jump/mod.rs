@@ -21,15 +21,17 @@ use std::time::{Duration, Instant};
 use sshoal_fleet::{Failure, FailureKind, JumpEvent, JumpId, Limits};
 use sshoal_proto::ExecFate;
 use sshoal_wire::reason;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::{Semaphore, oneshot, watch};
 use tracing::Instrument;
 
 use crate::crash::caught;
 use crate::dial;
 use crate::failures::{self, Ended};
+use crate::host_key_questions::{Asker, HostKeyQuestion};
 use crate::link::Link;
 use crate::plan::Endpoint;
 use crate::proxy;
+use crate::trust::UnknownKey;
 use crate::worker::{Report, Worker};
 use session::JumpSession;
 use tunnel::{Desk, NotOpened, Target};
@@ -220,15 +222,44 @@ async fn log_in<'a>(
     if let Some(before) = endpoint.via {
         up(worker, before).await?;
     }
+    loop {
+        let mut session = begin_login(worker, jump, endpoint).await?;
+        let limit = worker.plan.deadlines.login;
+        let overdue = || overdue(label, FailureKind::LoginTimeout, "not logged in", limit);
+        let logged_in = within(limit, session.log_in(), overdue).await;
+        match (logged_in, session.take_unknown_key()) {
+            (Ok(()), _) => return Ok(session),
+            (Err(failure), None) => return Err(failure),
+            (Err(_), Some(unknown)) => {
+                drop(session);
+                // Accepted, it is known now.
+                let answer = ask(worker, jump, unknown).await;
+                answer.map_err(|failure| failures::of_jump(label, &failure))?;
+            }
+        }
+    }
+}
+
+/// Waits for the user to accept the jump host's key.
+async fn ask(worker: &Rc<Worker>, jump: JumpId, unknown: Box<UnknownKey>) -> Result<(), Failure> {
+    let (answer, answered) = oneshot::channel();
+    let asker = Asker::Jump(jump, answer);
+    worker.report(Report::UnknownHostKey(HostKeyQuestion { asker, unknown }));
+    let over = || Failure::new(FailureKind::Lost, "the run is over");
+    answered.await.unwrap_or_else(|_| Err(over()))
+}
+
+async fn begin_login<'a>(
+    worker: &'a Rc<Worker>,
+    jump: JumpId,
+    endpoint: &'a Endpoint,
+) -> Result<JumpSession<'a>, Failure> {
+    let label = &endpoint.label;
     // The semaphore is never closed.
-    let _turn = worker.jump_limits.logins.acquire().await.ok();
+    let turn = worker.jump_limits.logins.clone().acquire_owned().await.ok();
     let (link, round_trip) = connection(worker, endpoint).await?;
     let named = |failure: Failure| failures::of_jump(label, &failure);
-    let mut session = JumpSession::begin(worker, jump, link, round_trip).map_err(named)?;
-    let limit = worker.plan.deadlines.login;
-    let overdue = || overdue(label, FailureKind::LoginTimeout, "not logged in", limit);
-    within(limit, session.log_in(), overdue).await?;
-    Ok(session)
+    JumpSession::begin(worker, jump, link, round_trip, turn).map_err(named)
 }
 
 /// TCP, a ProxyCommand, or the tunnel through the jump host before; and how long that took, at least a round trip.

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::future::poll_fn;
+use std::net::SocketAddr;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
@@ -14,10 +15,12 @@ use super::tunnel::{Desk, Ends, Refusal, Served};
 use crate::drive::{Answer, Broken, Drive, sleep_until};
 use crate::failures;
 use crate::guess;
+use crate::host_key_update::HostKeyUpdate;
 use crate::link::{Link, LinkError};
 use crate::login::{Login, Wish};
 use crate::plan::{Endpoint, RunPlan};
 use crate::shortcuts::Shortcuts;
+use crate::trust::UnknownKey;
 use crate::worker::{Report, Worker};
 
 /// Octets gathered from several hosts before they are written.
@@ -29,14 +32,19 @@ pub(super) struct JumpSession<'a> {
     state: State<'a>,
     /// The login's place among the signatures.
     place: Place,
+    /// The login's place among the logins, until it is over.
+    turn: Option<OwnedSemaphorePermit>,
 }
 
 /// All but the octets on their way.
 struct State<'a> {
     worker: &'a Rc<Worker>,
     endpoint: &'a Endpoint,
+    /// The server's address, where this side knows it.
+    peer: Option<SocketAddr>,
     login: Login<'a>,
     shortcuts: Shortcuts,
+    host_keys: Option<HostKeyUpdate<'a>>,
     logged_in: bool,
     failure: Option<Failure>,
     desk: Rc<Desk>,
@@ -56,25 +64,30 @@ impl<'a> JumpSession<'a> {
         jump: JumpId,
         link: Link,
         round_trip: Duration,
+        turn: Option<OwnedSemaphorePermit>,
     ) -> Result<Self, Failure> {
         let plan = &worker.plan;
         let endpoint = plan.jump(jump);
         let opened = guess::opening(endpoint, worker, round_trip, window(plan, jump));
         let connection = Connection::new(opened.settings, opened.opening, Instant::now())
             .map_err(|error| Failure::new(FailureKind::NoCommonAlgorithm, error.to_string()))?;
+        let peer = endpoint.trust.peer(&link);
         Ok(JumpSession {
             drive: Drive::new(connection, link),
             state: State {
                 worker,
                 endpoint,
+                peer,
                 login: Login::new(endpoint, plan),
                 shortcuts: opened.shortcuts,
+                host_keys: None,
                 logged_in: false,
                 failure: None,
                 desk: Rc::new(Desk::new()),
                 tunnels: HashMap::new(),
             },
             place: Place::Unwanted,
+            turn,
         })
     }
 
@@ -85,7 +98,9 @@ impl<'a> JumpSession<'a> {
 
     /// Until the user is logged in. A failure names the jump host.
     pub(super) async fn log_in(&mut self) -> Result<(), Failure> {
-        match self.try_to_log_in().await {
+        let result = self.try_to_log_in().await;
+        self.turn = None;
+        match result {
             Ok(()) => Ok(()),
             Err(failure) => {
                 self.state.login.show_last_banners(self.state.worker);
@@ -121,6 +136,11 @@ impl<'a> JumpSession<'a> {
         Ok(())
     }
 
+    /// The key that the user is to be asked about, because of which the login has failed.
+    pub(super) fn take_unknown_key(&mut self) -> Option<Box<UnknownKey>> {
+        self.state.login.take_unknown_key()
+    }
+
     /// Serves tunnels until the connection ends; returns why it has.
     pub(super) async fn serve(&mut self) -> Failure {
         loop {
@@ -148,6 +168,7 @@ impl<'a> JumpSession<'a> {
             drive,
             state,
             place,
+            ..
         } = self;
         let timeout = drive.connection.poll_timeout();
         let desk = state.desk.clone();
@@ -279,10 +300,15 @@ impl Answer for State<'_> {
     fn answer(&mut self, connection: &mut Connection, event: Event, input: &[u8]) {
         if event == Event::Authenticated {
             self.logged_in = true;
+            let trust = &self.endpoint.trust;
+            self.host_keys = self.login.take_host_key_update(trust);
             self.shortcuts.learn(self.worker, connection, true);
         }
         let (trust, new_keys) = (&self.endpoint.trust, &self.worker.new_keys);
-        match self.login.answer(trust, new_keys, connection, event) {
+        match self
+            .login
+            .answer(trust, self.peer, new_keys, connection, event)
+        {
             Ok(None) => {}
             Ok(Some(event)) => self.take(connection, event, input),
             Err(failure) => self.fail(Err(failure)),
@@ -298,6 +324,11 @@ impl State<'_> {
     /// What happens to a channel.
     fn take(&mut self, connection: &mut Connection, event: Event, input: &[u8]) {
         match event {
+            Event::HostKeysOffered(_) | Event::HostKeysProven(_) => {
+                if let Some(update) = &mut self.host_keys {
+                    update.handle(connection, &event, &self.worker.new_keys);
+                }
+            }
             Event::ChannelOpened(channel) => self.with(channel, |desk, ends| {
                 ends.handle_opened();
                 // It may have been abandoned meanwhile.

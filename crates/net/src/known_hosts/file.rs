@@ -111,23 +111,56 @@ impl KnownHostsFile {
     /// # Errors
     ///
     /// The new file cannot be written beside the old one, or the file is being changed all the time.
-    pub fn edit<T>(mut self, mut change: impl FnMut(&[u8]) -> (Vec<u8>, T)) -> io::Result<T> {
+    pub fn edit<T>(self, change: impl FnMut(&[u8]) -> (Vec<u8>, T)) -> io::Result<T> {
+        let (outcome, _) = self.replace(change, false)?;
+        Ok(outcome)
+    }
+
+    /// The same, and what was replaced is kept as a file with `.old` behind its name, as ssh-keygen does. Where that
+    /// is comes back if it was written.
+    ///
+    /// # Errors
+    ///
+    /// As [`edit`](Self::edit); or the copy cannot be written.
+    pub fn edit_and_keep_old<T>(
+        self,
+        change: impl FnMut(&[u8]) -> (Vec<u8>, T),
+    ) -> io::Result<(T, Option<PathBuf>)> {
+        self.replace(change, true)
+    }
+
+    fn replace<T>(
+        mut self,
+        mut change: impl FnMut(&[u8]) -> (Vec<u8>, T),
+        keep_old: bool,
+    ) -> io::Result<(T, Option<PathBuf>)> {
         for _ in 0..REPLACEMENTS {
             let old = self.read()?;
             let (new, outcome) = change(&old);
             if new == old {
-                return Ok(outcome);
+                return Ok((outcome, None));
             }
             let replacement = self.beside(&new)?;
+            let copy = keep_old.then(|| self.beside(&old)).transpose()?;
             if self.read()? == old && is_at(&self.file, &self.path)? {
+                let kept = copy.map(|copy| self.put_aside(copy)).transpose()?;
                 replacement
                     .persist(&self.path)
                     .map_err(|error| error.error)?;
-                return Ok(outcome);
+                return Ok((outcome, kept));
             }
         }
         let problem = "another program changes it all the time";
         Err(io::Error::new(io::ErrorKind::WouldBlock, problem))
+    }
+
+    /// Gives a copy of the file its name; an older copy is replaced.
+    fn put_aside(&self, copy: tempfile::NamedTempFile) -> io::Result<PathBuf> {
+        let mut name = self.path.clone().into_os_string();
+        name.push(".old");
+        let path = PathBuf::from(name);
+        copy.persist(&path).map_err(|error| error.error)?;
+        Ok(path)
     }
 
     /// A new file in the same folder, written to the disk.

@@ -1,6 +1,6 @@
-//! Where the indexes of hashed host names are kept: docs/known-hosts-index.md.
+//! Where the indexes of known_hosts lines are kept: docs/known-hosts-index.md.
 
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use rustix::fs::OFlags;
 use rustix::process::geteuid;
 use sshoal_crypto::{Digest, HashAlgorithm};
-use sshoal_known_hosts::{HashedIndex, INDEX_KEY_LEN, IndexBase, KnownHosts, MAX_INDEX_LEN};
+use sshoal_known_hosts::{INDEX_KEY_LEN, IndexBase, KnownHosts, LineIndex, MAX_INDEX_LEN, Octets};
 
-use super::files::FileState;
+use super::files::{FileOctets, FileState};
 use crate::cache_folder;
 
 /// Group and others may do anything.
@@ -18,7 +18,7 @@ const OPEN_TO_OTHERS: u32 = 0o077;
 /// Octets of the digest of a path that name its index.
 const NAME_OCTETS: usize = 8;
 
-/// The user's indexes of hashed host names, one for each known_hosts file.
+/// The user's indexes of known_hosts lines, one for each known_hosts file.
 #[derive(Debug, Clone)]
 pub struct IndexCache {
     folder: PathBuf,
@@ -47,10 +47,33 @@ impl IndexCache {
         self.folder.join(format!("known_hosts-{name}.index"))
     }
 
-    /// The index of a file in this state, if there is one to be believed.
-    pub(super) fn read(&self, file: &FileState, content: &[u8]) -> Option<HashedIndex> {
-        let octets = read_own(&self.path(&file.path))?;
-        HashedIndex::parse(octets, &file.identity, content).ok()
+    /// The index of a file in this state, if there is one that is proof of the content; in memory, if most of it will be
+    /// needed.
+    pub(super) fn of_state(&self, file: &FileState, in_memory: bool) -> Option<CachedIndex> {
+        let index = self.open(file, in_memory)?;
+        (index.is_of(&file.identity) && index.is_settled()).then_some(index)
+    }
+
+    /// The index of a file that was read in whole, if there is one of these very bytes, whenever they were written.
+    pub(super) fn of_content(&self, file: &FileState, content: &[u8]) -> Option<CachedIndex> {
+        if file.has_false_index {
+            return None;
+        }
+        let index = self.open(file, true)?;
+        index.is_of_content(content).then_some(index)
+    }
+
+    fn open(&self, file: &FileState, in_memory: bool) -> Option<CachedIndex> {
+        let (mut index, len) = open_own(&self.path(&file.path))?;
+        let source = match in_memory {
+            false => IndexSource::File(FileOctets(index)),
+            true => {
+                let mut octets = Vec::with_capacity(usize::try_from(len).ok()? + 1);
+                index.read_to_end(&mut octets).ok()?;
+                IndexSource::Memory(octets)
+            }
+        };
+        LineIndex::open(source, len).ok()
     }
 
     /// Keeps what was learned of a file, beside what other runs have kept meanwhile.
@@ -62,7 +85,7 @@ impl IndexCache {
     ) -> io::Result<()> {
         let path = self.path(&file.path);
         let _lock = cache_folder::lock(&path)?;
-        let old = self.read(file, known.content(&file.path));
+        let old = self.of_content(file, known.content(number));
         let base = match &old {
             Some(old) => IndexBase::Extend(old),
             None => {
@@ -71,17 +94,35 @@ impl IndexCache {
                 IndexBase::New(key)
             }
         };
-        match known.write_index(number, &file.identity, base) {
+        match known.write_index(number, &file.identity, file.settled, base) {
             Some(index) => cache_folder::replace_file(&path, &index),
             None => Ok(()),
         }
     }
 }
 
-/// The content of a file that nobody but this user can have written or can read.
-fn read_own(path: &Path) -> Option<Vec<u8>> {
+/// An index that was found.
+pub(super) type CachedIndex = LineIndex<IndexSource>;
+
+/// An index's bytes: in its file, of which a few pages are needed for a host, or read at once.
+pub(super) enum IndexSource {
+    File(FileOctets<File>),
+    Memory(Vec<u8>),
+}
+
+impl Octets for IndexSource {
+    fn read_at(&self, start: u64, len: usize) -> Option<Vec<u8>> {
+        match self {
+            IndexSource::File(file) => file.read_at(start, len),
+            IndexSource::Memory(octets) => octets.read_at(start, len),
+        }
+    }
+}
+
+/// A file that nobody but this user can have written or can read, and its length.
+fn open_own(path: &Path) -> Option<(File, u64)> {
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
-    let mut file = OpenOptions::new()
+    let file = OpenOptions::new()
         .read(true)
         .custom_flags(flags.bits().cast_signed())
         .open(path)
@@ -91,6 +132,5 @@ fn read_own(path: &Path) -> Option<Vec<u8>> {
         && metadata.uid() == geteuid().as_raw()
         && metadata.mode() & OPEN_TO_OTHERS == 0
         && metadata.len() <= MAX_INDEX_LEN as u64;
-    let mut octets = Vec::new();
-    (is_own && file.read_to_end(&mut octets).is_ok()).then_some(octets)
+    is_own.then_some((file, metadata.len()))
 }

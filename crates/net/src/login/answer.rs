@@ -1,12 +1,13 @@
 //! The server's questions before it lets anybody in: its host key, then credentials.
 
+use std::net::SocketAddr;
+
 use sshoal_fleet::Failure;
 use sshoal_proto::{Connection, Event};
 
 use super::Login;
 use crate::known_hosts::NewKeys;
 use crate::plan::HostTrust;
-use crate::trust::Accepted;
 
 impl Login<'_> {
     /// Answers what is about the login, and gives other events back.
@@ -17,21 +18,21 @@ impl Login<'_> {
     pub(crate) fn answer(
         &mut self,
         trust: &HostTrust,
+        peer: Option<SocketAddr>,
         new_keys: &NewKeys,
         connection: &mut Connection,
         event: Event,
     ) -> Result<Option<Event>, Failure> {
         match event {
             Event::HostKey(question) => {
-                let judged = trust.judge(&question, new_keys).and_then(|accepted| {
-                    if accepted == Accepted::Changed {
-                        connection.withhold_agent();
-                    }
-                    self.withhold_from(accepted)
-                });
+                let judged = trust.judge(&question, peer, new_keys);
+                let judged = judged.and_then(|judgement| self.obey(judgement, connection));
                 if let Err(failure) = judged {
                     connection.refuse_host_key();
                     return Err(failure);
+                }
+                if self.vouched.is_some() {
+                    connection.hear_host_keys();
                 }
                 // An error stays the connection's answer and comes back from its next call.
                 drop(connection.accept_host_key());

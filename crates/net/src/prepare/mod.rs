@@ -17,6 +17,7 @@ mod trust_files;
 mod way_there;
 
 use std::collections::HashMap;
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -24,11 +25,11 @@ use sshoal_fleet::JumpId;
 use sshoal_known_hosts::{DEFAULT_PORT, LineProblem};
 use sshoal_proto::{SessionRequest, Settings};
 use sshoal_ssh_config::{
-    Config, HostKeys, Proxy, Query, ResolveError, Resolved, StrictHostKeyChecking,
+    Config, HostKeys, Proxy, Query, ResolveError, Resolved, StrictHostKeyChecking, YesNoAsk,
 };
 use sshoal_targets::Target;
 
-use crate::known_hosts::IndexCache;
+use crate::known_hosts::{IndexCache, Searched};
 use crate::login::LoginPlan;
 use crate::plan::{Endpoint, HostPlan, HostTrust, Recording, Strictness};
 use algorithms::HostAlgorithms;
@@ -196,7 +197,7 @@ impl Preparation {
         };
         let algorithms = self.algorithms(&label, resolved)?;
         let trust = HostTrust {
-            known: self.trust.read(&resolved.host_keys)?,
+            known: self.trust.promise(&resolved.host_keys),
             name: known_as(resolved),
             port: known_port(resolved),
             algorithms: algorithms.host_keys,
@@ -205,6 +206,16 @@ impl Preparation {
                 .trust
                 .read_revoked(&resolved.host_keys.revoked_host_keys.value)?,
             strictness: strictness(resolved),
+            checks_address: checks_address(resolved),
+            trusts_loopback: trusts_loopback(&resolved.host_keys),
+            user_files: resolved
+                .host_keys
+                .user_known_hosts_files
+                .value
+                .clone()
+                .into(),
+            // As ssh, which asks only where it was given no command.
+            updates_keys: resolved.host_keys.update_host_keys.value == YesNoAsk::Yes,
             recording: recording(&resolved.host_keys),
         };
         let login = self.login_plan(&label, resolved)?;
@@ -256,19 +267,27 @@ impl Preparation {
         })
     }
 
-    /// Lines of known_hosts files that could not be understood; they grant no trust.
+    /// Lines of the known_hosts files that were read which could not be understood; they grant no trust.
     pub fn known_hosts_problems(&self) -> Vec<LineProblem> {
         self.trust.problems()
     }
 
-    /// Looks all hosts and jump hosts up in hashed known_hosts entries at once: in the cached indexes, and what those do
-    /// not know on all cores.
-    pub fn look_up_hashed(&mut self, hosts: &mut [HostPlan], cache: Option<&IndexCache>) {
+    /// Reads what known_hosts files say of all hosts and jump hosts that were resolved; until then nobody is known.
+    /// What the indexes of the cache do not know of hashed lines is searched for on all cores.
+    ///
+    /// # Errors
+    ///
+    /// [`PrepareError::KnownHosts`], naming the file.
+    pub fn read_known_hosts(
+        &mut self,
+        hosts: &mut [HostPlan],
+        cache: Option<&IndexCache>,
+    ) -> Result<Searched, PrepareError> {
         let hosts = hosts.iter_mut().map(|host| &mut host.endpoint);
         let endpoints = hosts.chain(&mut self.jumps.plans);
         let mut trusts: Vec<&mut HostTrust> =
             endpoints.map(|endpoint| &mut endpoint.trust).collect();
-        self.trust.look_up_hashed(&mut trusts, cache);
+        Ok(self.trust.read_for(&mut trusts, cache)?)
     }
 
     /// The jump hosts on the way to the hosts resolved so far.
@@ -371,11 +390,21 @@ fn known_port(resolved: &Resolved) -> u16 {
 
 fn strictness(resolved: &Resolved) -> Strictness {
     match resolved.host_keys.strict_host_key_checking.value {
-        // A question for each of a thousand hosts helps nobody: what would be asked is refused.
+        StrictHostKeyChecking::Ask if !resolved.authentication.batch_mode.value => Strictness::Ask,
         StrictHostKeyChecking::Yes | StrictHostKeyChecking::Ask => Strictness::Yes,
         StrictHostKeyChecking::AcceptNew => Strictness::AcceptNew,
         StrictHostKeyChecking::No => Strictness::No,
     }
+}
+
+/// An address that the user names is the host's name already (check_host_key, sshconnect.c).
+fn checks_address(resolved: &Resolved) -> bool {
+    let name = &resolved.connection.host_name.value;
+    resolved.host_keys.check_host_ip.value && name.parse::<IpAddr>().is_err()
+}
+
+fn trusts_loopback(host_keys: &HostKeys) -> bool {
+    host_keys.no_host_authentication_for_localhost.value && host_keys.host_key_alias.is_none()
 }
 
 fn recording(host_keys: &HostKeys) -> Option<Recording> {

@@ -10,7 +10,7 @@ use sshoal_known_hosts::{
 };
 use sshoal_ssh_config::HostKeys;
 
-use crate::known_hosts::{self, FileState, IndexCache, KnownHostsFiles};
+use crate::known_hosts::{IndexCache, KnownHostsFiles, Searched, Unreadable};
 use crate::plan::HostTrust;
 
 /// A file that says which host keys to trust cannot be used.
@@ -48,44 +48,41 @@ pub enum TrustError {
 /// Files of revoked keys, by their paths.
 type Revoked = Arc<[(String, RevokedHostKeys)]>;
 
-/// known_hosts files that are consulted together.
-struct Set {
-    known: Arc<KnownHosts>,
-    files: Vec<FileState>,
+impl From<Unreadable> for TrustError {
+    fn from(Unreadable { path, error }: Unreadable) -> Self {
+        TrustError::KnownHosts { path, error }
+    }
 }
 
-/// Sets of known_hosts files by their paths.
+/// Sets of known_hosts files that are consulted together.
 #[derive(Default)]
 pub(super) struct TrustFiles {
-    sets: HashMap<Vec<String>, Set>,
+    /// By their paths, what stands for them until it is known which hosts they will be asked for.
+    promised: HashMap<Vec<String>, Arc<KnownHosts>>,
+    /// What was read of them for these hosts.
+    read: Vec<Arc<KnownHosts>>,
+    /// Those that were read in whole.
+    whole: HashMap<Vec<String>, Arc<KnownHosts>>,
     revoked: HashMap<Vec<String>, Revoked>,
 }
 
 impl TrustFiles {
-    /// The known_hosts of one host's settings. Files that do not exist are empty; one that is there and cannot be
-    /// read might revoke a key, so it is an error.
+    /// Stands for the known_hosts files of one host's settings until [`read_for`](Self::read_for) reads them: it knows
+    /// nobody.
+    pub(super) fn promise(&mut self, host_keys: &HostKeys) -> Arc<KnownHosts> {
+        let promised = self.promised.entry(paths(host_keys));
+        promised.or_default().clone()
+    }
+
+    /// The known_hosts files of one host's settings, in whole. Files that do not exist are empty; one that is there and
+    /// cannot be read might revoke a key, so it is an error.
     pub(super) fn read(&mut self, host_keys: &HostKeys) -> Result<Arc<KnownHosts>, TrustError> {
-        let paths: Vec<String> = host_keys
-            .user_known_hosts_files
-            .value
-            .iter()
-            .chain(&host_keys.global_known_hosts_files.value)
-            .cloned()
-            .collect();
-        if let Some(set) = self.sets.get(&paths) {
-            return Ok(set.known.clone());
+        let paths = paths(host_keys);
+        if let Some(known) = self.whole.get(&paths) {
+            return Ok(known.clone());
         }
-        let read = KnownHostsFiles::read(&paths).map_err(|error| TrustError::KnownHosts {
-            path: error.path,
-            error: error.error,
-        })?;
-        let (known, files) = read.into_parts();
-        let known = Arc::new(known);
-        let set = Set {
-            known: known.clone(),
-            files,
-        };
-        self.sets.insert(paths, set);
+        let known = Arc::new(KnownHostsFiles::read(&paths)?.into_known());
+        self.whole.insert(paths, known.clone());
         Ok(known)
     }
 
@@ -110,41 +107,45 @@ impl TrustFiles {
     }
 
     pub(super) fn problems(&self) -> Vec<LineProblem> {
-        self.sets
-            .values()
-            .flat_map(|set| set.known.problems().iter().cloned())
-            .collect()
+        let problems = self.read.iter().flat_map(|known| known.problems());
+        problems.cloned().collect()
     }
 
-    /// Finds the hashed entries of all hosts before the first connection: in the cached indexes, or on all cores.
-    pub(super) fn look_up_hashed(
+    /// Keeps all promises: reads what the files say of these hosts, in the cached indexes as far as they know, and
+    /// says what search they did not spare.
+    pub(super) fn read_for(
         &mut self,
         trusts: &mut [&mut HostTrust],
         cache: Option<&IndexCache>,
-    ) {
-        let nothing = Arc::new(KnownHosts::parse(Vec::new()));
-        for Set { known, files } in self.sets.values_mut() {
-            let mut names = Vec::new();
-            let mut theirs = Vec::new();
-            for trust in trusts
-                .iter_mut()
-                .filter(|trust| Arc::ptr_eq(&trust.known, known))
-            {
-                names.push((trust.name.clone(), trust.port));
-                // The plans hold the only other references; without them the set can be added to.
-                trust.known = nothing.clone();
-                theirs.push(trust);
-            }
-            let names: Vec<HostName<'_>> = names
-                .iter()
-                .map(|(name, port)| HostName::with_port(name, *port))
-                .collect();
-            if let Some(own) = Arc::get_mut(known) {
-                known_hosts::look_up_hashed(own, files, &names, cache);
-            }
-            for trust in theirs {
+    ) -> Result<Searched, TrustError> {
+        let mut searched = Vec::new();
+        for (paths, promised) in self.promised.drain() {
+            let own = |trust: &HostTrust| Arc::ptr_eq(&trust.known, &promised);
+            let theirs = trusts.iter().filter(|trust| own(trust));
+            // Addresses are asked for as they are connected to: which these are is not known yet.
+            let addresses = theirs.clone().any(|trust| trust.checks_address);
+            let names: Vec<HostName<'_>> = theirs.map(|trust| trust.host_name()).collect();
+            let (read, search) = match addresses {
+                true => {
+                    let mut read = KnownHostsFiles::read(&paths)?;
+                    let search = read.look_up_hashed(&names, cache);
+                    (read, search)
+                }
+                false => KnownHostsFiles::read_for(&paths, &names, cache)?,
+            };
+            let known = Arc::new(read.into_known());
+            for trust in trusts.iter_mut().filter(|trust| own(trust)) {
                 trust.known = known.clone();
             }
+            self.read.push(known);
+            searched.push(search);
         }
+        Ok(searched.into_iter().sum())
     }
+}
+
+fn paths(host_keys: &HostKeys) -> Vec<String> {
+    let user = host_keys.user_known_hosts_files.value.iter();
+    let global = &host_keys.global_known_hosts_files.value;
+    user.chain(global).cloned().collect()
 }

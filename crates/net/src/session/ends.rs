@@ -21,6 +21,14 @@ impl HostSession<'_> {
         self.drive.connection.exec_fate(self.state.channel)
     }
 
+    /// The end that was decided here.
+    pub(super) fn failed(&mut self, failure: Failure) -> Ended {
+        Ended {
+            asks: self.state.login.take_unknown_key(),
+            ..Ended::new(failure, self.fate())
+        }
+    }
+
     pub(super) fn ended(&self, error: &ConnectionError) -> Ended {
         let fate = self.fate();
         let connection = &self.drive.connection;
@@ -87,6 +95,9 @@ impl HostSession<'_> {
     pub(super) fn give_up(&mut self) -> Result<(), Ended> {
         let state = &mut self.state;
         state.torn_down = true;
+        if state.is_over() {
+            return Ok(());
+        }
         if state.outcome.is_none() {
             return Err(aborted(self.fate()));
         }

@@ -88,6 +88,15 @@ impl Authentication {
         !self.service_accepted
     }
 
+    /// Whether the server owes SERVICE_ACCEPT and then an answer to a request that travelled with ours for the service.
+    pub(super) fn awaits_service_and_answer(&self) -> bool {
+        let asked = matches!(
+            self.attempt,
+            Attempt::ExpectResult(_) | Attempt::ExpectPkOk(..)
+        );
+        asked && self.awaits_service()
+    }
+
     pub(super) fn dialect(&self) -> UserauthDialect {
         match &self.attempt {
             Attempt::ExpectResult(dialect) => *dialect,

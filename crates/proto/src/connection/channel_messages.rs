@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use sshoal_wire::{
     ChannelFailure, ChannelOpen, ChannelOpenConfirmation, ChannelOpenFailure, ChannelRequest,
-    Decoder, Pong, RequestFailure, reason,
+    Decoder, GlobalRequest, Pong, RequestFailure, reason,
 };
 
 use super::Connection;
@@ -24,9 +24,10 @@ impl Connection {
     /// Global requests (keepalive@openssh.com, hostkeys-00@openssh.com): none is served, all are answered.
     pub(super) fn handle_global_request(
         &mut self,
-        want_reply: bool,
+        request: &GlobalRequest<'_>,
     ) -> Result<(), ConnectionError> {
-        match want_reply {
+        self.handle_offered_host_keys(request);
+        match request.want_reply {
             true => self.reply(|out| RequestFailure.encode(out)),
             false => Ok(()),
         }

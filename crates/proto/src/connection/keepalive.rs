@@ -41,6 +41,11 @@ impl Keepalive {
         self.unheeded = 0;
     }
 
+    /// Requests that a reply may still come to.
+    pub(super) fn unanswered(&self) -> u32 {
+        self.unanswered
+    }
+
     /// When to ask next.
     pub(super) fn due(&self) -> Option<Instant> {
         let (interval, _) = self.interval?;
@@ -78,11 +83,15 @@ impl Connection {
         })
     }
 
-    /// REQUEST_SUCCESS or REQUEST_FAILURE: keepalives are the only global requests this side makes.
+    /// REQUEST_SUCCESS with its data, or REQUEST_FAILURE: to a keepalive, or with the proof of host keys.
     pub(super) fn handle_global_reply(
         &mut self,
         message: &'static str,
+        data: Option<&[u8]>,
     ) -> Result<(), ConnectionError> {
+        if self.takes_proof(data) {
+            return Ok(());
+        }
         match self.keepalive.unanswered.checked_sub(1) {
             Some(unanswered) => {
                 self.keepalive.unanswered = unanswered;

@@ -6,6 +6,7 @@
 
 mod authentication;
 mod channel_messages;
+mod host_keys;
 mod keepalive;
 mod key_exchange;
 mod opening;
@@ -27,6 +28,7 @@ use crate::settings::{Opening, Settings, SettingsError};
 use crate::transport::{Incoming, Outgoing};
 
 use authentication::Authentication;
+use host_keys::HostKeys;
 use keepalive::Keepalive;
 use key_exchange::{Established, Exchange};
 
@@ -69,6 +71,7 @@ pub struct Connection {
     held_replies: usize,
     events: VecDeque<Event>,
     keepalive: Keepalive,
+    host_keys: HostKeys,
     last_exchange: Instant,
     failed: Option<ConnectionError>,
 }
@@ -136,6 +139,7 @@ impl Connection {
             held_replies: 0,
             events: VecDeque::new(),
             keepalive,
+            host_keys: HostKeys::Unwanted,
             last_exchange: now,
             failed: None,
         };
@@ -235,6 +239,12 @@ impl Connection {
         self.established
             .as_deref()
             .map(|established| established.session_id.as_slice())
+    }
+
+    /// The algorithm of the host key that was accepted first, for example "rsa-sha2-512".
+    pub fn host_key_algorithm(&self) -> Option<&'static str> {
+        let established = self.established.as_deref();
+        established.map(|established| established.host_key_algorithm)
     }
 
     /// The accepted host key and its signature of the session identifier, for an agent's session-bind.

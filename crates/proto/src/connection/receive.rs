@@ -11,6 +11,10 @@ use crate::transport::Packet;
 
 /// Most packets before the first NEWKEYS. An honest server sends a handful.
 const MAX_UNKEYED_PACKETS: u32 = 256;
+/// The shortest of what a server sends at once in a login: a KEXINIT with empty lists (identification strings come
+/// before it, and the answers to it have a key in them), or SERVICE_ACCEPT and another message, both under
+/// chacha20-poly1305, which pads least.
+const LEAST_LOGIN_STEP: usize = 72;
 
 impl Connection {
     /// Takes octets from the server, decrypting them in place, and returns how many were taken.
@@ -54,6 +58,20 @@ impl Connection {
             && !self.exchange.awaits_verdict()
             && self.events.len() < MAX_EVENTS
             && self.outgoing.pending().len() < MAX_OUTPUT
+    }
+
+    /// The fewest octets that can bring this side any further, counted from what was taken last: a server that keeps
+    /// to the protocol does not pause before it has sent them. A reader need not be woken for less.
+    pub fn least_input(&self) -> usize {
+        let much_to_come = match (&self.server, &self.login) {
+            (Err(reader), _) => reader.is_unused(),
+            (Ok(_), Login::Unkeyed) => self.exchange.awaits_long_message(),
+            (Ok(_), Login::Authenticating(authentication)) => {
+                self.exchange.is_idle() && authentication.awaits_service_and_answer()
+            }
+            (Ok(_), Login::Authenticated) => false,
+        };
+        if much_to_come { LEAST_LOGIN_STEP } else { 1 }
     }
 
     /// One line or one packet at `input[at..]`; 0 if it is not there whole.
@@ -170,10 +188,11 @@ impl Connection {
                 self.handle_password_change(request.prompt)
             }
             Message::UserauthInfoRequest(request) => self.handle_info_request(&request),
-            Message::GlobalRequest(request) => self.handle_global_request(request.want_reply),
-            Message::RequestSuccess(_) | Message::RequestFailure(_) => {
-                self.handle_global_reply(message.name())
+            Message::GlobalRequest(request) => self.handle_global_request(&request),
+            Message::RequestSuccess(success) => {
+                self.handle_global_reply(message.name(), Some(success.data))
             }
+            Message::RequestFailure(_) => self.handle_global_reply(message.name(), None),
             Message::Ping(ping) => self.handle_ping(ping.data),
             Message::ChannelOpen(open) => self.handle_channel_open(&open),
             Message::ChannelOpenConfirmation(confirmation) => {

@@ -11,7 +11,7 @@ use sshoal_wire::{
 
 use crate::support::{Pair, Policy, held, key, opening, settings};
 
-fn password(text: &str) -> Credential {
+pub(super) fn password(text: &str) -> Credential {
     Credential::Password(Secret::new(text.as_bytes().to_vec()))
 }
 

@@ -99,7 +99,7 @@ fn host_line(inventory: &mut Inventory, group: &str, line: &str) -> Result<(), T
         if group != ALL && group != UNGROUPED {
             inventory.group(group)?.hosts.insert(host);
         }
-        let kept = &mut inventory.hosts[host].variables;
+        let kept = &mut inventory.hosts[host].variables.own;
         if let Some(port) = port {
             keep(kept, "ansible_port", port);
         }
@@ -123,7 +123,7 @@ fn variable_line(inventory: &mut Inventory, group: &str, line: &str) -> Result<(
         .into_iter()
         .find_map(|quote| value.strip_prefix(quote)?.strip_suffix(quote));
     keep(
-        &mut inventory.group(group)?.variables,
+        &mut inventory.group(group)?.variables.own,
         name.trim(),
         inside.unwrap_or(value),
     );

@@ -1,18 +1,19 @@
 //! Ansible inventories: INI, YAML, and what an executable prints for `--list`.
 //!
 //! Read are hosts, groups, children, ranges, and the variables that say how to reach a host, with Ansible's
-//! precedence; everything else is passed over. Files beside an inventory (`group_vars`, `host_vars`) are not read.
+//! precedence; everything else is passed over. Files beside an inventory (`group_vars`, `host_vars`) are read by the
+//! caller and handed over.
 
 mod ini;
 mod range;
 mod tree;
+mod variables;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use crate::{
-    GroupTable, MAX_TARGETS, Target, TargetError, TargetProblem, options::apply_option,
-    target::check_spec,
-};
+use crate::{GroupTable, MAX_TARGETS, Target, TargetError, TargetProblem, target::check_spec};
+
+use variables::{Variables, keep};
 
 /// The groups that every inventory has.
 const ALL: &str = "all";
@@ -22,21 +23,6 @@ const UNGROUPED: &str = "ungrouped";
 const MAX_GROUPS: usize = 100_000;
 const MAX_DEPTH: usize = 64;
 
-/// The variables that are read, and what they set. Where a host has several for one thing, the first counts.
-const VARIABLES: &[(&str, &str)] = &[
-    ("ansible_host", "HostName"),
-    ("ansible_ssh_host", "HostName"),
-    ("ansible_port", "Port"),
-    ("ansible_ssh_port", "Port"),
-    ("ansible_user", "User"),
-    ("ansible_ssh_user", "User"),
-    ("ansible_private_key_file", "IdentityFile"),
-    ("ansible_ssh_private_key_file", "IdentityFile"),
-];
-
-/// Decides among groups of one depth; the higher one's variables win.
-const PRIORITY: &str = "ansible_group_priority";
-
 /// An inventory, read.
 #[derive(Debug, Clone, Default)]
 pub struct Inventory {
@@ -44,19 +30,20 @@ pub struct Inventory {
     hosts: Vec<Host>,
     by_name: HashMap<String, usize>,
     groups: BTreeMap<String, Group>,
+    lacks_host_variables: bool,
 }
 
 #[derive(Debug, Clone, Default)]
 struct Host {
     name: String,
-    variables: BTreeMap<String, String>,
+    variables: Variables,
 }
 
 #[derive(Debug, Clone, Default)]
 struct Group {
     hosts: BTreeSet<usize>,
     children: BTreeSet<String>,
-    variables: BTreeMap<String, String>,
+    variables: Variables,
 }
 
 impl Inventory {
@@ -77,8 +64,8 @@ impl Inventory {
     }
 
     /// Reads what an inventory program prints for `--list`: JSON, groups with `hosts`, `children` and `vars` (or
-    /// just a list of hosts), and `_meta.hostvars`. Programs without `_meta` answer `--host NAME` host by host:
-    /// they are not asked, and such variables stay unknown.
+    /// just a list of hosts), and `_meta.hostvars`. A program without `_meta` wants to be asked for each host, see
+    /// [`Inventory::lacks_host_variables`].
     ///
     /// # Errors
     /// What is no such JSON.
@@ -108,19 +95,24 @@ impl Inventory {
         let of =
             |hosts: &BTreeSet<usize>| hosts.iter().map(|host| targets[*host].clone()).collect();
         let mut table = GroupTable::default();
-        let mut grouped = BTreeSet::new();
         for name in self.groups.keys().filter(|name| *name != ALL) {
-            let hosts = self.members(name);
-            grouped.extend(hosts.iter().copied());
-            table.insert(name, of(&hosts));
+            table.insert(name, of(&self.members(name)));
         }
-        let ungrouped = (0..targets.len())
-            .filter(|host| !grouped.contains(host))
-            .collect();
-        table.insert(UNGROUPED, of(&ungrouped));
+        table.insert(UNGROUPED, of(&self.ungrouped()));
         table.insert(ALL, targets.clone());
         table.set_all(targets);
         Ok(table)
+    }
+
+    /// The hosts that are in no group of their own.
+    fn ungrouped(&self) -> BTreeSet<usize> {
+        let own = self.groups.iter().filter(|(name, _)| *name != ALL);
+        let grouped: BTreeSet<usize> = own
+            .flat_map(|(_, group)| group.hosts.iter().copied())
+            .collect();
+        (0..self.hosts.len())
+            .filter(|host| !grouped.contains(host))
+            .collect()
     }
 
     /// The hosts of a group and of all below it.
@@ -135,91 +127,6 @@ impl Inventory {
             }
         }
         hosts
-    }
-
-    /// For each host the groups that hold it, itself or through others.
-    fn groups_of_hosts(&self) -> Vec<Vec<&str>> {
-        let mut above = vec![Vec::new(); self.hosts.len()];
-        let with_variables = self
-            .groups
-            .iter()
-            .filter(|(_, group)| !group.variables.is_empty());
-        for (name, _) in with_variables {
-            match name.as_str() {
-                ALL => above.iter_mut().for_each(|groups| groups.push(ALL)),
-                name => self
-                    .members(name)
-                    .into_iter()
-                    .for_each(|host| above[host].push(name)),
-            }
-        }
-        above
-    }
-
-    /// How late a group's variables are applied: deeper groups after those above them, then by priority and
-    /// name, as Ansible does.
-    fn ranks(&self) -> HashMap<&str, (usize, i64)> {
-        let mut depths: HashMap<&str, usize> = HashMap::new();
-        // A group's depth is its longest way from the top; cycles have been refused.
-        let mut open: Vec<(&str, usize)> =
-            self.groups.keys().map(|name| (name.as_str(), 1)).collect();
-        while let Some((name, depth)) = open.pop() {
-            let known = depths.entry(name).or_default();
-            if *known < depth {
-                *known = depth;
-                let children = self
-                    .groups
-                    .get(name)
-                    .into_iter()
-                    .flat_map(|group| &group.children);
-                open.extend(children.map(|child| (child.as_str(), depth + 1)));
-            }
-        }
-        depths.insert(ALL, 0);
-        let priority = |name: &str| {
-            let group = self.groups.get(name)?;
-            group.variables.get(PRIORITY)?.parse().ok()
-        };
-        depths
-            .into_iter()
-            .map(|(name, depth)| (name, (depth, priority(name).unwrap_or(1))))
-            .collect()
-    }
-
-    fn target(
-        &self,
-        host: &Host,
-        mut above: Vec<&str>,
-        ranks: &HashMap<&str, (usize, i64)>,
-    ) -> Result<Target, TargetError> {
-        above.sort_by_key(|name| (ranks.get(name), *name));
-        let mut variables: BTreeMap<&str, &str> = BTreeMap::new();
-        let groups = above.iter().filter_map(|name| self.groups.get(*name));
-        for of in groups
-            .map(|group| &group.variables)
-            .chain([&host.variables])
-        {
-            variables.extend(
-                of.iter()
-                    .map(|(name, value)| (name.as_str(), value.as_str())),
-            );
-        }
-        let mut target = Target::named(&host.name);
-        let mut set = BTreeSet::new();
-        for (variable, keyword) in VARIABLES {
-            let Some(value) = variables.get(variable).filter(|_| set.insert(keyword)) else {
-                continue;
-            };
-            let wrong =
-                |problem| TargetError::new(&format!("{} of {}", variable, host.name), problem);
-            if value.contains("{{") {
-                return Err(wrong(TargetProblem::Template));
-            }
-            if *keyword != "HostName" || *value != host.name {
-                apply_option(&mut target, keyword, value).map_err(wrong)?;
-            }
-        }
-        Ok(target)
     }
 
     /// The host of this name, new or not.
@@ -297,13 +204,6 @@ impl Inventory {
                 Ok(height)
             }
         }
-    }
-}
-
-/// Notes a variable if it is one of those that are read.
-fn keep(variables: &mut BTreeMap<String, String>, name: &str, value: &str) {
-    if name == PRIORITY || VARIABLES.iter().any(|(known, _)| *known == name) {
-        variables.insert(name.to_owned(), value.to_owned());
     }
 }
 

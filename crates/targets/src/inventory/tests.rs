@@ -189,3 +189,29 @@ fn mistakes_say_where_they_are() {
         );
     }
 }
+
+/// Ansible's VARIABLE_PRECEDENCE: what the inventory says of groups, files of groups, the host, files of the host.
+#[test]
+fn variables_beside_an_inventory_count_more_than_its_own() {
+    let mut ini = Inventory::parse_ini("hosts", INI).unwrap();
+    let names: Vec<&str> = ini.group_names().collect();
+    assert_eq!(names, ["all", "ungrouped", "db", "late", "prod", "web"]);
+    assert_eq!(ini.host_names().next(), Some("alone"));
+    let mut group = |name, text: &str| ini.read_group_vars(name, "file", text.as_bytes());
+    group("prod", "ansible_user: prodfile\nother: {a: [b]}\n").unwrap();
+    group("prod", "{\"ansible_private_key_file\": \"k\"}").unwrap();
+    group("all", "ansible_user: allfile\nansible_host: 10.0.0.1\n").unwrap();
+    group("ungrouped", "ansible_port: 7\n").unwrap();
+    group("db", "$ANSIBLE_VAULT;1.1;AES256\n6162\n").unwrap();
+    group("db", "").unwrap();
+    assert!(group("db", "- a\n").is_err());
+    ini.read_host_vars("x", "file", b"ansible_port: 8\n")
+        .unwrap();
+    ini.read_host_vars("stranger", "file", b"ansible_port: 9\n")
+        .unwrap();
+    assert_eq!(
+        hosts(&Ok(ini), "@ungrouped,@prod!db-a!db-b!::1"),
+        "allfile@alone:7{HostName=10.0.0.9} root@www01.lan:2222{HostName=10.0.0.1}{IdentityFile=k} \
+         root@www03.lan:2222{HostName=10.0.0.1}{IdentityFile=k} prodfile@x:8{HostName=10.0.0.1}{IdentityFile=k}"
+    );
+}

@@ -7,7 +7,11 @@ use crate::{
     yaml::{self, Content, Node},
 };
 
-use super::{ALL, Inventory, UNGROUPED, keep, range::expand};
+use super::{
+    ALL, Inventory, UNGROUPED,
+    range::expand,
+    variables::{keep, keep_node},
+};
 
 /// Deepest nesting of children in a YAML file; the tree itself is limited too.
 const MAX_DEPTH: usize = 32;
@@ -67,12 +71,12 @@ fn yaml_group<'a>(
                 }
             }
             "vars" => {
-                let kept = &mut inventory.group(group_name).map_err(wrong)?.variables;
+                let kept = &mut inventory.group(group_name).map_err(wrong)?.variables.own;
                 for (variable, value) in value
                     .entries()
                     .ok_or((value, TargetProblem::YamlShape("variables")))?
                 {
-                    yaml_variable(kept, variable, value);
+                    keep_node(kept, variable, value);
                 }
             }
             _ => return Err((key, TargetProblem::YamlShape("hosts, children or vars"))),
@@ -100,22 +104,16 @@ fn yaml_hosts<'a>(
             .ok_or((node, TargetProblem::YamlShape("a host's name")))?;
         for host in add_hosts(inventory, group, pattern).map_err(|problem| (node, problem))? {
             let Some(of) = variables else { continue };
-            let kept = &mut inventory.hosts[host].variables;
+            let kept = &mut inventory.hosts[host].variables.own;
             for (variable, value) in of
                 .entries()
                 .ok_or((of, TargetProblem::YamlShape("variables")))?
             {
-                yaml_variable(kept, variable, value);
+                keep_node(kept, variable, value);
             }
         }
     }
     Ok(())
-}
-
-fn yaml_variable(kept: &mut std::collections::BTreeMap<String, String>, name: &Node, value: &Node) {
-    if let (Some(name), Some(value)) = (name.scalar(), value.scalar()) {
-        keep(kept, name, value);
-    }
 }
 
 /// Adds the hosts of a pattern to a group.
@@ -129,7 +127,11 @@ fn add_hosts(
     for name in names {
         let host = inventory.host(&name)?;
         if let Some(port) = port {
-            keep(&mut inventory.hosts[host].variables, "ansible_port", port);
+            keep(
+                &mut inventory.hosts[host].variables.own,
+                "ansible_port",
+                port,
+            );
         }
         if group != ALL && group != UNGROUPED {
             inventory.group(group)?.hosts.insert(host);
@@ -154,14 +156,37 @@ pub(super) fn parse_list(label: &str, contents: &[u8]) -> Result<Inventory, Targ
         let in_group = |problem| TargetError::new(name, problem).in_file(label);
         json_group(&mut inventory, name, group).map_err(in_group)?;
     }
+    inventory.lacks_host_variables = !groups.contains_key("_meta");
     let hostvars = json.pointer("/_meta/hostvars").and_then(Value::as_object);
     for (name, variables) in hostvars.into_iter().flatten() {
         // Variables of a host that is in no group are of no host.
         if let Some(host) = inventory.by_name.get(name) {
-            json_variables(&mut inventory.hosts[*host].variables, variables);
+            json_variables(&mut inventory.hosts[*host].variables.own, variables);
         }
     }
     Ok(inventory)
+}
+
+/// What an inventory program prints for `--host NAME`: an object of variables, or nothing.
+pub(super) fn parse_host(
+    inventory: &mut Inventory,
+    host: &str,
+    label: &str,
+    contents: &[u8],
+) -> Result<(), TargetError> {
+    let wrong = |problem| TargetError::new("", problem).in_file(label);
+    if contents.trim_ascii().is_empty() {
+        return Ok(());
+    }
+    let json: Value = serde_json::from_slice(contents)
+        .map_err(|error| wrong(TargetProblem::Json(error.to_string())))?;
+    if !json.is_object() {
+        return Err(wrong(TargetProblem::JsonShape("an object of variables")));
+    }
+    if let Some(known) = inventory.by_name.get(host) {
+        json_variables(&mut inventory.hosts[*known].variables.own, &json);
+    }
+    Ok(())
 }
 
 fn json_group(inventory: &mut Inventory, name: &str, group: &Value) -> Result<(), TargetProblem> {
@@ -199,7 +224,7 @@ fn json_group(inventory: &mut Inventory, name: &str, group: &Value) -> Result<()
     let group_entry = inventory.group(name)?;
     group_entry.children.extend(children);
     json_variables(
-        &mut group_entry.variables,
+        &mut group_entry.variables.own,
         group.get("vars").unwrap_or(&Value::Null),
     );
     Ok(())

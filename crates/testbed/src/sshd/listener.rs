@@ -63,7 +63,7 @@ impl Listener {
             // Looked at before the log, so that a dead server's log is complete.
             let ended = !matches!(self.process.try_wait(), Ok(None));
             let log = self.log();
-            if log.contains("Bind to port ") {
+            if log.lines().any(is_refused_port) {
                 return Err(NotListening::AddressInUse);
             }
             if ended {
@@ -94,6 +94,11 @@ impl Listener {
         // Only a process that has been waited for already cannot be.
         let _ = self.process.wait();
     }
+}
+
+/// sshd.c, listen_on_addrs. At DEBUG1 a line without the end says that it is going to bind.
+fn is_refused_port(line: &str) -> bool {
+    line.contains("Bind to port ") && line.contains(" failed: ")
 }
 
 fn says(log: &str, address: &SocketAddrV4) -> bool {

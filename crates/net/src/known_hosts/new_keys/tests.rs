@@ -39,6 +39,10 @@ impl File {
             ca_signature_algorithms: Arc::new([]),
             revoked: Arc::new([]),
             strictness: Strictness::AcceptNew,
+            checks_address: false,
+            trusts_loopback: false,
+            user_files: Arc::new([self.path.clone()]),
+            updates_keys: false,
             recording: Some(Recording {
                 file: self.path.clone(),
                 hashes_names,
@@ -58,9 +62,12 @@ fn a_hosts_first_key_is_the_only_one_and_is_recorded_once() {
     let file = File::new("# mine");
     let keys = NewKeys::default();
     for name in ["b", "a", "b"] {
-        assert_eq!(keys.accept(&file.host(name, false), &key(1)), Ok(()));
+        assert_eq!(keys.accept(&file.host(name, false), None, &key(1)), Ok(()));
     }
-    assert_eq!(keys.accept(&file.host("A", false), &key(2)), Err(key(1)));
+    assert_eq!(
+        keys.accept(&file.host("A", false), None, &key(2)),
+        Err(key(1))
+    );
     let said = keys.record();
     assert!(said.len() == 1 && said[0].contains("2 (a,b)"), "{said:?}");
     let lines = file.lines();
@@ -75,7 +82,8 @@ fn a_hosts_first_key_is_the_only_one_and_is_recorded_once() {
 fn hashed_names_are_found_again_and_say_nothing() {
     let file = File::new("");
     let keys = NewKeys::default();
-    keys.accept(&file.host("secret", true), &key(1)).unwrap();
+    keys.accept(&file.host("secret", true), None, &key(1))
+        .unwrap();
     keys.record();
     let lines = file.lines();
     assert!(lines.len() == 1 && lines[0].starts_with("|1|"), "{lines:?}");
@@ -88,8 +96,9 @@ fn what_another_run_has_recorded_meanwhile_is_neither_doubled_nor_contradicted()
     let file = File::new("");
     let (first, second) = (NewKeys::default(), NewKeys::default());
     for (keys, other) in [(&first, 2), (&second, 3)] {
-        keys.accept(&file.host("same", false), &key(1)).unwrap();
-        keys.accept(&file.host("other", false), &key(other))
+        keys.accept(&file.host("same", false), None, &key(1))
+            .unwrap();
+        keys.accept(&file.host("other", false), None, &key(other))
             .unwrap();
     }
     first.record();
@@ -105,8 +114,10 @@ fn what_another_run_has_recorded_meanwhile_is_neither_doubled_nor_contradicted()
 fn a_name_that_cannot_stand_in_the_file_costs_no_other_its_line() {
     let file = File::new("");
     let keys = NewKeys::default();
-    keys.accept(&file.host("bad,name", false), &key(1)).unwrap();
-    keys.accept(&file.host("good", false), &key(1)).unwrap();
+    keys.accept(&file.host("bad,name", false), None, &key(1))
+        .unwrap();
+    keys.accept(&file.host("good", false), None, &key(1))
+        .unwrap();
     let said = keys.record().join("\n");
     assert!(
         said.contains("1 (good)") && said.contains("bad,name"),

@@ -68,6 +68,8 @@ pub(in crate::connection) struct Established {
     pub(in crate::connection) session_id: Vec<u8>,
     /// The accepted host key or certificate.
     pub(in crate::connection) host_key: Vec<u8>,
+    /// What it was negotiated as.
+    pub(in crate::connection) host_key_algorithm: &'static str,
     /// Its signature of the session identifier.
     pub(in crate::connection) proof: Vec<u8>,
     pub(super) strict: bool,
@@ -87,6 +89,14 @@ impl Exchange {
 
     pub(in crate::connection) fn awaits_verdict(&self) -> bool {
         matches!(self, Exchange::ExpectVerdict(_))
+    }
+
+    /// Whether the server's next message has its algorithms or a key in it.
+    pub(in crate::connection) fn awaits_long_message(&self) -> bool {
+        matches!(
+            self,
+            Exchange::ExpectKexInit(_) | Exchange::ExpectGroup(_) | Exchange::ExpectReply(..)
+        )
     }
 
     pub(in crate::connection) fn is_idle(&self) -> bool {

@@ -35,6 +35,8 @@ pub struct Pair {
     pub input: Vec<u8>,
     /// How many of the server's octets cross at a time; all, if not set.
     pub trickle: Option<usize>,
+    /// Whether the caller wakes only for what the client calls the least that can change anything.
+    pub sleeps: bool,
     pub error: Option<ConnectionError>,
 }
 
@@ -90,6 +92,7 @@ impl Pair {
             trusts: true,
             input: Vec::new(),
             trickle: None,
+            sleeps: false,
             error: None,
         }
     }
@@ -135,6 +138,13 @@ impl Pair {
         let len = self.trickle.unwrap_or(outbox.len()).min(outbox.len());
         if len == 0 {
             return false;
+        }
+        if self.sleeps {
+            let least = self.client.least_input();
+            assert!(
+                len >= least,
+                "{len} octets wake nobody who waits for {least}"
+            );
         }
         let octets: Vec<u8> = outbox.drain(..len).collect();
         self.feed(&octets);
@@ -249,6 +259,8 @@ fn name_of(event: &Event) -> &'static str {
         Event::PasswordExpired { .. } => "PasswordExpired",
         Event::Banner(_) => "Banner",
         Event::Authenticated => "Authenticated",
+        Event::HostKeysOffered(_) => "HostKeysOffered",
+        Event::HostKeysProven(_) => "HostKeysProven",
         Event::ChannelOpened(_) => "ChannelOpened",
         Event::ChannelRefused { .. } => "ChannelRefused",
         Event::Started(_) => "Started",

@@ -1,0 +1,112 @@
+//! Hints to the kernel that no kept crate can give. All of them only save time: where one is refused, nothing is lost.
+//!
+//! The only unsafe code of this crate: three system calls, each on a structure of plain integers of its own.
+#![allow(unsafe_code)]
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd};
+use std::time::Duration;
+
+use libc::{
+    SCHED_FLAG_RESET_ON_FORK, SCHED_OTHER, SO_RCVLOWAT, SOL_SOCKET, SYS_sched_getattr,
+    SYS_sched_setattr, c_int, c_long, c_uint, sched_attr, socklen_t,
+};
+
+/// Longer than the kernel's own, which is 0.7 ms to 3 ms, and shorter than what would be felt where another thread
+/// wants the same processor all the time and never sleeps.
+const SLICE: Duration = Duration::from_millis(10);
+const THIS_THREAD: c_long = 0;
+const NO_FLAGS: c_uint = 0;
+const SIZE: c_uint = size_of::<sched_attr>() as c_uint;
+
+/// Asks for a longer time slice for the calling thread, so that everything else on the machine comes first; what it
+/// starts has the usual one, and the share of the processor stays what it was.
+///
+/// A thread that wakes preempts the running one at once if its slice is shorter (kernel/sched/fair.c, PREEMPT_SHORT,
+/// Linux 6.12); with equal slices it waits until the running one's is over, up to 4 ms later, and hundreds of logins
+/// make that happen all the time (docs/adr/0004).
+pub(crate) fn lengthen_time_slice() {
+    let Some(mut attributes) = attributes() else {
+        return;
+    };
+    // Whoever chose another policy had a reason. The niceness stays.
+    if attributes.sched_policy != SCHED_OTHER.cast_unsigned() {
+        return;
+    }
+    attributes.sched_flags |= SCHED_FLAG_RESET_ON_FORK as u64;
+    attributes.sched_runtime = SLICE.as_nanos() as u64;
+    // SAFETY: sched_setattr(2) reads `size` octets of the structure, which outlives the call, and keeps no pointer.
+    let status = unsafe {
+        libc::syscall(
+            SYS_sched_setattr,
+            THIS_THREAD,
+            &raw mut attributes,
+            NO_FLAGS,
+        )
+    };
+    tracing::debug!(accepted = status == 0, "asked for a longer time slice");
+}
+
+/// How the calling thread is scheduled.
+fn attributes() -> Option<sched_attr> {
+    let mut attributes = sched_attr {
+        size: SIZE,
+        sched_policy: 0,
+        sched_flags: 0,
+        sched_nice: 0,
+        sched_priority: 0,
+        sched_runtime: 0,
+        sched_deadline: 0,
+        sched_period: 0,
+    };
+    // SAFETY: sched_getattr(2) writes at most the SIZE octets it is told of, all of them plain integers, to a structure
+    // that outlives the call, and keeps no pointer.
+    let status = unsafe {
+        libc::syscall(
+            SYS_sched_getattr,
+            THIS_THREAD,
+            &raw mut attributes,
+            SIZE,
+            NO_FLAGS,
+        )
+    };
+    (status == 0).then_some(attributes)
+}
+
+/// Has readiness to read told only once `octets` are there, or no more will come (socket(7), SO_RCVLOWAT).
+pub(crate) fn set_receive_low_water(socket: &impl AsFd, octets: usize) -> io::Result<()> {
+    let octets = c_int::try_from(octets).unwrap_or(c_int::MAX);
+    // SAFETY: setsockopt(2) reads one int, which outlives the call, from an open descriptor's caller, and keeps no pointer.
+    let status = unsafe {
+        libc::setsockopt(
+            socket.as_fd().as_raw_fd(),
+            SOL_SOCKET,
+            SO_RCVLOWAT,
+            (&raw const octets).cast(),
+            size_of::<c_int>() as socklen_t,
+        )
+    };
+    match status {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_niceness_stays_and_the_slice_is_not_inherited() {
+        std::thread::spawn(|| {
+            let before = attributes().map(|attributes| attributes.sched_nice);
+            lengthen_time_slice();
+            let after = attributes();
+            assert_eq!(before, after.map(|attributes| attributes.sched_nice));
+            let flags = after.map_or(0, |attributes| attributes.sched_flags);
+            assert_ne!(flags & SCHED_FLAG_RESET_ON_FORK as u64, 0);
+        })
+        .join()
+        .expect("the thread has asserted");
+    }
+}
