@@ -20,8 +20,10 @@ pub(crate) struct Drive {
     link: Link,
     /// Why writing works no more.
     write_error: Option<io::Error>,
-    /// An incomplete packet that the next read completes.
+    /// An incomplete packet that the next read completes; or what waits until the connection takes input again.
     rest: Vec<u8>,
+    /// Whether the connection took no more when that was left.
+    held_back: bool,
 }
 
 /// Why no more octets move.
@@ -55,6 +57,7 @@ impl Drive {
             link,
             write_error: None,
             rest: Vec::new(),
+            held_back: false,
         }
     }
 
@@ -101,6 +104,9 @@ impl Drive {
         if pending && self.link.poll_write_ready(context).is_ready() {
             return Poll::Ready(Ok(()));
         }
+        if self.held_back && self.connection.wants_input() {
+            return Poll::Ready(self.take_up_rest(who).map_err(Broken::from));
+        }
         if self.connection.wants_input() {
             return self.poll_input(context, &mut buffer.borrow_mut(), who);
         }
@@ -138,7 +144,18 @@ impl Drive {
         if self.rest.is_empty() {
             self.rest = Vec::new();
         }
+        self.held_back = !self.rest.is_empty() && !self.connection.wants_input();
         Poll::Ready(Ok(()))
+    }
+
+    /// Handles what came before the connection was ready for it: the server may have nothing more to say until then.
+    fn take_up_rest(&mut self, who: &mut impl Answer) -> Result<(), ConnectionError> {
+        let mut rest = std::mem::take(&mut self.rest);
+        let taken = self.handle(&mut rest, who)?;
+        rest.drain(..taken);
+        self.held_back = !rest.is_empty() && !self.connection.wants_input();
+        self.rest = rest;
+        Ok(())
     }
 
     /// Gives input to the connection and has its events answered; returns how many octets were taken.

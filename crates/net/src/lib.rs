@@ -41,7 +41,7 @@ pub use coordinator::{RunEnd, RunError, run};
 pub use descriptors::{connections_allowed, processes_allowed};
 pub use fetch::{FetchedKeys, fetch_host_keys};
 pub use input::Input;
-pub use known_hosts::{IndexCache, KnownHostsFile, KnownHostsFiles, Unreadable};
+pub use known_hosts::{IndexCache, KnownHostsCommand, KnownHostsFile, KnownHostsFiles, Unreadable};
 pub use login::{LoginPlan, logins_wait_for_touch};
 pub use observer::{Confirmation, Observer};
 pub use plan::{

@@ -1,19 +1,25 @@
 //! Is this the right host? What known_hosts says of a host key, and what StrictHostKeyChecking makes of it.
 
 use std::net::{IpAddr, SocketAddr};
+use std::pin::Pin;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use sshoal_crypto::{CertificateError, HostCertificate, VerifyError, fingerprint_sha256};
 use sshoal_fleet::{Failure, FailureKind};
 use sshoal_known_hosts::{
-    Certificate, CertificateIdentity, HostName, KeyType, Location, Marker, Presented, Query,
-    Unknown, Verdict,
+    Certificate, CertificateIdentity, Further, HostName, KeyType, KnownHosts, Location, Marker,
+    Presented, Query, Unknown, Verdict,
 };
 use sshoal_proto::HostKeyQuestion;
+use sshoal_wire::Decoder;
 
-use crate::known_hosts::NewKeys;
+use crate::known_hosts::{Invocation, NewKeys, ShownKey};
 use crate::link::Link;
 use crate::plan::{HostTrust, Strictness};
+
+/// What VerifyHostKeyDNS comes to.
+const NO_DNS: &str =
+    "VerifyHostKeyDNS is not supported natively: fingerprints in the DNS are not looked up";
 
 /// Why a host key is accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,21 +74,96 @@ impl AddressName {
     }
 }
 
+/// What KnownHostsCommand says of a host.
+#[derive(Default)]
+pub(crate) struct OtherLines {
+    of_host: Option<KnownHosts>,
+    of_address: Option<KnownHosts>,
+}
+
+impl OtherLines {
+    fn further(&self) -> Further<'_> {
+        Further {
+            of_host: self.of_host.as_ref(),
+            of_address: self.of_address.as_ref(),
+        }
+    }
+}
+
+/// Lines that a program is being asked for.
+pub(crate) type Consultation = Pin<Box<dyn Future<Output = Result<OtherLines, Failure>>>>;
+
 /// How one connection's key is judged.
 #[derive(Clone, Copy)]
 struct Occasion<'a> {
     peer: Option<SocketAddr>,
     /// The address that known_hosts is asked for besides the name (CheckHostIP).
     address: Option<&'a AddressName>,
+    further: Further<'a>,
     new_keys: &'a NewKeys,
 }
 
 impl HostTrust {
     /// The host-key algorithms to offer, those of known keys first: so no false "changed" can come.
-    pub(crate) fn ordered_algorithms(&self) -> Vec<&'static str> {
-        self.known
-            .key_types(&self.host_name())
-            .order(&self.algorithms)
+    ///
+    /// # Errors
+    ///
+    /// KnownHostsCommand has failed.
+    pub(crate) async fn ordered_algorithms(&self) -> Result<Vec<&'static str>, Failure> {
+        let Some(command) = self.command.as_ref().filter(|command| command.orders) else {
+            return Ok(self.algorithms_by(None));
+        };
+        let name = HostName::new(&command.host).written();
+        let lines = command.run(Invocation::Order, &name, None).await?;
+        Ok(self.algorithms_by(Some((&lines, HostName::new(&command.host)))))
+    }
+
+    /// The algorithms, ordered by the files and, perhaps, further lines.
+    pub(crate) fn algorithms_by(
+        &self,
+        further: Option<(&KnownHosts, HostName<'_>)>,
+    ) -> Vec<&'static str> {
+        let name = self.host_name();
+        let mut types = self.known.key_types(&name);
+        if let Some((further, bare)) = further {
+            types.add(further.key_types(&name));
+            types.add(further.key_types(&bare));
+        }
+        types.order(&self.algorithms)
+    }
+
+    /// Has KnownHostsCommand asked about a key that was shown, if there is one to ask (sshconnect.c, check_host_key).
+    pub(crate) fn consult(
+        &self,
+        question: &HostKeyQuestion,
+        peer: Option<SocketAddr>,
+    ) -> Option<Consultation> {
+        let command = self.command.clone().filter(|_| !self.is_unchecked(peer))?;
+        let name = self.host_name().written();
+        let certificate = HostCertificate::read(&question.blob).ok();
+        let address = self
+            .address_to_check(peer)
+            .filter(|_| certificate.is_none());
+        let plain = certificate.map(|certificate| certificate.public_key().to_vec());
+        let key = ShownKey {
+            key_type: shown_type(&question.blob),
+            plain: plain.unwrap_or_else(|| question.blob.clone()),
+            blob: question.blob.clone(),
+        };
+        Some(Box::pin(async move {
+            let of_host = command.run(Invocation::HostName, &name, Some(&key)).await?;
+            let of_address = match address {
+                Some(address) => {
+                    let name = address.host_name().written();
+                    Some(command.run(Invocation::Address, &name, Some(&key)).await?)
+                }
+                None => None,
+            };
+            Ok(OtherLines {
+                of_host: Some(of_host),
+                of_address,
+            })
+        }))
     }
 
     /// The server's address, if any of the rules wants to know it: that costs a system call.
@@ -97,12 +178,14 @@ impl HostTrust {
         &self,
         question: &HostKeyQuestion,
         peer: Option<SocketAddr>,
+        lines: &OtherLines,
         new_keys: &NewKeys,
     ) -> Result<Judgement, Failure> {
         let address = self.address_to_check(peer);
         let occasion = Occasion {
             peer,
             address: address.as_ref(),
+            further: lines.further(),
             new_keys,
         };
         if !question.algorithm.ends_with("-cert-v01@openssh.com") {
@@ -117,7 +200,7 @@ impl HostTrust {
         if self.is_unchecked(peer) {
             return Ok(Judgement::Accepted(Accepted::Unchecked));
         }
-        let verdict = self.judge_certificate(&certificate)?;
+        let verdict = self.judge_certificate(&certificate, &occasion)?;
         self.decide(verdict, certificate.public_key(), &occasion)
     }
 
@@ -136,7 +219,7 @@ impl HostTrust {
     }
 
     fn judge_key(&self, key: &[u8], occasion: &Occasion<'_>) -> Result<Judgement, Failure> {
-        let verdict = self.verdict(&Presented::Key(key), occasion.address);
+        let verdict = self.verdict(&Presented::Key(key), occasion.address, &occasion.further);
         let contradicts =
             |verdict: &Verdict| matches!(verdict, Verdict::Changed(changed) if changed.by_address);
         if self.strictness == Strictness::No && contradicts(&verdict) {
@@ -144,7 +227,7 @@ impl HostTrust {
                 host = self.name,
                 "known_hosts has another key for the address"
             );
-            let by_name = self.verdict(&Presented::Key(key), None);
+            let by_name = self.verdict(&Presented::Key(key), None, &occasion.further);
             return self.decide(
                 by_name,
                 key,
@@ -169,7 +252,11 @@ impl HostTrust {
     }
 
     /// A certificate that is no good leaves its plain key to be judged (sshconnect.c, check_host_key, "retry").
-    fn judge_certificate(&self, certificate: &HostCertificate) -> Result<Verdict, Failure> {
+    fn judge_certificate(
+        &self,
+        certificate: &HostCertificate,
+        occasion: &Occasion<'_>,
+    ) -> Result<Verdict, Failure> {
         let refused = self.refused(certificate).map_err(invalid)?;
         let principals: Vec<&str> = certificate
             .principals()
@@ -186,6 +273,7 @@ impl HostTrust {
                 refused: refused.as_deref(),
             }),
             None,
+            &occasion.further,
         );
         match verdict {
             Verdict::Trusted {
@@ -263,7 +351,12 @@ impl HostTrust {
         Failure::new(FailureKind::HostKeyUnknown, detail)
     }
 
-    fn verdict(&self, presented: &Presented<'_>, address: Option<&AddressName>) -> Verdict {
+    fn verdict(
+        &self,
+        presented: &Presented<'_>,
+        address: Option<&AddressName>,
+        further: &Further<'_>,
+    ) -> Verdict {
         let now = SystemTime::now()
             .duration_since(UNIX_EPOCH)
             .map_or(0, |since| since.as_secs());
@@ -273,7 +366,7 @@ impl HostTrust {
             .flatten()
             .collect();
         let query = Query { names: &names, now };
-        self.known.judge(&query, presented)
+        self.known.judge_with(further, &query, presented)
     }
 
     pub(crate) fn host_name(&self) -> HostName<'_> {
@@ -303,7 +396,7 @@ impl HostTrust {
             (Verdict::Unknown(unknown), Strictness::Ask) => self.ask(unknown, key, occasion),
             (Verdict::Unknown(unknown), Strictness::Yes) => {
                 let mut detail = vec![self.not_known(key)];
-                detail.extend(notes(unknown));
+                detail.extend(self.notes(unknown));
                 Err(Failure::new(FailureKind::HostKeyUnknown, detail.join("; ")))
             }
             (Verdict::Changed(_), Strictness::No) => Ok(Judgement::Accepted(Accepted::Changed)),
@@ -337,6 +430,16 @@ impl HostTrust {
         }
     }
 
+    /// What the user should know of a host that is not known.
+    fn notes(&self, unknown: Unknown) -> Vec<String> {
+        let certificate = unknown
+            .certificate
+            .map(|why| format!("its certificate was not accepted: {why}"));
+        let lines = unknown.unusable.iter().map(ToString::to_string);
+        let dns = self.wants_dns.then(|| NO_DNS.to_owned());
+        certificate.into_iter().chain(lines).chain(dns).collect()
+    }
+
     fn not_known(&self, key: &[u8]) -> String {
         let (name, shown) = (self.host_name().written(), fingerprint_sha256(key));
         format!("no known_hosts line for {name} has its key {shown}")
@@ -364,12 +467,15 @@ impl HostTrust {
             let accepted = self.accept_new(key, address, occasion.new_keys)?;
             return Ok(self.vouched(accepted, occasion));
         }
+        let notes = self.notes(unknown);
+        let mut detail = vec![self.not_known(key)];
+        detail.extend(notes.iter().cloned());
         Ok(Judgement::Asks(Box::new(UnknownKey {
             key: key.to_vec(),
             address: occasion.peer.map(|peer| peer.ip()),
             address_name: address.cloned(),
-            notes: notes(unknown),
-            detail: self.not_known(key),
+            notes,
+            detail: detail.join("; "),
         })))
     }
 
@@ -411,13 +517,10 @@ impl HostTrust {
     }
 }
 
-/// What is odd about a host that is not known.
-fn notes(unknown: Unknown) -> Vec<String> {
-    let certificate = unknown
-        .certificate
-        .map(|why| format!("its certificate was not accepted: {why}"));
-    let lines = unknown.unusable.iter().map(ToString::to_string);
-    certificate.into_iter().chain(lines).collect()
+/// The type that a key or certificate names itself (RFC 4253 section 6.6).
+fn shown_type(blob: &[u8]) -> String {
+    let name = Decoder::new(blob).string().unwrap_or_default();
+    String::from_utf8_lossy(name).into_owned()
 }
 
 fn is_loopback(peer: SocketAddr) -> bool {

@@ -36,6 +36,7 @@ pub use config::{Config, Query};
 pub use dump::{Implemented, Names, ShownSetting};
 pub use environment::Environment;
 pub use error::{LoadError, Problem, ResolveError, Unresolved};
+pub use expand::Piece;
 pub use jump::Hop;
 pub use loader::{Loader, Need, Root, Supply};
 pub use origin::{Origin, Setting};
