@@ -1,21 +1,22 @@
 //! Is this the right host? What known_hosts says of a host key, and what StrictHostKeyChecking makes of it.
 
+mod certificates;
+mod other_lines;
+
 use std::net::{IpAddr, SocketAddr};
-use std::pin::Pin;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use sshoal_crypto::{CertificateError, HostCertificate, VerifyError, fingerprint_sha256};
+use sshoal_crypto::{HostCertificate, fingerprint_sha256};
 use sshoal_fleet::{Failure, FailureKind};
-use sshoal_known_hosts::{
-    Certificate, CertificateIdentity, Further, HostName, KeyType, KnownHosts, Location, Marker,
-    Presented, Query, Unknown, Verdict,
-};
+use sshoal_known_hosts::{Further, HostName, Location, Marker, Presented, Query, Unknown, Verdict};
 use sshoal_proto::HostKeyQuestion;
-use sshoal_wire::Decoder;
 
-use crate::known_hosts::{Invocation, NewKeys, ShownKey};
+use crate::known_hosts::NewKeys;
 use crate::link::Link;
 use crate::plan::{HostTrust, Strictness};
+use certificates::invalid;
+
+pub(crate) use other_lines::{Consultation, OtherLines};
 
 /// What VerifyHostKeyDNS comes to.
 const NO_DNS: &str =
@@ -74,25 +75,6 @@ impl AddressName {
     }
 }
 
-/// What KnownHostsCommand says of a host.
-#[derive(Default)]
-pub(crate) struct OtherLines {
-    of_host: Option<KnownHosts>,
-    of_address: Option<KnownHosts>,
-}
-
-impl OtherLines {
-    fn further(&self) -> Further<'_> {
-        Further {
-            of_host: self.of_host.as_ref(),
-            of_address: self.of_address.as_ref(),
-        }
-    }
-}
-
-/// Lines that a program is being asked for.
-pub(crate) type Consultation = Pin<Box<dyn Future<Output = Result<OtherLines, Failure>>>>;
-
 /// How one connection's key is judged.
 #[derive(Clone, Copy)]
 struct Occasion<'a> {
@@ -104,68 +86,6 @@ struct Occasion<'a> {
 }
 
 impl HostTrust {
-    /// The host-key algorithms to offer, those of known keys first: so no false "changed" can come.
-    ///
-    /// # Errors
-    ///
-    /// KnownHostsCommand has failed.
-    pub(crate) async fn ordered_algorithms(&self) -> Result<Vec<&'static str>, Failure> {
-        let Some(command) = self.command.as_ref().filter(|command| command.orders) else {
-            return Ok(self.algorithms_by(None));
-        };
-        let name = HostName::new(&command.host).written();
-        let lines = command.run(Invocation::Order, &name, None).await?;
-        Ok(self.algorithms_by(Some((&lines, HostName::new(&command.host)))))
-    }
-
-    /// The algorithms, ordered by the files and, perhaps, further lines.
-    pub(crate) fn algorithms_by(
-        &self,
-        further: Option<(&KnownHosts, HostName<'_>)>,
-    ) -> Vec<&'static str> {
-        let name = self.host_name();
-        let mut types = self.known.key_types(&name);
-        if let Some((further, bare)) = further {
-            types.add(further.key_types(&name));
-            types.add(further.key_types(&bare));
-        }
-        types.order(&self.algorithms)
-    }
-
-    /// Has KnownHostsCommand asked about a key that was shown, if there is one to ask (sshconnect.c, check_host_key).
-    pub(crate) fn consult(
-        &self,
-        question: &HostKeyQuestion,
-        peer: Option<SocketAddr>,
-    ) -> Option<Consultation> {
-        let command = self.command.clone().filter(|_| !self.is_unchecked(peer))?;
-        let name = self.host_name().written();
-        let certificate = HostCertificate::read(&question.blob).ok();
-        let address = self
-            .address_to_check(peer)
-            .filter(|_| certificate.is_none());
-        let plain = certificate.map(|certificate| certificate.public_key().to_vec());
-        let key = ShownKey {
-            key_type: shown_type(&question.blob),
-            plain: plain.unwrap_or_else(|| question.blob.clone()),
-            blob: question.blob.clone(),
-        };
-        Some(Box::pin(async move {
-            let of_host = command.run(Invocation::HostName, &name, Some(&key)).await?;
-            let of_address = match address {
-                Some(address) => {
-                    let name = address.host_name().written();
-                    Some(command.run(Invocation::Address, &name, Some(&key)).await?)
-                }
-                None => None,
-            };
-            Ok(OtherLines {
-                of_host: Some(of_host),
-                of_address,
-            })
-        }))
-    }
-
     /// The server's address, if any of the rules wants to know it: that costs a system call.
     pub(crate) fn peer(&self, link: &Link) -> Option<SocketAddr> {
         let asks = self.strictness == Strictness::Ask;
@@ -249,106 +169,6 @@ impl HostTrust {
     fn is_known_by_name(&self, by: &Location) -> bool {
         let entries = self.known.lookup(&self.host_name());
         entries.iter().any(|entry| entry.location() == *by)
-    }
-
-    /// A certificate that is no good leaves its plain key to be judged (sshconnect.c, check_host_key, "retry").
-    fn judge_certificate(
-        &self,
-        certificate: &HostCertificate,
-        occasion: &Occasion<'_>,
-    ) -> Result<Verdict, Failure> {
-        let refused = self.refused(certificate).map_err(invalid)?;
-        let principals: Vec<&str> = certificate
-            .principals()
-            .iter()
-            .map(String::as_str)
-            .collect();
-        let verdict = self.verdict(
-            &Presented::Certificate(Certificate {
-                key: certificate.public_key(),
-                authority: certificate.ca_key(),
-                principals: &principals,
-                valid_after: certificate.valid_after(),
-                valid_before: certificate.valid_before(),
-                refused: refused.as_deref(),
-            }),
-            None,
-            &occasion.further,
-        );
-        match verdict {
-            Verdict::Trusted {
-                authority: true, ..
-            }
-            | Verdict::Revoked { .. } => Ok(verdict),
-            _ if self.takes_plain_key(certificate) => Ok(verdict),
-            _ => Err(self.only_as_certificate(refused)),
-        }
-    }
-
-    /// RevokedHostKeys (sshconnect.c, verify_host_key): before anything else is asked, and whatever the strictness.
-    fn check_revoked(
-        &self,
-        key: &[u8],
-        certificate: Option<&HostCertificate>,
-    ) -> Result<(), Failure> {
-        for (path, revoked) in self.revoked.iter() {
-            let checked = match certificate {
-                None => revoked.check_key(key),
-                Some(certificate) => revoked.check_certificate(&CertificateIdentity {
-                    key,
-                    authority: certificate.ca_key(),
-                    serial: certificate.serial(),
-                    key_id: certificate.key_id().as_bytes(),
-                }),
-            };
-            checked.map_err(|why| {
-                let name = self.host_name().written();
-                let shown = fingerprint_sha256(key);
-                let detail = format!("{name}: {why} by {path} (RevokedHostKeys), {shown}");
-                Failure::new(FailureKind::HostKeyRevoked, detail)
-            })?;
-        }
-        Ok(())
-    }
-
-    /// Why a certificate is not relied on, whoever its authority is (sshkey.c, sshkey_cert_check_host).
-    ///
-    /// # Errors
-    ///
-    /// The authority did not sign it: OpenSSH does not go on with such a key at all (sshkey.c, cert_parse).
-    fn refused(&self, certificate: &HostCertificate) -> Result<Option<String>, CertificateError> {
-        let algorithm = certificate.signature_algorithm()?;
-        if !self.ca_signature_algorithms.contains(&algorithm) {
-            return Ok(Some(format!(
-                "the host certificate is signed with {algorithm}, which is not among CASignatureAlgorithms"
-            )));
-        }
-        match certificate.verify_ca() {
-            Err(error @ CertificateError::Signature(VerifyError::RsaKeySize { .. })) => {
-                return Ok(Some(error.to_string()));
-            }
-            result => result?,
-        }
-        Ok(certificate.check_use().err().map(|error| error.to_string()))
-    }
-
-    /// Whether HostKeyAlgorithms allows the plain key (sshconnect.c, hostkey_accepted_by_hostkeyalgs).
-    fn takes_plain_key(&self, certificate: &HostCertificate) -> bool {
-        let certified = KeyType::of_algorithm(certificate.key_type()).map(|(key_type, _)| key_type);
-        let mut allowed = self
-            .algorithms
-            .iter()
-            .filter_map(|name| KeyType::of_algorithm(name));
-        allowed.any(|(key_type, is_certificate)| !is_certificate && Some(key_type) == certified)
-    }
-
-    fn only_as_certificate(&self, refused: Option<String>) -> Failure {
-        let name = self.host_name().written();
-        let why = refused.unwrap_or_else(|| "no known_hosts line vouches for it".to_owned());
-        let detail = format!(
-            "the host certificate of {name} was not accepted: {why}; HostKeyAlgorithms does not allow its plain key"
-        );
-        Failure::new(FailureKind::HostKeyUnknown, detail)
     }
 
     fn verdict(
@@ -517,17 +337,6 @@ impl HostTrust {
     }
 }
 
-/// The type that a key or certificate names itself (RFC 4253 section 6.6).
-fn shown_type(blob: &[u8]) -> String {
-    let name = Decoder::new(blob).string().unwrap_or_default();
-    String::from_utf8_lossy(name).into_owned()
-}
-
 fn is_loopback(peer: SocketAddr) -> bool {
     peer.ip().is_loopback()
-}
-
-fn invalid(error: CertificateError) -> Failure {
-    let detail = format!("the host certificate is not valid: {error}");
-    Failure::new(FailureKind::Protocol, detail)
 }
