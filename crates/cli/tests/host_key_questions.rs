@@ -196,6 +196,9 @@ fn without_a_terminal_unknown_hosts_are_refused_with_what_to_do() {
         "StrictHostKeyChecking=accept-new",
     ]);
     assert_eq!(ended.stdout(), "127.2.0.2: up\n");
+    let dns = Running::start(&mut fleet.command(&["-o", "VerifyHostKeyDNS=yes"])).wait();
+    dns.expect(3)
+        .says(&["VerifyHostKeyDNS is not supported natively"]);
     // Nobody is to be asked in batch mode, and ssh says no more then.
     let batch = ["-o", "BatchMode=yes"];
     let mut command = fleet.shoal.command(&batch);

@@ -10,7 +10,7 @@
 use crate::host_name::HostName;
 use crate::key::KeyFields;
 use crate::key_types::revoking;
-use crate::known_hosts::{Entry, KnownHosts, LineProblem, Location, Matches};
+use crate::known_hosts::{Entry, KnownHosts, LineProblem, Location};
 use crate::line::Marker;
 use crate::pattern;
 
@@ -22,6 +22,15 @@ pub struct Query<'a> {
     pub names: &'a [HostName<'a>],
     /// Now, in seconds since 1970 (UTC), for the validity of certificates.
     pub now: u64,
+}
+
+/// Lines from elsewhere that count besides the files': those of a `KnownHostsCommand`.
+#[derive(Clone, Copy, Default)]
+pub struct Further<'a> {
+    /// Lines for the host's name.
+    pub of_host: Option<&'a KnownHosts>,
+    /// Lines for its address.
+    pub of_address: Option<&'a KnownHosts>,
 }
 
 /// What the server presented, and proved to possess.
@@ -105,19 +114,36 @@ enum Status<'k> {
 impl KnownHosts {
     /// Judges a presented host key.
     pub fn judge(&self, query: &Query<'_>, presented: &Presented<'_>) -> Verdict {
+        self.judge_with(&Further::default(), query, presented)
+    }
+
+    /// As [`judge`](Self::judge), with further lines. A host on another port is looked for by its bare name in the files
+    /// alone.
+    pub fn judge_with(
+        &self,
+        further: &Further<'_>,
+        query: &Query<'_>,
+        presented: &Presented<'_>,
+    ) -> Verdict {
         let Some((host, addresses)) = query.names.split_first() else {
             return Verdict::Unknown(Unknown::default());
         };
         match presented {
-            Presented::Key(blob) => self.judge_key(host, addresses, blob),
+            Presented::Key(blob) => self.judge_key(further, host, addresses, blob),
             Presented::Certificate(certificate) => {
-                self.judge_certificate(host, query.now, certificate)
+                self.judge_certificate(further, host, query.now, certificate)
             }
         }
     }
 
-    fn judge_key(&self, host: &HostName<'_>, addresses: &[HostName<'_>], blob: &[u8]) -> Verdict {
-        let matches = self.lookup(host);
+    fn judge_key(
+        &self,
+        further: &Further<'_>,
+        host: &HostName<'_>,
+        addresses: &[HostName<'_>],
+        blob: &[u8],
+    ) -> Verdict {
+        let matches = entries(self, further.of_host, host);
         let verdict = match status_of_key(&matches, blob) {
             Status::Ok(entry) => Verdict::Trusted {
                 by: entry.location(),
@@ -136,8 +162,9 @@ impl KnownHosts {
                     .iter()
                     .map(|address| HostName::new(address.name))
                     .collect();
-                let bare =
-                    self.judge_bare_name(host, |bare| self.judge_key(bare, &bare_addresses, blob));
+                let bare = self.judge_bare_name(host, |bare| {
+                    self.judge_key(&Further::default(), bare, &bare_addresses, blob)
+                });
                 let unknown = || Unknown {
                     unusable: unusable(&matches),
                     certificate: None,
@@ -146,9 +173,9 @@ impl KnownHosts {
             }
         };
         match verdict {
-            Verdict::Trusted { .. } | Verdict::Unknown(_) => {
-                self.contradiction(addresses, blob).unwrap_or(verdict)
-            }
+            Verdict::Trusted { .. } | Verdict::Unknown(_) => self
+                .contradiction(further, addresses, blob)
+                .unwrap_or(verdict),
             Verdict::Changed(_) | Verdict::Revoked { .. } => verdict,
         }
     }
@@ -169,10 +196,14 @@ impl KnownHosts {
         }
     }
 
-    fn contradiction(&self, addresses: &[HostName<'_>], blob: &[u8]) -> Option<Verdict> {
-        addresses
-            .iter()
-            .find_map(|address| match status_of_key(&self.lookup(address), blob) {
+    fn contradiction(
+        &self,
+        further: &Further<'_>,
+        addresses: &[HostName<'_>],
+        blob: &[u8],
+    ) -> Option<Verdict> {
+        addresses.iter().find_map(|address| {
+            match status_of_key(&entries(self, further.of_address, address), blob) {
                 Status::Ok(_) | Status::New => None,
                 Status::Revoked(entry) => Some(Verdict::Revoked {
                     by: entry.location(),
@@ -182,18 +213,20 @@ impl KnownHosts {
                     name: address.written(),
                     by_address: true,
                 })),
-            })
+            }
+        })
     }
 
     /// A certificate counts if its authority is known and it is valid for this host; otherwise
     /// the plain key in it is judged.
     fn judge_certificate(
         &self,
+        further: &Further<'_>,
         host: &HostName<'_>,
         now: u64,
         certificate: &Certificate<'_>,
     ) -> Verdict {
-        let matches = self.lookup(host);
+        let matches = entries(self, further.of_host, host);
         let mut refused = None;
         match status_of_certificate(&matches, certificate) {
             Status::Revoked(entry) => {
@@ -211,14 +244,15 @@ impl KnownHosts {
                 Some(why) => refused = Some(why),
             },
             Status::New | Status::Changed(_) => {
-                let bare = self
-                    .judge_bare_name(host, |bare| self.judge_certificate(bare, now, certificate));
+                let bare = self.judge_bare_name(host, |bare| {
+                    self.judge_certificate(&Further::default(), bare, now, certificate)
+                });
                 if let Some(verdict) = bare {
                     return verdict;
                 }
             }
         }
-        match self.judge_key(host, &[], certificate.key) {
+        match self.judge_key(further, host, &[], certificate.key) {
             Verdict::Unknown(unknown) => Verdict::Unknown(Unknown {
                 certificate: refused,
                 ..unknown
@@ -228,9 +262,21 @@ impl KnownHosts {
     }
 }
 
+/// The lines for a name: the files' first.
+fn entries<'k>(
+    files: &'k KnownHosts,
+    further: Option<&'k KnownHosts>,
+    name: &HostName<'_>,
+) -> Vec<Entry<'k>> {
+    let sources = [Some(files), further].into_iter().flatten();
+    sources
+        .flat_map(|source| source.lookup(name).iter().collect::<Vec<_>>())
+        .collect()
+}
+
 /// `check_key_in_hostkeys` (hostfile.c) for a plain key: an equal key is known, or others are, or
 /// none; and a revocation beats all.
-fn status_of_key<'k>(matches: &Matches<'k>, blob: &[u8]) -> Status<'k> {
+fn status_of_key<'k>(matches: &[Entry<'k>], blob: &[u8]) -> Status<'k> {
     if let Some(entry) = revoking(matches, blob) {
         return Status::Revoked(entry);
     }
@@ -247,16 +293,16 @@ fn status_of_key<'k>(matches: &Matches<'k>, blob: &[u8]) -> Status<'k> {
             .zip(KeyFields::parse(&known))
             .is_some_and(|(a, b)| a.same(&b));
         if same {
-            return Status::Ok(entry);
+            return Status::Ok(*entry);
         }
-        status = Status::Changed(entry);
+        status = Status::Changed(*entry);
     }
     status
 }
 
 /// `check_key_in_hostkeys` (hostfile.c) for a certificate: is its authority known for the host,
 /// and is neither of its keys revoked?
-fn status_of_certificate<'k>(matches: &Matches<'k>, certificate: &Certificate<'_>) -> Status<'k> {
+fn status_of_certificate<'k>(matches: &[Entry<'k>], certificate: &Certificate<'_>) -> Status<'k> {
     let keys = [certificate.key, certificate.authority];
     if let Some(entry) = keys.iter().find_map(|blob| revoking(matches, blob)) {
         return Status::Revoked(entry);
@@ -270,7 +316,7 @@ fn status_of_certificate<'k>(matches: &Matches<'k>, certificate: &Certificate<'_
                 .key_blob()
                 .is_some_and(|blob| KeyFields::parse(&blob).is_some_and(|key| key.same(&presented)))
     });
-    authority.map_or(Status::New, Status::Ok)
+    authority.copied().map_or(Status::New, Status::Ok)
 }
 
 /// `sshkey_cert_check_host` (sshkey.c): why the certificate does not vouch for `host` now.
@@ -301,11 +347,11 @@ fn fault_of(certificate: &Certificate<'_>, host: &str, now: u64) -> Option<Strin
 }
 
 /// The host's lines whose keys are damaged.
-fn unusable(matches: &Matches<'_>) -> Vec<LineProblem> {
+fn unusable(matches: &[Entry<'_>]) -> Vec<LineProblem> {
     let damaged = matches
         .iter()
         .filter(|entry| entry.marker() != Marker::Revoked && entry.key_blob().is_none());
-    let problem = |entry: Entry<'_>| {
+    let problem = |entry: &Entry<'_>| {
         let Location { file, line } = entry.location();
         let why = match entry.key_type() {
             Some(key_type) => format!("the key is not a whole {} key", key_type.name()),

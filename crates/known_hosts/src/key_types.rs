@@ -15,6 +15,16 @@ pub struct KnownTypes {
 }
 
 impl KnownTypes {
+    /// Takes in what another source knows of the host.
+    pub fn add(&mut self, other: KnownTypes) {
+        self.authority |= other.authority;
+        for key_type in other.types {
+            if !self.types.contains(&key_type) {
+                self.types.push(key_type);
+            }
+        }
+    }
+
     /// Orders host-key algorithms so that the server shows a key that can be verified
     /// (`order_hostkeyalgs`, sshconnect2.c): as given, if a key of the first algorithm's type is
     /// known; otherwise those of known types, and certificates if an authority is known, before
@@ -51,12 +61,13 @@ impl KnownHosts {
 }
 
 fn types_of(matches: &Matches<'_>) -> KnownTypes {
+    let entries: Vec<Entry<'_>> = matches.iter().collect();
     let mut known = KnownTypes::default();
-    for entry in matches.iter() {
+    for entry in &entries {
         match entry.marker() {
             Marker::CertAuthority => known.authority = true,
             Marker::None => {
-                let usable = entry.key_blob().filter(|blob| !is_revoked(matches, blob));
+                let usable = entry.key_blob().filter(|blob| !is_revoked(&entries, blob));
                 if let Some(key) = usable.as_deref().and_then(KeyFields::parse)
                     && !known.types.contains(&key.key_type)
                 {
@@ -70,14 +81,15 @@ fn types_of(matches: &Matches<'_>) -> KnownTypes {
 }
 
 /// Whether one of the entries revokes the key in `blob`.
-pub(crate) fn revoking<'k>(matches: &Matches<'k>, blob: &[u8]) -> Option<Entry<'k>> {
-    matches
+pub(crate) fn revoking<'k>(entries: &[Entry<'k>], blob: &[u8]) -> Option<Entry<'k>> {
+    entries
         .iter()
+        .copied()
         .find(|entry| entry.revoked_key().is_some_and(|key| key.covers(blob)))
 }
 
-fn is_revoked(matches: &Matches<'_>, blob: &[u8]) -> bool {
-    revoking(matches, blob).is_some()
+fn is_revoked(entries: &[Entry<'_>], blob: &[u8]) -> bool {
+    revoking(entries, blob).is_some()
 }
 
 #[cfg(test)]

@@ -39,7 +39,7 @@ pub use host_key_update::{
     parse_proofs, prove_request,
 };
 pub use host_name::{DEFAULT_PORT, HostName};
-pub use judge::{Certificate, Changed, Presented, Query, Unknown, Verdict};
+pub use judge::{Certificate, Changed, Further, Presented, Query, Unknown, Verdict};
 pub use key::KeyType;
 pub use key_types::KnownTypes;
 pub use known_hosts::{Content, Entry, KnownHosts, LineProblem, Location, Matches};

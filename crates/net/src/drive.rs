@@ -21,10 +21,12 @@ pub(crate) struct Drive {
     link: Link,
     /// Why writing works no more.
     write_error: Option<io::Error>,
-    /// An incomplete packet that the next read completes.
+    /// An incomplete packet that the next read completes; or what waits until the connection takes input again.
     rest: Vec<u8>,
     /// The fewest unread octets for which the link wakes us.
     low_water: usize,
+    /// Whether the connection took no more when that was left.
+    held_back: bool,
 }
 
 /// Why no more octets move.
@@ -59,6 +61,7 @@ impl Drive {
             write_error: None,
             rest: Vec::new(),
             low_water: 1,
+            held_back: false,
         }
     }
 
@@ -109,6 +112,9 @@ impl Drive {
         if pending && self.link.poll_write_ready(context).is_ready() {
             return Poll::Ready(Ok(()));
         }
+        if self.held_back && self.connection.wants_input() {
+            return Poll::Ready(self.take_up_rest(who).map_err(Broken::from));
+        }
         if self.connection.wants_input() {
             return self.poll_input(context, &mut buffer.borrow_mut(), who);
         }
@@ -150,6 +156,7 @@ impl Drive {
         if self.rest.is_empty() {
             self.rest = Vec::new();
         }
+        self.held_back = !self.rest.is_empty() && !self.connection.wants_input();
         Poll::Ready(Ok(()))
     }
 
@@ -164,6 +171,16 @@ impl Drive {
             self.link.wake_for(needed);
             self.low_water = needed;
         }
+    }
+
+    /// Handles what came before the connection was ready for it: the server may have nothing more to say until then.
+    fn take_up_rest(&mut self, who: &mut impl Answer) -> Result<(), ConnectionError> {
+        let mut rest = std::mem::take(&mut self.rest);
+        let taken = self.handle(&mut rest, who)?;
+        rest.drain(..taken);
+        self.held_back = !rest.is_empty() && !self.connection.wants_input();
+        self.rest = rest;
+        Ok(())
     }
 
     /// Gives input to the connection and has its events answered; returns how many octets were taken.

@@ -45,15 +45,17 @@ pub(crate) struct Opened {
 }
 
 /// How to open a connection of this worker to a host `round_trip` away; its channels' windows are at most `window`.
+/// The algorithms are in the order of [`HostTrust::ordered_algorithms`].
 pub(crate) fn opening(
     endpoint: &Endpoint,
     worker: &Worker,
     round_trip: Duration,
     window: u32,
+    host_key_algorithms: Vec<&'static str>,
 ) -> Opened {
     let mut opening = Opening {
         user: endpoint.user.clone(),
-        host_key_algorithms: endpoint.trust.ordered_algorithms(),
+        host_key_algorithms,
         guess_key_exchange: false,
     };
     let known = endpoint.trust.known_server(&worker.servers);

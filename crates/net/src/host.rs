@@ -103,7 +103,16 @@ impl<'w> Attempt<'w, '_> {
         self.worker.enter(self.host, Phase::Login);
         // The command may leave with the login, so its gate comes first; it only closes when interrupted.
         self.pass(Gate::Session).await?;
-        let session = HostSession::begin(self.worker, self.host, self.plan, link, round_trip)?;
+        let algorithms = self.plan.endpoint.trust.ordered_algorithms();
+        let algorithms = self.unless_aborted(algorithms).await?;
+        let session = HostSession::begin(
+            self.worker,
+            self.host,
+            self.plan,
+            link,
+            round_trip,
+            algorithms,
+        )?;
         Ok(Box::new(session))
     }
 

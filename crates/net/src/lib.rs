@@ -48,7 +48,9 @@ pub use descriptors::{connections_allowed, processes_allowed};
 pub use fetch::{FetchedKeys, fetch_host_keys};
 pub use input::Input;
 pub use interfaces::LocalAddresses;
-pub use known_hosts::{IndexCache, KnownHostsFile, KnownHostsFiles, Searched, Unreadable};
+pub use known_hosts::{
+    IndexCache, KnownHostsCommand, KnownHostsFile, KnownHostsFiles, Searched, Unreadable,
+};
 pub use login::{LoginPlan, logins_wait_for_touch};
 pub use observer::{Confirmation, Observer};
 pub use plan::{

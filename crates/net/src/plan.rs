@@ -13,6 +13,7 @@ use sshoal_ssh_config::AddressFamily;
 use crate::agent::Agent;
 use crate::input::Input;
 use crate::interfaces::LocalAddresses;
+use crate::known_hosts::KnownHostsCommand;
 use crate::login::LoginPlan;
 
 /// Octets of output that all hosts together may have sent and nobody has read: the sum of the channels' windows.
@@ -195,6 +196,8 @@ pub struct TcpOptions {
 pub struct HostTrust {
     /// All known_hosts files.
     pub known: Arc<KnownHosts>,
+    /// A program that knows further lines (KnownHostsCommand).
+    pub command: Option<Arc<KnownHostsCommand>>,
     /// The name to look for: HostKeyAlias, or the host name.
     pub name: String,
     /// The port to look for.
@@ -211,6 +214,8 @@ pub struct HostTrust {
     pub checks_address: bool,
     /// Whether any key will do on this machine's own loopback (NoHostAuthenticationForLocalhost).
     pub trusts_loopback: bool,
+    /// Whether the user wants fingerprints in the DNS to count (VerifyHostKeyDNS), which are not looked up.
+    pub wants_dns: bool,
     /// UserKnownHostsFile.
     pub user_files: Arc<[String]>,
     /// Whether a trusted server may change what is known of its keys (UpdateHostKeys).

@@ -83,8 +83,15 @@ impl<'a> HostSession<'a> {
         plan: &'a HostPlan,
         link: Link,
         round_trip: Duration,
+        host_key_algorithms: Vec<&'static str>,
     ) -> Result<Self, Ended> {
-        let opened = guess::opening(&plan.endpoint, worker, round_trip, worker.window);
+        let opened = guess::opening(
+            &plan.endpoint,
+            worker,
+            round_trip,
+            worker.window,
+            host_key_algorithms,
+        );
         let unusable =
             |why: String| Ended::before_command(Failure::new(FailureKind::NoCommonAlgorithm, why));
         let mut connection = Connection::new(opened.settings, opened.opening, Instant::now())
@@ -283,7 +290,8 @@ fn poll_progress(
     state: &mut State<'_>,
     context: &mut Context<'_>,
 ) -> Poll<Result<(), Broken>> {
-    if let Poll::Ready(result) = state.login.poll_work(context, &mut drive.connection) {
+    let news = &state.worker.new_keys;
+    if let Poll::Ready(result) = state.login.poll_work(context, &mut drive.connection, news) {
         state.fail(result);
         return Poll::Ready(Ok(()));
     }
@@ -314,17 +322,13 @@ impl Answer for State<'_> {
             // Only now have merged flights worked.
             Event::Started(_) => self.learn(connection, !self.login.took_several()),
             Event::Authenticated => {
-                let trust = &self.plan.endpoint.trust;
-                self.host_keys = self.login.take_host_key_update(trust);
+                self.host_keys = self.login.take_host_key_update();
                 self.report(FleetEvent::Entered(Phase::Session));
             }
             _ => {}
         }
-        let (trust, new_keys) = (&self.plan.endpoint.trust, &self.worker.new_keys);
-        match self
-            .login
-            .answer(trust, self.peer, new_keys, connection, event)
-        {
+        let new_keys = &self.worker.new_keys;
+        match self.login.answer(self.peer, new_keys, connection, event) {
             Ok(None) => {}
             Ok(Some(event @ (Event::HostKeysOffered(_) | Event::HostKeysProven(_)))) => {
                 if let Some(update) = &mut self.host_keys {

@@ -136,7 +136,9 @@ async fn attempt(worker: &Rc<Worker>, server: &Server) -> Result<Outcome, Ended>
         .await
         .unwrap();
     let (_orders, mut obeyed) = mpsc::unbounded_channel();
-    let mut session = HostSession::begin(worker, HostId(0), host(worker), link, FAR)?;
+    let plan = host(worker);
+    let algorithms = plan.endpoint.trust.algorithms_by(None);
+    let mut session = HostSession::begin(worker, HostId(0), plan, link, FAR, algorithms)?;
     session.run(&mut obeyed).await
 }
 
@@ -206,7 +208,13 @@ fn what_is_in_doubt_is_left_out() {
     let (worker, _told) = scene.worker();
     let endpoint = &host(&worker).endpoint;
     let taken = || {
-        let opened = guess::opening(endpoint, &worker, FAR, u32::MAX);
+        let opened = guess::opening(
+            endpoint,
+            &worker,
+            FAR,
+            u32::MAX,
+            endpoint.trust.algorithms_by(None),
+        );
         let merges = opened.settings.pipelining == Pipelining::Exec;
         (opened.opening.guess_key_exchange, merges)
     };

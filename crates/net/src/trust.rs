@@ -1,19 +1,26 @@
 //! Is this the right host? What known_hosts says of a host key, and what StrictHostKeyChecking makes of it.
 
+mod certificates;
+mod other_lines;
+
 use std::net::{IpAddr, SocketAddr};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use sshoal_crypto::{CertificateError, HostCertificate, VerifyError, fingerprint_sha256};
+use sshoal_crypto::{HostCertificate, fingerprint_sha256};
 use sshoal_fleet::{Failure, FailureKind};
-use sshoal_known_hosts::{
-    Certificate, CertificateIdentity, HostName, KeyType, Location, Marker, Presented, Query,
-    Unknown, Verdict,
-};
+use sshoal_known_hosts::{Further, HostName, Location, Marker, Presented, Query, Unknown, Verdict};
 use sshoal_proto::HostKeyQuestion;
 
 use crate::known_hosts::NewKeys;
 use crate::link::Link;
 use crate::plan::{HostTrust, Strictness};
+use certificates::invalid;
+
+pub(crate) use other_lines::{Consultation, OtherLines};
+
+/// What VerifyHostKeyDNS comes to.
+const NO_DNS: &str =
+    "VerifyHostKeyDNS is not supported natively: fingerprints in the DNS are not looked up";
 
 /// Why a host key is accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,17 +81,11 @@ struct Occasion<'a> {
     peer: Option<SocketAddr>,
     /// The address that known_hosts is asked for besides the name (CheckHostIP).
     address: Option<&'a AddressName>,
+    further: Further<'a>,
     new_keys: &'a NewKeys,
 }
 
 impl HostTrust {
-    /// The host-key algorithms to offer, those of known keys first: so no false "changed" can come.
-    pub(crate) fn ordered_algorithms(&self) -> Vec<&'static str> {
-        self.known
-            .key_types(&self.host_name())
-            .order(&self.algorithms)
-    }
-
     /// The server's address, if any of the rules wants to know it: that costs a system call.
     pub(crate) fn peer(&self, link: &Link) -> Option<SocketAddr> {
         let asks = self.strictness == Strictness::Ask;
@@ -97,12 +98,14 @@ impl HostTrust {
         &self,
         question: &HostKeyQuestion,
         peer: Option<SocketAddr>,
+        lines: &OtherLines,
         new_keys: &NewKeys,
     ) -> Result<Judgement, Failure> {
         let address = self.address_to_check(peer);
         let occasion = Occasion {
             peer,
             address: address.as_ref(),
+            further: lines.further(),
             new_keys,
         };
         if !question.algorithm.ends_with("-cert-v01@openssh.com") {
@@ -117,7 +120,7 @@ impl HostTrust {
         if self.is_unchecked(peer) {
             return Ok(Judgement::Accepted(Accepted::Unchecked));
         }
-        let verdict = self.judge_certificate(&certificate)?;
+        let verdict = self.judge_certificate(&certificate, &occasion)?;
         self.decide(verdict, certificate.public_key(), &occasion)
     }
 
@@ -136,7 +139,7 @@ impl HostTrust {
     }
 
     fn judge_key(&self, key: &[u8], occasion: &Occasion<'_>) -> Result<Judgement, Failure> {
-        let verdict = self.verdict(&Presented::Key(key), occasion.address);
+        let verdict = self.verdict(&Presented::Key(key), occasion.address, &occasion.further);
         let contradicts =
             |verdict: &Verdict| matches!(verdict, Verdict::Changed(changed) if changed.by_address);
         if self.strictness == Strictness::No && contradicts(&verdict) {
@@ -144,7 +147,7 @@ impl HostTrust {
                 host = self.name,
                 "known_hosts has another key for the address"
             );
-            let by_name = self.verdict(&Presented::Key(key), None);
+            let by_name = self.verdict(&Presented::Key(key), None, &occasion.further);
             return self.decide(
                 by_name,
                 key,
@@ -168,102 +171,12 @@ impl HostTrust {
         entries.iter().any(|entry| entry.location() == *by)
     }
 
-    /// A certificate that is no good leaves its plain key to be judged (sshconnect.c, check_host_key, "retry").
-    fn judge_certificate(&self, certificate: &HostCertificate) -> Result<Verdict, Failure> {
-        let refused = self.refused(certificate).map_err(invalid)?;
-        let principals: Vec<&str> = certificate
-            .principals()
-            .iter()
-            .map(String::as_str)
-            .collect();
-        let verdict = self.verdict(
-            &Presented::Certificate(Certificate {
-                key: certificate.public_key(),
-                authority: certificate.ca_key(),
-                principals: &principals,
-                valid_after: certificate.valid_after(),
-                valid_before: certificate.valid_before(),
-                refused: refused.as_deref(),
-            }),
-            None,
-        );
-        match verdict {
-            Verdict::Trusted {
-                authority: true, ..
-            }
-            | Verdict::Revoked { .. } => Ok(verdict),
-            _ if self.takes_plain_key(certificate) => Ok(verdict),
-            _ => Err(self.only_as_certificate(refused)),
-        }
-    }
-
-    /// RevokedHostKeys (sshconnect.c, verify_host_key): before anything else is asked, and whatever the strictness.
-    fn check_revoked(
+    fn verdict(
         &self,
-        key: &[u8],
-        certificate: Option<&HostCertificate>,
-    ) -> Result<(), Failure> {
-        for (path, revoked) in self.revoked.iter() {
-            let checked = match certificate {
-                None => revoked.check_key(key),
-                Some(certificate) => revoked.check_certificate(&CertificateIdentity {
-                    key,
-                    authority: certificate.ca_key(),
-                    serial: certificate.serial(),
-                    key_id: certificate.key_id().as_bytes(),
-                }),
-            };
-            checked.map_err(|why| {
-                let name = self.host_name().written();
-                let shown = fingerprint_sha256(key);
-                let detail = format!("{name}: {why} by {path} (RevokedHostKeys), {shown}");
-                Failure::new(FailureKind::HostKeyRevoked, detail)
-            })?;
-        }
-        Ok(())
-    }
-
-    /// Why a certificate is not relied on, whoever its authority is (sshkey.c, sshkey_cert_check_host).
-    ///
-    /// # Errors
-    ///
-    /// The authority did not sign it: OpenSSH does not go on with such a key at all (sshkey.c, cert_parse).
-    fn refused(&self, certificate: &HostCertificate) -> Result<Option<String>, CertificateError> {
-        let algorithm = certificate.signature_algorithm()?;
-        if !self.ca_signature_algorithms.contains(&algorithm) {
-            return Ok(Some(format!(
-                "the host certificate is signed with {algorithm}, which is not among CASignatureAlgorithms"
-            )));
-        }
-        match certificate.verify_ca() {
-            Err(error @ CertificateError::Signature(VerifyError::RsaKeySize { .. })) => {
-                return Ok(Some(error.to_string()));
-            }
-            result => result?,
-        }
-        Ok(certificate.check_use().err().map(|error| error.to_string()))
-    }
-
-    /// Whether HostKeyAlgorithms allows the plain key (sshconnect.c, hostkey_accepted_by_hostkeyalgs).
-    fn takes_plain_key(&self, certificate: &HostCertificate) -> bool {
-        let certified = KeyType::of_algorithm(certificate.key_type()).map(|(key_type, _)| key_type);
-        let mut allowed = self
-            .algorithms
-            .iter()
-            .filter_map(|name| KeyType::of_algorithm(name));
-        allowed.any(|(key_type, is_certificate)| !is_certificate && Some(key_type) == certified)
-    }
-
-    fn only_as_certificate(&self, refused: Option<String>) -> Failure {
-        let name = self.host_name().written();
-        let why = refused.unwrap_or_else(|| "no known_hosts line vouches for it".to_owned());
-        let detail = format!(
-            "the host certificate of {name} was not accepted: {why}; HostKeyAlgorithms does not allow its plain key"
-        );
-        Failure::new(FailureKind::HostKeyUnknown, detail)
-    }
-
-    fn verdict(&self, presented: &Presented<'_>, address: Option<&AddressName>) -> Verdict {
+        presented: &Presented<'_>,
+        address: Option<&AddressName>,
+        further: &Further<'_>,
+    ) -> Verdict {
         let now = SystemTime::now()
             .duration_since(UNIX_EPOCH)
             .map_or(0, |since| since.as_secs());
@@ -273,7 +186,7 @@ impl HostTrust {
             .flatten()
             .collect();
         let query = Query { names: &names, now };
-        self.known.judge(&query, presented)
+        self.known.judge_with(further, &query, presented)
     }
 
     pub(crate) fn host_name(&self) -> HostName<'_> {
@@ -303,7 +216,7 @@ impl HostTrust {
             (Verdict::Unknown(unknown), Strictness::Ask) => self.ask(unknown, key, occasion),
             (Verdict::Unknown(unknown), Strictness::Yes) => {
                 let mut detail = vec![self.not_known(key)];
-                detail.extend(notes(unknown));
+                detail.extend(self.notes(unknown));
                 Err(Failure::new(FailureKind::HostKeyUnknown, detail.join("; ")))
             }
             (Verdict::Changed(_), Strictness::No) => Ok(Judgement::Accepted(Accepted::Changed)),
@@ -337,6 +250,16 @@ impl HostTrust {
         }
     }
 
+    /// What the user should know of a host that is not known.
+    fn notes(&self, unknown: Unknown) -> Vec<String> {
+        let certificate = unknown
+            .certificate
+            .map(|why| format!("its certificate was not accepted: {why}"));
+        let lines = unknown.unusable.iter().map(ToString::to_string);
+        let dns = self.wants_dns.then(|| NO_DNS.to_owned());
+        certificate.into_iter().chain(lines).chain(dns).collect()
+    }
+
     fn not_known(&self, key: &[u8]) -> String {
         let (name, shown) = (self.host_name().written(), fingerprint_sha256(key));
         format!("no known_hosts line for {name} has its key {shown}")
@@ -364,12 +287,15 @@ impl HostTrust {
             let accepted = self.accept_new(key, address, occasion.new_keys)?;
             return Ok(self.vouched(accepted, occasion));
         }
+        let notes = self.notes(unknown);
+        let mut detail = vec![self.not_known(key)];
+        detail.extend(notes.iter().cloned());
         Ok(Judgement::Asks(Box::new(UnknownKey {
             key: key.to_vec(),
             address: occasion.peer.map(|peer| peer.ip()),
             address_name: address.cloned(),
-            notes: notes(unknown),
-            detail: self.not_known(key),
+            notes,
+            detail: detail.join("; "),
         })))
     }
 
@@ -411,20 +337,6 @@ impl HostTrust {
     }
 }
 
-/// What is odd about a host that is not known.
-fn notes(unknown: Unknown) -> Vec<String> {
-    let certificate = unknown
-        .certificate
-        .map(|why| format!("its certificate was not accepted: {why}"));
-    let lines = unknown.unusable.iter().map(ToString::to_string);
-    certificate.into_iter().chain(lines).collect()
-}
-
 fn is_loopback(peer: SocketAddr) -> bool {
     peer.ip().is_loopback()
-}
-
-fn invalid(error: CertificateError) -> Failure {
-    let detail = format!("the host certificate is not valid: {error}");
-    Failure::new(FailureKind::Protocol, detail)
 }

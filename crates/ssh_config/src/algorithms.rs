@@ -55,6 +55,12 @@ impl AlgorithmSpec {
         Ok(AlgorithmSpec { edit, names })
     }
 
+    /// Whether the order is that of the defaults, with names more or less at the most (`order_hostkeyalgs`,
+    /// sshconnect2.c, asks).
+    pub fn keeps_default_order(&self) -> bool {
+        matches!(self.edit, Edit::Append | Edit::Remove)
+    }
+
     /// The list that results, in order, each name once (`kex_assemble_names`, kex-names.c).
     ///
     /// `defaults` is what holds without the line, `known` all names that are implemented: the

@@ -86,6 +86,37 @@ pub(crate) fn percent_and_variables(text: &str, tokens: &Tokens<'_>) -> Result<S
     expand(text, Some(tokens), Some(tokens.environment))
 }
 
+/// A piece of a value of which some tokens are known only later.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Piece {
+    /// Text with everything in place.
+    Text(String),
+    /// A token without its `%`.
+    Token(char),
+}
+
+/// As [`percent_and_variables`], but leaves the tokens in `later` to be filled in.
+pub(crate) fn pieces(text: &str, tokens: &Tokens<'_>, later: &str) -> Result<Vec<Piece>, String> {
+    let mut pieces = Vec::new();
+    let mut start = 0;
+    let mut chars = text.char_indices();
+    while let Some((at, c)) = chars.next() {
+        if c != '%' {
+            continue;
+        }
+        if let Some((_, token)) = chars.next().filter(|(_, token)| later.contains(*token)) {
+            pieces.push(Piece::Text(percent_and_variables(
+                &text[start..at],
+                tokens,
+            )?));
+            pieces.push(Piece::Token(token));
+            start = at + 1 + token.len_utf8();
+        }
+    }
+    pieces.push(Piece::Text(percent_and_variables(&text[start..], tokens)?));
+    Ok(pieces)
+}
+
 /// Puts the host for the `%h` of `HostName`, where no other token is allowed.
 pub(crate) fn host_name(text: &str, host: &str) -> Result<String, String> {
     let mut out = String::new();

@@ -37,6 +37,7 @@ pub use config::{Config, Query};
 pub use dump::{Implemented, Names, ShownSetting};
 pub use environment::Environment;
 pub use error::{LoadError, Problem, ResolveError, Unresolved};
+pub use expand::Piece;
 pub use jump::Hop;
 pub use keyword::keywords;
 pub use loader::{Loader, Need, Root, Supply};

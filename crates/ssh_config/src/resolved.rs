@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::algorithms::AlgorithmSpec;
+use crate::expand::Piece;
 use crate::jump::Hop;
 use crate::origin::{Origin, Setting};
 use crate::pattern;
@@ -101,6 +102,9 @@ pub struct HostKeys {
     /// A command that prints known_hosts lines, its tokens (`%H`, `%I`, `%K`, `%t`, `%f` among
     /// them) not expanded.
     pub known_hosts_command: Option<Setting<String>>,
+    /// The arguments of that command, with all tokens in place but `%H`, `%I`, `%K`, `%t` and `%f`; the first one is
+    /// a path, and taken as it is. An error is only one if the command is run (`load_hostkeys_command`, sshconnect.c).
+    pub known_hosts_arguments: Option<Result<Vec<Vec<Piece>>, String>>,
     /// What to do about unknown and changed keys.
     pub strict_host_key_checking: Setting<StrictHostKeyChecking>,
     /// The name to look up instead of the host's own, in lowercase.

@@ -210,7 +210,8 @@ impl<'k> Import<'k> {
             };
             let of_type = |key: &Vec<u8>| key::claimed_type(key) == Some(key_type);
             let known = keys.iter().any(same);
-            if revoking(&matches, blob).is_some() || (!known && keys.iter().any(of_type)) {
+            let entries: Vec<_> = matches.iter().collect();
+            if revoking(&entries, blob).is_some() || (!known && keys.iter().any(of_type)) {
                 return Judged::Conflict(text.into_owned());
             }
             all_known &= known;

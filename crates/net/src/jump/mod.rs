@@ -259,7 +259,8 @@ async fn begin_login<'a>(
     let turn = worker.jump_limits.logins.clone().acquire_owned().await.ok();
     let (link, round_trip) = connection(worker, endpoint).await?;
     let named = |failure: Failure| failures::of_jump(label, &failure);
-    JumpSession::begin(worker, jump, link, round_trip, turn).map_err(named)
+    let algorithms = endpoint.trust.ordered_algorithms().await.map_err(named)?;
+    JumpSession::begin(worker, jump, link, round_trip, turn, algorithms).map_err(named)
 }
 
 /// TCP, a ProxyCommand, or the tunnel through the jump host before; and how long that took, at least a round trip.

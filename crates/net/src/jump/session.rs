@@ -65,10 +65,17 @@ impl<'a> JumpSession<'a> {
         link: Link,
         round_trip: Duration,
         turn: Option<OwnedSemaphorePermit>,
+        host_key_algorithms: Vec<&'static str>,
     ) -> Result<Self, Failure> {
         let plan = &worker.plan;
         let endpoint = plan.jump(jump);
-        let opened = guess::opening(endpoint, worker, round_trip, window(plan, jump));
+        let opened = guess::opening(
+            endpoint,
+            worker,
+            round_trip,
+            window(plan, jump),
+            host_key_algorithms,
+        );
         let connection = Connection::new(opened.settings, opened.opening, Instant::now())
             .map_err(|error| Failure::new(FailureKind::NoCommonAlgorithm, error.to_string()))?;
         let peer = endpoint.trust.peer(&link);
@@ -278,7 +285,8 @@ fn poll_progress(
     state: &mut State<'_>,
     context: &mut Context<'_>,
 ) -> Poll<Result<(), Broken>> {
-    match state.login.poll_work(context, &mut drive.connection) {
+    let news = &state.worker.new_keys;
+    match state.login.poll_work(context, &mut drive.connection, news) {
         Poll::Ready(result) => {
             state.fail(result);
             Poll::Ready(Ok(()))
@@ -300,15 +308,11 @@ impl Answer for State<'_> {
     fn answer(&mut self, connection: &mut Connection, event: Event, input: &[u8]) {
         if event == Event::Authenticated {
             self.logged_in = true;
-            let trust = &self.endpoint.trust;
-            self.host_keys = self.login.take_host_key_update(trust);
+            self.host_keys = self.login.take_host_key_update();
             self.shortcuts.learn(self.worker, connection, true);
         }
-        let (trust, new_keys) = (&self.endpoint.trust, &self.worker.new_keys);
-        match self
-            .login
-            .answer(trust, self.peer, new_keys, connection, event)
-        {
+        let new_keys = &self.worker.new_keys;
+        match self.login.answer(self.peer, new_keys, connection, event) {
             Ok(None) => {}
             Ok(Some(event)) => self.take(connection, event, input),
             Err(failure) => self.fail(Err(failure)),

@@ -43,6 +43,7 @@ use crate::agent::KeyAddition;
 use crate::host_key_questions::{nobody, not_accepted};
 use crate::host_key_update::HostKeyUpdate;
 use crate::input::Input;
+use crate::known_hosts::NewKeys;
 use crate::observer::Confirmation;
 use crate::plan::{Endpoint, HostTrust, RunPlan};
 use crate::trust::{Accepted, AddressName, Judgement, UnknownKey};
@@ -77,6 +78,8 @@ pub(crate) enum Wish {
 /// One host's login, from the first question to the last credential.
 pub(crate) struct Login<'a> {
     plan: &'a Arc<LoginPlan>,
+    /// How to tell that it is the right host.
+    trust: &'a HostTrust,
     /// Whom to log in where, for messages.
     user: &'a str,
     label: &'a str,
@@ -147,6 +150,7 @@ impl<'a> Login<'a> {
         let found = candidates(&host.login, None);
         Login {
             plan: &host.login,
+            trust: &host.trust,
             user: &host.user,
             label: &host.label,
             patience: patience(run.deadlines.login),
@@ -205,12 +209,9 @@ impl<'a> Login<'a> {
     }
 
     /// What is left to do about the server's host keys, if it may tell of them.
-    pub(crate) fn take_host_key_update<'t>(
-        &mut self,
-        trust: &'t HostTrust,
-    ) -> Option<HostKeyUpdate<'t>> {
+    pub(crate) fn take_host_key_update(&mut self) -> Option<HostKeyUpdate<'a>> {
         let address = self.vouched.take()?;
-        Some(HostKeyUpdate::new(trust, address))
+        Some(HostKeyUpdate::new(self.trust, address))
     }
 
     /// The key that the user is to be asked about, because of which the login has failed.
@@ -361,13 +362,17 @@ impl<'a> Login<'a> {
         &mut self,
         context: &mut Context<'_>,
         connection: &mut Connection,
+        new_keys: &NewKeys,
     ) -> Poll<Result<(), Failure>> {
         let Step::Working(work) = &mut self.step else {
             return Poll::Pending;
         };
         let done = ready!(work.as_mut().poll(context));
         self.step = Step::Idle;
-        Poll::Ready(self.take_up(connection, done))
+        Poll::Ready(match done {
+            WorkDone::Consulted(Ok(shown)) => self.judge(connection, &shown, new_keys),
+            done => self.take_up(connection, done),
+        })
     }
 
     fn take_up(&mut self, connection: &mut Connection, done: WorkDone) -> Result<(), Failure> {
@@ -375,6 +380,10 @@ impl<'a> Login<'a> {
             WorkDone::Listed => {
                 self.list_rest();
                 return self.choose(connection);
+            }
+            WorkDone::Consulted(shown) => {
+                connection.refuse_host_key();
+                return shown.map(drop);
             }
             WorkDone::TurnToTouch(signing) => {
                 self.wishes.push_back(Wish::Demand(format!(

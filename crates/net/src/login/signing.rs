@@ -4,9 +4,11 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use sshoal_fleet::Failure;
 use sshoal_proto::{Connection, SignatureRequest};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use super::answer::Shown;
 use super::key::{LockedKey, UserKey};
 use super::order::{Candidate, KeySigner};
 use super::plan::LoginPlan;
@@ -25,6 +27,8 @@ pub(super) enum WorkDone {
     /// It is this signature's turn to be waited for with a touch.
     TurnToTouch(Signing),
     Signed(Result<Vec<u8>, Unsigned>),
+    /// The host key that was shown, with what KnownHostsCommand says of the host.
+    Consulted(Result<Box<Shown>, Failure>),
 }
 
 /// Why there is no signature.

@@ -114,6 +114,12 @@ impl HostAlgorithms {
     }
 }
 
+/// Whether HostKeyAlgorithms says nothing of the order.
+pub(super) fn leaves_order_open(resolved: &Resolved) -> bool {
+    let set = resolved.algorithms.host_key.as_ref();
+    set.is_none_or(|set| set.value.keeps_default_order())
+}
+
 /// ServerAliveInterval and ServerAliveCountMax. Unlike ssh, which waits for its user's patience to end, a run has a
 /// default: a host that has lost its power in the midst of a command must not keep the others' summary for ever.
 pub(super) fn keepalive(connection: &Connection) -> Option<(Duration, u32)> {

@@ -44,6 +44,18 @@ pub enum PrepareError {
     /// A known_hosts file cannot be read.
     #[error(transparent)]
     KnownHosts(#[from] TrustError),
+    /// KnownHostsCommand cannot be made into arguments.
+    #[error("{host}: KnownHostsCommand {command} ({origin}): {why}")]
+    KnownHostsCommand {
+        /// As the user wrote it.
+        host: String,
+        /// As it is set.
+        command: String,
+        /// What is wrong.
+        why: String,
+        /// Where it is set.
+        origin: String,
+    },
     /// The host needs what this transport cannot do.
     #[error("{host}: {what} is not supported yet ({origin}); reach this host with ssh itself")]
     Unsupported {

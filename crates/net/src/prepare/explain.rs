@@ -263,13 +263,10 @@ const FORWARDS: [&str; 6] = [
 fn unheeded(resolved: &Resolved) -> Vec<Shortfall> {
     let mut found = Vec::new();
     let (keys, login) = (&resolved.host_keys, &resolved.authentication);
-    if let Some(set) = &keys.known_hosts_command {
-        let what = format!("KnownHostsCommand {}", set.value);
-        found.push(Shortfall::new(what, &set.origin));
-    }
     if keys.verify_host_key_dns.value != YesNoAsk::No {
         let origin = &keys.verify_host_key_dns.origin;
-        let what = "VerifyHostKeyDNS: fingerprints in the DNS are not looked up";
+        let what =
+            "VerifyHostKeyDNS is not supported natively: fingerprints in the DNS are not looked up";
         found.push(Shortfall::new(what, origin));
     }
     if let Some(set) = &login.preferred_authentications {

@@ -29,7 +29,7 @@ use sshoal_ssh_config::{
 };
 use sshoal_targets::Target;
 
-use crate::known_hosts::{IndexCache, Searched};
+use crate::known_hosts::{IndexCache, KnownHostsCommand, Searched};
 use crate::login::LoginPlan;
 use crate::plan::{Endpoint, HostPlan, HostTrust, Recording, Strictness};
 use algorithms::HostAlgorithms;
@@ -198,6 +198,7 @@ impl Preparation {
         let algorithms = self.algorithms(&label, resolved)?;
         let trust = HostTrust {
             known: self.trust.promise(&resolved.host_keys),
+            command: known_hosts_command(&label, resolved)?,
             name: known_as(resolved),
             port: known_port(resolved),
             algorithms: algorithms.host_keys,
@@ -208,6 +209,7 @@ impl Preparation {
             strictness: strictness(resolved),
             checks_address: checks_address(resolved),
             trusts_loopback: trusts_loopback(&resolved.host_keys),
+            wants_dns: resolved.host_keys.verify_host_key_dns.value != YesNoAsk::No,
             user_files: resolved
                 .host_keys
                 .user_known_hosts_files
@@ -370,6 +372,30 @@ fn option_line((keyword, value): &(String, String)) -> String {
     match is_path && value.contains(char::is_whitespace) && !value.contains('"') {
         true => format!("{keyword}=\"{value}\""),
         false => format!("{keyword}={value}"),
+    }
+}
+
+fn known_hosts_command(
+    host: &str,
+    resolved: &Resolved,
+) -> Result<Option<Arc<KnownHostsCommand>>, PrepareError> {
+    let keys = &resolved.host_keys;
+    let (Some(set), Some(arguments)) = (&keys.known_hosts_command, &keys.known_hosts_arguments)
+    else {
+        return Ok(None);
+    };
+    match arguments {
+        Ok(arguments) => Ok(Some(Arc::new(KnownHostsCommand {
+            arguments: arguments.clone(),
+            host: resolved.connection.host_name.value.clone(),
+            orders: algorithms::leaves_order_open(resolved),
+        }))),
+        Err(why) => Err(PrepareError::KnownHostsCommand {
+            host: host.to_owned(),
+            command: set.value.clone(),
+            why: why.clone(),
+            origin: set.origin.to_string(),
+        }),
     }
 }
 

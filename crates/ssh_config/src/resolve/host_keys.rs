@@ -2,7 +2,9 @@
 
 use super::Builder;
 use crate::error::Unresolved;
+use crate::expand::{self, Piece};
 use crate::keyword::Keyword;
+use crate::line::split_arguments;
 use crate::origin::Setting;
 use crate::resolved::HostKeys;
 use crate::value::words::{LogLevel, RequestTty, StrictHostKeyChecking, Word, YesNoAsk};
@@ -41,6 +43,9 @@ impl Builder<'_> {
             user_known_hosts_files,
             global_known_hosts_files,
             revoked_host_keys,
+            known_hosts_arguments: known_hosts_command
+                .as_ref()
+                .map(|set| self.arguments(set.value)),
             known_hosts_command: known_hosts_command.map(Setting::owned),
             strict_host_key_checking: slots
                 .word(Keyword::StrictHostKeyChecking, StrictHostKeyChecking::Ask),
@@ -53,6 +58,17 @@ impl Builder<'_> {
             no_host_authentication_for_localhost: slots
                 .word(Keyword::NoHostAuthenticationForLocalhost, false),
         })
+    }
+
+    /// `load_hostkeys_command` (sshconnect.c): split into arguments first, which are then expanded.
+    fn arguments(&self, command: &str) -> Result<Vec<Vec<Piece>>, String> {
+        let words = split_arguments(command).ok_or("a quote is not closed")?;
+        let tokens = self.tokens(Some(&self.user.value));
+        let expanded = words.iter().enumerate().map(|(place, word)| match place {
+            0 => Ok(vec![Piece::Text(word.clone())]),
+            _ => expand::pieces(word, &tokens, "HIKtf"),
+        });
+        expanded.collect()
     }
 
     fn paths(&self, files: &[String]) -> Result<Vec<String>, Trouble> {

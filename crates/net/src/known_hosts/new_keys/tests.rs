@@ -33,6 +33,7 @@ impl File {
         let files = vec![(self.path.clone(), fs::read(&self.path).unwrap())];
         HostTrust {
             known: Arc::new(KnownHosts::parse(files)),
+            command: None,
             name: name.to_owned(),
             port: 22,
             algorithms: Arc::new([]),
@@ -41,6 +42,7 @@ impl File {
             strictness: Strictness::AcceptNew,
             checks_address: false,
             trusts_loopback: false,
+            wants_dns: false,
             user_files: Arc::new([self.path.clone()]),
             updates_keys: false,
             recording: Some(Recording {
