@@ -26,8 +26,8 @@ def measure(options, record, report):
                 file.forget()
                 splits[file.kind] = sample.record()
                 report(f"known-hosts-fleet: split, {file.kind}: {sample.cpu_s:.2f} s of CPU, {sample.wall_s:.2f} s")
-                fans.append(pssh(f"pssh, split: {file.kind}", option))
-                fans.append(sshoal(f"sshoal, first time: {file.kind}", file, file.forget))
+                fans.append(pssh(f"pssh after split: {file.kind}", option))
+                fans.append(sshoal(f"sshoal the first time: {file.kind}", file, file.forget))
             fans.append(sshoal(f"sshoal: {file.kind}", file))
 
         def one(client, number):
@@ -45,14 +45,19 @@ def measure(options, record, report):
             report(f"known-hosts-fleet round {number}: {client.name}: {cost:.2f} ms of CPU a host, {sample.wall_s:.2f} s")
             return {"cpu_ms_a_host": cost, **sample.record()}
 
-        rows = []
-        # What starts an ssh for each host takes minutes: once is enough to see how many.
-        for client in options.chosen(fans):
+        def rounds_of(some, rounds):
             try:
-                rounds = options.fleet_rounds if client.name.startswith("sshoal") else 1
-                rows += interleaved([client], rounds, one)
+                return interleaved(some, rounds, one)
             except Failed as error:
-                report(f"NOT MEASURED: known-hosts-fleet {client.name}: {error}")
+                report(f"NOT MEASURED: known-hosts-fleet {error}")
+                return []
+
+        chosen = options.chosen(fans)
+        rows = rounds_of([client for client in chosen if client.name.startswith("sshoal")], options.fleet_rounds)
+        # What starts an ssh for each host takes minutes: once is enough to see how many.
+        for client in chosen:
+            if client.name.startswith("pssh"):
+                rows += rounds_of([client], 1)
         settings = {
             "hosts": len(shoal),
             "window": options.fleet_window,

@@ -59,7 +59,7 @@ def lookup(file):
 def first_lookup(file):
     """Without an index, and without writing one."""
     words = [*clients.known_hosts_program(), "lookup", "--no-index-cache", "-f", str(file.file), "--"]
-    return client(f"sshoal, no index: {file.kind}", lambda name: [*words, name])
+    return client(f"sshoal without index: {file.kind}", lambda name: [*words, name])
 
 
 def client(name, words, environment=None):

@@ -39,8 +39,8 @@ def measure(options, record, report):
 def sessions(host, files, after_split):
     """ssh and sshoal with each file; sshoal also without what it remembers, and ssh with what split made."""
     made = [with_file("ssh", file, ["ssh"], file.options, {}) for file in files]
-    made += [with_file("ssh, split", file, ["ssh"], option, {}) for file, option in after_split]
-    made += [with_file("sshoal, first time", file, ["sshoal"], file.options, file.environment, file.forget) for file in files if file.kind != ONE]
+    made += [with_file("ssh after split", file, ["ssh"], option, {}) for file, option in after_split]
+    made += [with_file("sshoal the first time", file, ["sshoal"], file.options, file.environment, file.forget) for file in files if file.kind != ONE]
     made += [with_file("sshoal", file, ["sshoal"], file.options, file.environment) for file in files]
     return made
 

@@ -3,7 +3,6 @@ spread evenly among them; and the same hosts in a file of their own."""
 
 import base64
 import random
-import shutil
 import subprocess
 import time
 from dataclasses import dataclass
@@ -57,8 +56,9 @@ class KnownHosts:
         return {"XDG_CACHE_HOME": str(self.cache)}
 
     def forget(self):
-        """The next run of sshoal is the first."""
-        shutil.rmtree(self.cache, ignore_errors=True)
+        """The next run of sshoal is the first with this file; what it knows of servers it keeps."""
+        for index in self.cache.glob("sshoal/known_hosts-*.index"):
+            index.unlink()
 
     def settings(self):
         return {"lines": len(self.file.read_text().splitlines()), "bytes": self.file.stat().st_size}

@@ -1,5 +1,5 @@
-//! The command line parsed with the flags of the one command that is called: to put together those of all takes a quarter
-//! of the time in which `known-hosts lookup` has to be over, for ssh waits for it at every connection.
+//! The command line parsed with the flags of the one command that is called. To put together those of all made a fifth of
+//! what `known-hosts lookup` cost, and ssh waits for that at every connection.
 
 use std::ffi::OsString;
 
