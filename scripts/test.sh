@@ -11,7 +11,7 @@ status=0
 # Binaries first: tests of one crate run the programs of others.
 cargo build --workspace --bins --locked
 # Whoever runs this in the background may have SIGINT ignored, which programs inherit: tests send it.
-env --default-signal=INT,QUIT cargo test --workspace --no-fail-fast --locked 2>&1 | tee "$log" || status=$?
+env --default-signal=HUP,INT,QUIT,TERM cargo test --workspace --no-fail-fast --locked 2>&1 | tee "$log" || status=$?
 
 # "test result: ok. 12 passed; 0 failed; 0 ignored; ..." once for each test binary.
 read -r passed failed < <(awk '

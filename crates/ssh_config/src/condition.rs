@@ -8,7 +8,9 @@ use crate::keyword::Keyword;
 use crate::network::Network;
 use crate::origin::Origin;
 use crate::pattern;
+use crate::proxy::harmless;
 use crate::question::Answers;
+use crate::resolve::{is_host_name, is_user_name};
 use crate::slots::Slots;
 
 /// The release whose rules hold, for `Match version` (`SSH_RELEASE`, version.h).
@@ -313,11 +315,28 @@ impl Subject<'_> {
         }
     }
 
+    /// A shell will read what stands for these tokens, and names may come out of an inventory.
+    fn check_tokens(&self, command: &str) -> Result<(), String> {
+        let command = command.replace("%%", "");
+        let key_alias = self.slots.word_of(Keyword::HostKeyAlias);
+        let names = [("%h", self.host_name), ("%k", key_alias.unwrap_or(""))];
+        for (token, name) in names {
+            if command.contains(token) && !name.is_empty() {
+                harmless(name, "Match exec", is_host_name)?;
+            }
+        }
+        if command.contains("%r") {
+            harmless(self.user(), "Match exec", is_user_name)?;
+        }
+        Ok(())
+    }
+
     fn succeeds(&self, command: &str, origin: &Origin) -> Result<bool, Unresolved> {
         let refused = |why| {
             let origin = origin.clone();
             Unresolved::from(ResolveError::Line(Problem { origin, why }))
         };
+        self.check_tokens(command).map_err(refused)?;
         let command = expand::percent(command, &self.tokens()).map_err(refused)?;
         match self.answers.status_of(&command)? {
             Some(status) => Ok(status == 0),

@@ -5,6 +5,9 @@ use crate::origin::Setting;
 use crate::resolve::{is_host_name, is_user_name};
 use crate::resolved::{Proxy, Resolved};
 
+/// For messages.
+const WHERE: &str = "ProxyCommand";
+
 impl Resolved {
     /// The command of `ProxyCommand` with `%%`, `%h`, `%k`, `%n`, `%p` and `%r` expanded (`expand_proxy_command`,
     /// sshconnect.c); `None` if the host is reached otherwise. It is for a shell, as it stands.
@@ -34,14 +37,16 @@ impl Resolved {
             let mut chars = after.chars();
             match chars.next() {
                 Some('%') => out.push('%'),
-                Some('h') => out.push_str(harmless(&connection.host_name.value, is_host_name)?),
+                Some('h') => {
+                    out.push_str(harmless(&connection.host_name.value, WHERE, is_host_name)?)
+                }
                 Some('k') => {
                     let name = alias.map_or(&self.host, |alias| &alias.value);
-                    out.push_str(harmless(name, is_host_name)?);
+                    out.push_str(harmless(name, WHERE, is_host_name)?);
                 }
-                Some('n') => out.push_str(harmless(&self.host, is_host_name)?),
+                Some('n') => out.push_str(harmless(&self.host, WHERE, is_host_name)?),
                 Some('p') => out.push_str(&connection.port.value.to_string()),
-                Some('r') => out.push_str(harmless(&connection.user.value, is_user_name)?),
+                Some('r') => out.push_str(harmless(&connection.user.value, WHERE, is_user_name)?),
                 Some(token) => return Err(format!("\"%{token}\" has no meaning in ProxyCommand")),
                 None => return Err("\"%\" at the end of ProxyCommand".to_owned()),
             }
@@ -52,11 +57,16 @@ impl Resolved {
     }
 }
 
-fn harmless(value: &str, is_harmless: impl Fn(&str) -> bool) -> Result<&str, String> {
+/// The value, unless a shell that reads it would make something else of it.
+pub(crate) fn harmless<'v>(
+    value: &'v str,
+    place: &str,
+    is_harmless: impl Fn(&str) -> bool,
+) -> Result<&'v str, String> {
     match is_harmless(value) {
         true => Ok(value),
         false => Err(format!(
-            "\"{value}\" is not put into ProxyCommand: a shell would make something else of it"
+            "\"{value}\" is not put into {place}: a shell would make something else of it"
         )),
     }
 }

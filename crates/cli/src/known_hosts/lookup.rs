@@ -36,7 +36,8 @@ pub(super) fn run(args: &LookupArgs) -> Result<u8, Box<dyn Error>> {
 
 /// With UserKnownHostsFile set to none ssh reads the user's files not at all, and asks for each host's lines.
 fn ssh_config(program: &Path, files: &[String]) -> Result<String, String> {
-    let mut command = quoted(&program.to_string_lossy())?;
+    // ssh expands tokens in the arguments, not in the program.
+    let mut command = quoted(&program.to_string_lossy())?.replace("%%", "%");
     command.push_str(" known-hosts lookup");
     for file in files {
         let file = std::path::absolute(file).map_err(|error| format!("{file}: {error}"))?;

@@ -19,8 +19,8 @@ use tokio::sync::Semaphore;
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Programs of this kind at a time, in all of the process.
 const AT_ONCE: usize = 16;
-/// Octets that a program may print.
-const MAX_LINES: u64 = 4 * 1024 * 1024;
+/// Octets that a program may print: what lies behind might revoke a key, so that more is an error.
+const MAX_LINES: u64 = 16 * 1024 * 1024;
 /// Octets that are quoted of what it says when it fails.
 const MAX_SAID: u64 = 1024;
 
@@ -151,23 +151,48 @@ async fn output(program: &str, arguments: &[String]) -> io::Result<(ExitStatus, 
         .kill_on_drop(true)
         .spawn()?;
     let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
-    let (lines, said) = tokio::try_join!(all(stdout, MAX_LINES), all(stderr, MAX_SAID))?;
+    let (lines, said) = tokio::try_join!(all(stdout), beginning(stderr))?;
     Ok((child.wait().await?, lines, said))
 }
 
-/// All that comes, of which no more than `limit` octets are kept. Half a last line grants no trust.
-async fn all(stream: Option<impl AsyncRead + Unpin>, limit: u64) -> io::Result<Vec<u8>> {
+/// All that comes.
+async fn all(stream: Option<impl AsyncRead + Unpin>) -> io::Result<Vec<u8>> {
+    let mut lines = Vec::new();
+    if let Some(stream) = stream {
+        stream.take(MAX_LINES + 1).read_to_end(&mut lines).await?;
+    }
+    match lines.len() as u64 > MAX_LINES {
+        true => Err(io::Error::other(format!(
+            "it prints more than {} MiB",
+            MAX_LINES >> 20
+        ))),
+        false => Ok(lines),
+    }
+}
+
+/// As much as is quoted; the rest is read so that the program need not wait.
+async fn beginning(stream: Option<impl AsyncRead + Unpin>) -> io::Result<Vec<u8>> {
     let mut kept = Vec::new();
     if let Some(mut stream) = stream {
-        (&mut stream).take(limit).read_to_end(&mut kept).await?;
-        if kept.len() as u64 == limit {
-            kept.truncate(
-                kept.iter()
-                    .rposition(|octet| *octet == b'\n')
-                    .map_or(0, |end| end + 1),
-            );
-            tokio::io::copy(&mut stream, &mut tokio::io::sink()).await?;
-        }
+        (&mut stream).take(MAX_SAID).read_to_end(&mut kept).await?;
+        tokio::io::copy(&mut stream, &mut tokio::io::sink()).await?;
     }
     Ok(kept)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    #[tokio::test]
+    async fn nothing_of_what_is_printed_is_left_out() {
+        let most = vec![b'x'; MAX_LINES as usize];
+        assert_eq!(all(Some(&most[..])).await.unwrap().len(), most.len());
+        let more = [&most[..], b"y"].concat();
+        let error = all(Some(&more[..])).await.unwrap_err().to_string();
+        assert!(error.contains("more than 16 MiB"), "{error}");
+        assert_eq!(beginning(Some(&more[..])).await.unwrap().len(), 1024);
+    }
 }

@@ -108,6 +108,24 @@ fn a_question_is_asked_once_and_only_if_it_matters() {
 }
 
 #[test]
+fn no_name_becomes_a_command_by_match_exec() {
+    for (set, token) in [
+        ("HostName $(b)", "%h"),
+        ("HostKeyAlias a;b", "%k"),
+        ("User a|b", "%r"),
+    ] {
+        let asks = format!("{set}\nMatch exec \"true {token}\"\nPort 7\n");
+        let (resolved, asked) = resolve(&[("/f", &asks)], &query("h"));
+        let error = resolved.unwrap_err().to_string();
+        assert!(error.contains("/f:2") && error.contains("shell"), "{error}");
+        assert!(asked.is_empty(), "{asked:?}");
+        let silent = format!("{set}\nMatch exec \"true %%{token}\"\n").replace(token, "x");
+        let (_, asked) = resolve(&[("/f", &silent)], &query("h"));
+        assert_eq!(asked, ["what does \"true %x\" exit with?"]);
+    }
+}
+
+#[test]
 fn a_completed_name_is_judged_by_a_second_pass() {
     let file = "CanonicalizeHostname yes\nCanonicalDomains example\n\
                 Host web\nUser short\nPort 1\nHost web.example\nUser long\nHostKeyAlias a\n";
