@@ -58,7 +58,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<u8, Box<dyn std::error::Error>> {
     let indexes = (!args.login.no_index_cache).then(IndexCache::of_user);
     let searched = preparation.read_known_hosts(&mut plans, indexes.flatten().as_ref())?;
     if searched.hmacs > 0 && args.output.verbose > 0 {
-        eprintln!("sshoal: {}", description_of_search(searched));
+        say(description_of_search(searched));
     }
     for problem in preparation.known_hosts_problems() {
         say(problem);

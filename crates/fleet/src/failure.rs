@@ -138,7 +138,7 @@ const TABLE: &[Row] = &[
         kind: FailureKind::HostKeyUnknown,
         name: "host-key-unknown",
         meaning: "no known_hosts line vouches for the server's key",
-        remedy: "add the host's key to known_hosts after checking its fingerprint, or trust its certificate authority",
+        remedy: "add the host's key to known_hosts after checking its fingerprint (-o StrictHostKeyChecking=ask shows it), or trust its certificate authority",
         retry: Retry::Never,
         may_have_run: false,
     },

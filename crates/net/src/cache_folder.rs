@@ -3,14 +3,17 @@
 
 use std::fs;
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::fs::{FlockOperation, OFlags, flock};
 use rustix::io::Errno;
+use rustix::process::geteuid;
 
+/// Group and others may do anything.
+const OPEN_TO_OTHERS: u32 = 0o077;
 /// How long another run may hold a lock before this one gives up, and how often that is tried.
 const LOCK_PATIENCE: Duration = Duration::from_secs(1);
 const LOCK_GLANCE: Duration = Duration::from_millis(5);
@@ -24,6 +27,23 @@ pub(crate) fn path() -> Option<PathBuf> {
     };
     let caches = absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(".cache")))?;
     Some(caches.join("sshoal"))
+}
+
+/// Opens a file that nobody but this user can have written or can read, and tells its length, which is no more than
+/// `longest`. Anything else in its place is as good as nothing.
+pub(crate) fn open_own(path: &Path, longest: u64) -> Option<(fs::File, u64)> {
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    let file = fs::OpenOptions::new()
+        .read(true)
+        .custom_flags(flags.bits().cast_signed())
+        .open(path)
+        .ok()?;
+    let metadata = file.metadata().ok()?;
+    let is_own = metadata.is_file()
+        && metadata.uid() == geteuid().as_raw()
+        && metadata.mode() & OPEN_TO_OTHERS == 0
+        && metadata.len() <= longest;
+    is_own.then_some((file, metadata.len()))
 }
 
 /// Locks a file of the folder against other runs, by a file beside it; makes the folder if it is missing. Who holds the

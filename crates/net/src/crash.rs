@@ -6,7 +6,6 @@
 use std::any::Any;
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::pin;
 use std::rc::Rc;
 use std::task::Poll;
 
@@ -17,16 +16,18 @@ use crate::worker::{Report, Worker};
 /// Does the work; a panic in it becomes a failure, and the work is dropped.
 ///
 /// What the work borrowed mutably is in no defined state then, but safe: use it for no more than to let it go.
-pub(crate) async fn caught<T>(work: impl Future<Output = T>) -> Result<T, Failure> {
-    let mut work = pin!(work);
+///
+/// The work has a place of its own on the heap: in an async function it would be there twice, as an argument and as what
+/// is awaited, and a thousand idle hosts would pay for that.
+pub(crate) fn caught<T>(work: impl Future<Output = T>) -> impl Future<Output = Result<T, Failure>> {
+    let mut work = Box::pin(work);
     poll_fn(
-        |context| match catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(context))) {
+        move |context| match catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(context))) {
             Ok(Poll::Pending) => Poll::Pending,
             Ok(Poll::Ready(result)) => Poll::Ready(Ok(result)),
             Err(panic) => Poll::Ready(Err(failure(said(panic.as_ref())))),
         },
     )
-    .await
 }
 
 /// Tells the fleet that a host's task is gone, if it goes without having reported the host's end.

@@ -206,7 +206,7 @@ fn text(questions: &[HostKeyQuestion], plan: &RunPlan) -> (String, Option<String
     for question in questions {
         let label = &question.endpoint(plan).label;
         for note in &question.unknown.notes {
-            text.push_str(&format!("  {label}: {note}\n"));
+            text.push_str(&format!("  {label}: {}\n", in_one_line(note)));
         }
     }
     let fingerprint = match groups.as_slice() {
@@ -214,6 +214,12 @@ fn text(questions: &[HostKeyQuestion], plan: &RunPlan) -> (String, Option<String
         _ => None,
     };
     (text, fingerprint)
+}
+
+/// A note may quote a certificate, which must draw no lines of its own.
+fn in_one_line(note: &str) -> String {
+    let shown = note.chars().map(|c| if c.is_control() { '?' } else { c });
+    shown.collect()
 }
 
 /// The keys in the order of the hosts, each with the labels of those that have it.

@@ -13,6 +13,11 @@ use tokio::sync::OwnedSemaphorePermit;
 
 use crate::worker::{Output, Report, Worker};
 
+/// Octets that pieces grow to while they wait: a packet's.
+const PIECE: usize = 32 * 1024;
+/// What a piece costs on its way to the observer, however small it is.
+const PIECE_COST: usize = 512;
+
 /// The turn of the oldest piece; without a permit once nobody hears any more.
 type Turn = Pin<Box<dyn Future<Output = Option<OwnedSemaphorePermit>>>>;
 
@@ -24,8 +29,19 @@ pub(crate) struct Outbox {
 }
 
 impl Outbox {
-    pub(crate) fn push(&mut self, stream: Stream, octets: Vec<u8>) {
-        self.pieces.push_back((stream, octets));
+    /// Takes what a server has sent. Small pieces become large ones while they wait: a server decides how small they
+    /// are, and each costs memory of its own.
+    pub(crate) fn push(&mut self, stream: Stream, octets: &[u8]) {
+        // The oldest one may wait for just as much room as it needs.
+        let is_free = self.turn.is_none() || self.pieces.len() > 1;
+        match self.pieces.back_mut() {
+            Some((last, piece))
+                if is_free && *last == stream && piece.len() + octets.len() <= PIECE =>
+            {
+                piece.extend_from_slice(octets);
+            }
+            _ => self.pieces.push_back((stream, octets.to_vec())),
+        }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -37,7 +53,7 @@ impl Outbox {
         let mut delivered = 0;
         while let Some((_, octets)) = self.pieces.front()
             && self.turn.is_none()
-            && let Some(permit) = worker.room_now(octets.len())
+            && let Some(permit) = worker.room_now(octets.len().max(PIECE_COST))
         {
             delivered += self.pass(worker, host, Some(permit));
         }
@@ -54,7 +70,7 @@ impl Outbox {
         let Some((_, octets)) = self.pieces.front() else {
             return Poll::Pending;
         };
-        let wanted = octets.len();
+        let wanted = octets.len().max(PIECE_COST);
         let turn = self
             .turn
             .get_or_insert_with(|| Box::pin(worker.room(wanted)));
@@ -88,5 +104,43 @@ impl Outbox {
             _permit: permit,
         }));
         delivered
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_of_one_octet_do_not_cost_one_each() {
+        let mut outbox = Outbox::default();
+        for octet in 0..=255u8 {
+            for _ in 0..1024 {
+                outbox.push(Stream::Stdout, &[octet]);
+            }
+        }
+        assert_eq!(outbox.pieces.len(), 256 * 1024 / PIECE);
+        outbox.push(Stream::Stderr, b"x");
+        outbox.push(Stream::Stdout, b"y");
+        assert_eq!(outbox.pieces.len(), 256 * 1024 / PIECE + 2);
+        let all = |wanted: Stream| -> Vec<u8> {
+            let of_it = outbox.pieces.iter().filter(|piece| piece.0 == wanted);
+            of_it.flat_map(|piece| piece.1.clone()).collect()
+        };
+        let mut sent: Vec<u8> = (0..=255u8).flat_map(|octet| [octet; 1024]).collect();
+        sent.push(b'y');
+        assert!(all(Stream::Stdout) == sent, "in order and whole");
+        assert_eq!(all(Stream::Stderr), b"x");
+    }
+
+    #[test]
+    fn a_piece_that_waits_for_its_room_stays_as_large_as_that() {
+        let mut outbox = Outbox::default();
+        outbox.push(Stream::Stdout, b"a");
+        outbox.turn = Some(Box::pin(std::future::pending()));
+        outbox.push(Stream::Stdout, b"b");
+        outbox.push(Stream::Stdout, b"c");
+        let lengths: Vec<usize> = outbox.pieces.iter().map(|piece| piece.1.len()).collect();
+        assert_eq!(lengths, [1, 2]);
     }
 }

@@ -158,6 +158,10 @@ impl Proxy {
         let _ = timeout(LAST_WORDS, &mut self.listener).await;
         let last = self.said.borrow().last.clone();
         if status.success() && last.is_empty() {
+            if !heard {
+                let words = format!("; ProxyCommand ended with {status} and said nothing");
+                failure.detail.push_str(&words);
+            }
             return failure;
         }
         let words = last_words(status, &last);

@@ -8,8 +8,8 @@
 use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
-use std::fs;
-use std::io;
+use std::fs::File;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use memchr::{memchr, memrchr};
@@ -108,8 +108,12 @@ impl Learned {
 
 /// The file's text; none if it is missing, too long, or of another version.
 fn read_text(path: &Path) -> String {
-    let small = fs::metadata(path).is_ok_and(|metadata| metadata.len() <= MAX_FILE);
-    let text = small.then(|| fs::read_to_string(path).ok()).flatten();
+    let read = |(mut file, length): (File, u64)| {
+        let mut text = String::with_capacity(usize::try_from(length).ok()? + 1);
+        file.read_to_string(&mut text).ok()?;
+        Some(text)
+    };
+    let text = cache_folder::open_own(path, MAX_FILE).and_then(read);
     text.filter(|text| text.starts_with(HEADER))
         .unwrap_or_default()
 }
@@ -198,6 +202,7 @@ fn line_of(fingerprint: &str, server: &KnownServer) -> String {
 mod tests {
     #![allow(clippy::unwrap_used)]
 
+    use std::fs;
     use std::os::unix::fs::PermissionsExt;
 
     use super::*;
@@ -211,6 +216,11 @@ mod tests {
             },
             pipelining: true,
         }
+    }
+
+    fn write(path: &Path, text: impl AsRef<[u8]>) {
+        fs::write(path, text).unwrap();
+        fs::set_permissions(path, fs::Permissions::from_mode(0o600)).unwrap();
     }
 
     fn learned(fingerprint: &str, server: KnownServer) -> Learned {
@@ -280,13 +290,12 @@ mod tests {
     fn another_version_or_a_damaged_line_is_nothing() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("servers");
-        fs::write(&path, "sshoal-servers 1\nSHA256:a\tx\ty\tz\tyes\n").unwrap();
+        write(&path, "sshoal-servers 1\nSHA256:a\tx\ty\tz\tyes\n");
         assert!(ServerCache::read(Some(&path)).is_empty());
-        fs::write(
+        write(
             &path,
             format!("{HEADER}SHA256:a\ttorn\nSHA256:b\ti\tk\th\tno\n"),
-        )
-        .unwrap();
+        );
         let cache = ServerCache::read(Some(&path));
         assert_eq!(cache.server("SHA256:a"), None);
         assert_eq!(

@@ -413,7 +413,10 @@ impl State<'_> {
                 let detail = "the server refused to run the command";
                 self.fail(Err(Failure::new(FailureKind::ChannelRefused, detail)));
             }
-            Event::Data { stream, range, .. } => self.outbox.push(stream, input[range].to_vec()),
+            Event::Data { stream, range, .. } => self.outbox.push(stream, &input[range]),
+            // What is said on another channel, an agent's, is not about the command.
+            Event::ExitStatus { channel, .. } | Event::ExitSignal { channel, .. }
+                if channel != self.channel => {}
             Event::ExitStatus { status, .. } => self.outcome = Some(Outcome::Exit(status)),
             Event::ExitSignal {
                 name,

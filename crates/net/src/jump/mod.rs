@@ -180,7 +180,7 @@ async fn keep_connection(
     let plan = worker.plan.clone();
     let endpoint = plan.jump(jump);
     // Boxed: a jump host behind another waits for that one's login here.
-    let logged_in = caught(Box::pin(log_in(&worker, jump, endpoint))).await;
+    let logged_in = caught(log_in(&worker, jump, endpoint)).await;
     let logged_in =
         logged_in.unwrap_or_else(|crash| Err(failures::of_jump(&endpoint.label, &crash)));
     worker.jumps.with(jump, |jump| {

@@ -1,20 +1,15 @@
 //! Where the indexes of known_hosts lines are kept: docs/known-hosts-index.md.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Read};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::OFlags;
-use rustix::process::geteuid;
 use sshoal_crypto::{Digest, HashAlgorithm};
 use sshoal_known_hosts::{INDEX_KEY_LEN, IndexBase, KnownHosts, LineIndex, MAX_INDEX_LEN, Octets};
 
 use super::files::{FileOctets, FileState};
 use crate::cache_folder;
 
-/// Group and others may do anything.
-const OPEN_TO_OTHERS: u32 = 0o077;
 /// Octets of the digest of a path that name its index.
 const NAME_OCTETS: usize = 8;
 
@@ -64,7 +59,8 @@ impl IndexCache {
     }
 
     fn open(&self, file: &FileState, in_memory: bool) -> Option<CachedIndex> {
-        let (mut index, len) = open_own(&self.path(&file.path))?;
+        let (mut index, len) =
+            cache_folder::open_own(&self.path(&file.path), MAX_INDEX_LEN as u64)?;
         let source = match in_memory {
             false => IndexSource::File(FileOctets(index)),
             true => {
@@ -117,20 +113,4 @@ impl Octets for IndexSource {
             IndexSource::Memory(octets) => octets.read_at(start, len),
         }
     }
-}
-
-/// A file that nobody but this user can have written or can read, and its length.
-fn open_own(path: &Path) -> Option<(File, u64)> {
-    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
-    let file = OpenOptions::new()
-        .read(true)
-        .custom_flags(flags.bits().cast_signed())
-        .open(path)
-        .ok()?;
-    let metadata = file.metadata().ok()?;
-    let is_own = metadata.is_file()
-        && metadata.uid() == geteuid().as_raw()
-        && metadata.mode() & OPEN_TO_OTHERS == 0
-        && metadata.len() <= MAX_INDEX_LEN as u64;
-    is_own.then_some((file, metadata.len()))
 }

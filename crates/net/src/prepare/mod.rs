@@ -415,7 +415,10 @@ fn known_port(resolved: &Resolved) -> u16 {
 }
 
 fn strictness(resolved: &Resolved) -> Strictness {
-    match resolved.host_keys.strict_host_key_checking.value {
+    let checking = &resolved.host_keys.strict_host_key_checking;
+    match checking.value {
+        // Strict where nobody has said otherwise: ssh would ask.
+        StrictHostKeyChecking::Ask if !checking.is_configured() => Strictness::Yes,
         StrictHostKeyChecking::Ask if !resolved.authentication.batch_mode.value => Strictness::Ask,
         StrictHostKeyChecking::Yes | StrictHostKeyChecking::Ask => Strictness::Yes,
         StrictHostKeyChecking::AcceptNew => Strictness::AcceptNew,

@@ -32,14 +32,20 @@ impl HostSession<'_> {
     pub(super) fn ended(&self, error: &ConnectionError) -> Ended {
         let fate = self.fate();
         let connection = &self.drive.connection;
-        if fate == ExecFate::MayHaveRun && !self.state.started {
-            self.state.learn(connection, false);
-        }
+        self.doubt_merging(fate);
         let failure = failures::connection(error, fate, connection);
         match failure.kind {
             // It is the credentials that were refused, not the flight.
             FailureKind::AuthDenied => Ended::new(self.explained(failure), fate),
             _ => self.end(failure, Some(error)),
+        }
+    }
+
+    /// A command that may have run before anybody said that it has started was merged into a flight that this server may
+    /// not bear.
+    fn doubt_merging(&self, fate: ExecFate) {
+        if fate == ExecFate::MayHaveRun && !self.state.started {
+            self.state.learn(&self.drive.connection, false);
         }
     }
 
@@ -127,6 +133,7 @@ impl HostSession<'_> {
         match broken {
             Broken::Connection(error) => self.ended(&error),
             Broken::Link(LinkError::Io(error)) => {
+                self.doubt_merging(fate);
                 self.end(failures::stream(&error, fate, &self.drive.connection), None)
             }
             Broken::Link(LinkError::Jump(failure)) => Ended::stranded(failure, fate),
