@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Prints the README's table from the raw data of a benchmark run.
 
-    table.py [RESULTS_FOLDER] [--write]
+    table.py [RESULTS_FOLDER...] [--write]
 
-Without a folder: the newest under bench/results. --write puts the table between the markers of README.md.
+Without a folder: the newest under bench/results. With several, what a later one has of a client in an experiment goes before
+what an earlier one has, and the table says so. --write puts the table between the markers of README.md.
 """
 
 import json
@@ -23,6 +24,17 @@ class Results:
         self.folder = folder
         self.data = json.loads((folder / "raw.json").read_text())
         self.machine = json.loads((folder / "machine.json").read_text())
+        # What came from other folders.
+        self.notes = []
+
+    def replace_from(self, folder):
+        """Takes the rows of a later run in place of those that the same clients have in the same experiments."""
+        later = Results(folder)
+        for name, experiment in later.data["experiments"].items():
+            clients = later.clients(name)
+            kept = [row for row in self.rows(name) if row["client"] not in clients]
+            self.data["experiments"][name] = {"settings": experiment["settings"], "rows": kept + experiment["rows"]}
+            self.notes.append(f"{name} of {' and '.join(clients)} in `{folder.relative_to(REPO)}`")
 
     def has(self, experiment):
         return bool(self.rows(experiment))
@@ -235,7 +247,7 @@ def whole(results):
             lines += [*section(results), ""]
     lines += [
         f"{machine['cores']} cores, {machine['system']}, {versions['ssh and sshd'].split(',')[0]} on both sides; "
-        f"medians of the raw data in `{results.folder.relative_to(REPO)}`."
+        f"medians of the raw data in `{results.folder.relative_to(REPO)}`{''.join(', ' + note for note in results.notes)}."
     ]
     return "\n".join(lines)
 
@@ -256,7 +268,11 @@ def newest():
 
 def main():
     words = [word for word in sys.argv[1:] if word != "--write"]
-    text = whole(Results(Path(words[0]).resolve() if words else newest()))
+    first, *later = [Path(word).resolve() for word in words] or [newest()]
+    results = Results(first)
+    for folder in later:
+        results.replace_from(folder)
+    text = whole(results)
     if "--write" in sys.argv:
         write(text)
     else:
