@@ -99,6 +99,10 @@ fn names() -> Vec<Case> {
         plain("another key, and that for the bare name", "ADDRESS OTHER\n"),
         plain("another port", "[ADDRESS]:1 KEY\n"),
         plain("two ports of one name", "[ADDRESS]:1 OTHER\nHOST KEY\n"),
+        plain(
+            "an authority's line of its own key",
+            "@cert-authority HOST KEY\n",
+        ),
         plain("hashed", "HOST KEY\n").hashed(),
         plain("hashed, changed", "HOST OTHER\n").hashed(),
         plain("hashed, by the bare name", "ADDRESS KEY\n").hashed(),
