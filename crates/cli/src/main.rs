@@ -34,6 +34,8 @@ use crate::say::say;
 const USAGE: u8 = sshoal_report::USAGE;
 
 fn main() -> ExitCode {
+    // First of all: to read configuration and known_hosts takes milliseconds, too.
+    sshoal_net::lengthen_time_slice();
     let arguments = match defaults::with_defaults(std::env::args_os().collect()) {
         Ok(arguments) => arguments,
         Err(error) => {

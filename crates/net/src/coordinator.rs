@@ -12,7 +12,6 @@ use tokio::sync::mpsc;
 use tokio::task::LocalSet;
 
 use crate::descriptors;
-use crate::hints;
 use crate::host_key_questions::{Asker, HostKeyQuestion, HostKeyQuestions, not_accepted};
 use crate::observer::{Confirmation, Notice, Observer, ObserverThread};
 use crate::plan::RunPlan;
@@ -69,7 +68,6 @@ pub fn run<O: Observer>(plan: RunPlan, observer: O) -> Result<RunEnd<O::Summary>
     descriptors::make_room(plan.limits.sessions.min(plan.work.hosts() as u32));
     let runtime = Builder::new_current_thread().enable_all().build()?;
     let observer = ObserverThread::start(observer)?;
-    hints::lengthen_time_slice();
     let local = LocalSet::new();
     let (reports_in, reports) = mpsc::unbounded_channel();
     let shared = Shared::new(plan.clone(), reports_in.clone());

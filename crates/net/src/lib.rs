@@ -46,6 +46,7 @@ pub use cache_folder::replace_file;
 pub use coordinator::{RunEnd, RunError, run};
 pub use descriptors::{connections_allowed, processes_allowed};
 pub use fetch::{FetchedKeys, fetch_host_keys};
+pub use hints::lengthen_time_slice;
 pub use input::Input;
 pub use interfaces::LocalAddresses;
 pub use known_hosts::{
