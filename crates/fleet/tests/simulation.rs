@@ -249,6 +249,7 @@ fn quick_hosts_keep_strictly_to_limits_and_use_them_fully() {
         logins: 15,
         logins_per_jump: 6,
         signatures: 2,
+        logins_by_program: 16,
         sessions: 60,
         start_interval: Duration::ZERO,
     };
@@ -436,6 +437,7 @@ proptest! {
         let scenario = Scenario {
             limits: Limits {
                 connects, logins, logins_per_jump, signatures, sessions, start_interval: MILLI * pace,
+                ..Limits::default()
             },
             retry: RetryPolicy { attempts, ..RetryPolicy::default() },
             seed,

@@ -26,6 +26,7 @@ mod known_hosts;
 mod link;
 mod login;
 mod observer;
+mod openssh;
 mod outbox;
 mod passphrases;
 mod plan;
@@ -55,10 +56,11 @@ pub use known_hosts::{
 pub use login::{LoginPlan, logins_wait_for_touch};
 pub use observer::{Confirmation, Observer};
 pub use plan::{
-    Endpoint, HostPlan, HostTrust, LocalCommand, Recording, RunPlan, Strictness, TcpOptions, Work,
+    Endpoint, HostPlan, HostTrust, LocalCommand, NativePlan, Recording, RunPlan, SshPlan,
+    Strictness, TcpOptions, Work,
 };
 pub use prepare::{
-    Explanation, KnownLine, Place, Preparation, PrepareError, Shortfall, SshOptions,
+    Explanation, KnownLine, Place, Preparation, PrepareError, Shortfall, SshOptions, Transport,
 };
 pub use server_cache::server_cache_path;
 pub use signals::Interruption;
