@@ -57,7 +57,7 @@ pub use plan::{
     Endpoint, HostPlan, HostTrust, LocalCommand, Recording, RunPlan, Strictness, TcpOptions, Work,
 };
 pub use prepare::{
-    Explanation, KnownLine, Place, Preparation, PrepareError, Shortfall, SshOptions,
+    Explanation, KnownLine, Place, Preparation, PrepareError, Shortfall, SshOptions, local_user,
 };
 pub use server_cache::server_cache_path;
 pub use signals::Interruption;
