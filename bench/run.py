@@ -16,6 +16,7 @@ from harness import (
     known_hosts_fleet,
     known_hosts_lookup,
     known_hosts_session,
+    mpssh_fleet,
     open_connections,
     process_starts,
     round_trips,
@@ -36,6 +37,7 @@ EXPERIMENTS = {
     "T16": known_hosts_lookup,
     "T17": desktop,
     "known-hosts-fleet": known_hosts_fleet,
+    "mpssh": mpssh_fleet,
     "descriptors": descriptors,
 }
 
@@ -66,7 +68,7 @@ class Options(argparse.Namespace):
         self.single_rounds = 5 if quick else 40
         self.wan_rounds = 1 if quick else 3
         # A run lasts half a second: one hiccup of the machine is its p99.
-        self.desktop_rounds = 1 if quick else 9
+        self.desktop_rounds = 1 if quick else 25
         self.round_trip_ms = 100
         self.open_connections = arguments.open_connections or (500 if quick else 10_000)
         self.many_hosts = 1_000 if quick else 50_000

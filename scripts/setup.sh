@@ -25,6 +25,10 @@ readonly test_needs=(
     sudo:sudo
     unshare:util-linux
     strace:strace
+    gawk:gawk
+    lua5.4:lua5.4
+    busybox:busybox
+    nm:binutils
     /etc/ssl/certs/ca-certificates.crt:ca-certificates
     python3:python3
     python3-with-venv:python3-venv

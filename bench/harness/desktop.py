@@ -1,10 +1,15 @@
 """T17: what the desktop feels. A process that wants to wake every millisecond notes how late it is, with the machine
-idle and while a client works through 1,400 hosts at full tilt. Both share a core; the simulated hosts have another, so
-that what is measured is the client."""
+idle and while a client works through 1,400 hosts at full tilt. Both share a core; the simulated hosts have another, and so
+has this harness, so that what is measured is the client.
+
+A run lasts half a second, in which five wake-ups decide the p99: a single hiccup of a virtual machine, which comes idle or not,
+is a p99 of milliseconds. So the p99 is that of all wake-ups of all rounds together, idle and not."""
 
 import json
+import os
 import subprocess
 import sys
+from collections import Counter
 
 from . import clients, hosts
 from .install import REPO
@@ -18,28 +23,45 @@ LATENESS = REPO / "bench/harness/lateness.py"
 def measure(options, record, report):
     fans = [clients.xargs_ssh(clients.CURVE25519), clients.pssh(clients.CURVE25519), clients.russh(), clients.sshoal()]
     fans = options.chosen(fans)
-    idle_rows = []
+    # A client's process is this one's copy until it is itself: that must not happen on the client's core.
+    os.sched_setaffinity(0, options.server_cores)
     with hosts.simulated(options.desktop_hosts, options.server_cores) as shoal:
 
         def one(client, number):
-            idle_rows.append(lateness_during(options, None))
+            idle = lateness_during(options, None)
             argv, environment = client.argv(shoal, len(shoal), COMMAND), client.environment(shoal)
             record.command("T17", client.label, argv, environment)
             before = shoal.logins()
             row = lateness_during(options, Running(argv, environment, options.client_cores))
             shoal.expect_logins(before + len(shoal), client)
-            ratio = row["p99_us"] / idle_rows[-1]["p99_us"]
-            report(f"T17: {client.label}: p99 {row['p99_us']:.0f} us late, {ratio:.2f} x idle")
-            return {"idle_p99_us": idle_rows[-1]["p99_us"], **row}
+            return {"idle": idle, **row}
 
         rows = []
         for client in fans:
             try:
-                rows += interleaved([client], options.desktop_rounds, one)
+                rounds = interleaved([client], options.desktop_rounds, one)
             except Failed as error:
                 report(f"NOT MEASURED: T17 {client.label}: {error}")
+                continue
+            idle, busy = (percentile(rounds, 99, lambda row: row["idle"]), percentile(rounds, 99))
+            report(f"T17: {client.label}: p99 {busy} us late, idle {idle} us: {busy / idle:.2f} x")
+            rows += rounds
+    os.sched_setaffinity(0, range(os.cpu_count()))
     settings = {"hosts": options.desktop_hosts, "window": options.desktop_hosts, "command": COMMAND, "servers": "simulated"}
     record.experiment("T17", settings, rows)
+
+
+def percentile(rows, percent, part=lambda row: row):
+    """The lateness, in us, that so many percent of all wake-ups of all rounds do not exceed."""
+    steps = Counter()
+    for row in rows:
+        steps.update({int(us): count for us, count in part(row)["wakeups_by_us"].items()})
+    left = steps.total() * percent // 100
+    for us in sorted(steps):
+        left -= steps[us]
+        if left < 0:
+            return us
+    raise ValueError("no wake-ups")
 
 
 def lateness_during(options, running):

@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueHint};
 
+use sshoal_net::Transport;
+
 use crate::completion::CompleteArgs;
 use crate::explain::ExplainArgs;
 use crate::hosts_command::HostsArgs;
@@ -241,9 +243,43 @@ pub(crate) struct LoginArgs {
     /// Neither read nor write the index of known_hosts lines (docs/known-hosts-index.md).
     #[arg(long)]
     pub(crate) no_index_cache: bool,
+    /// How hosts are reached: auto is native, and by the installed ssh where ssh_config requires what native cannot do;
+    /// native; openssh.
+    #[arg(long, value_name = "WHICH", value_enum, default_value_t = WhichTransport::Auto, hide_possible_values = true)]
+    pub(crate) transport: WhichTransport,
+    /// The ssh for hosts that go by it; ssh if not given.
+    #[arg(long, value_name = "PROGRAM", value_hint = ValueHint::CommandName)]
+    pub(crate) ssh: Option<OsString>,
+    /// A word for the command line of that ssh, as it is; may be given several times.
+    #[arg(
+        short = 'O',
+        long = "ssh-word",
+        value_name = "WORD",
+        allow_hyphen_values = true
+    )]
+    pub(crate) ssh_word: Vec<OsString>,
     /// Threads to work with.
     #[arg(long, value_name = "N", hide = true)]
     pub(crate) workers: Option<usize>,
+}
+
+/// `--transport`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum WhichTransport {
+    #[default]
+    Auto,
+    Native,
+    Openssh,
+}
+
+impl From<WhichTransport> for Transport {
+    fn from(which: WhichTransport) -> Transport {
+        match which {
+            WhichTransport::Auto => Transport::Auto,
+            WhichTransport::Native => Transport::Native,
+            WhichTransport::Openssh => Transport::OpenSsh,
+        }
+    }
 }
 
 /// How many at a time, and how long.

@@ -79,6 +79,7 @@ pub(crate) fn run(args: &EachArgs) -> Result<u8, Box<dyn std::error::Error>> {
         input,
         asks: false,
         server_cache: None,
+        ssh: Default::default(),
         workers: 1,
     };
     let showing = Showing {
@@ -106,6 +107,7 @@ fn command(words: &[Template], place: &Place<'_>) -> LocalCommand {
     LocalCommand {
         program: words.next().unwrap_or_default(),
         arguments: words.collect(),
+        variables: Vec::new(),
     }
 }
 

@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueHint};
 use sshoal_known_hosts::Marker;
-use sshoal_net::{Explanation, KnownLine, Preparation, Shortfall, SshOptions};
+use sshoal_net::{Explanation, KnownLine, Preparation, Shortfall, SshOptions, Transport};
 use sshoal_ssh_config::IdentityAgent;
 
-use crate::args::{ConfigArgs, HostArgs};
+use crate::args::{ConfigArgs, HostArgs, WhichTransport};
 use crate::{hosts, manual};
 
 /// `sshoal explain`.
@@ -28,6 +28,9 @@ pub(crate) struct ExplainArgs {
     /// Jump hosts, in the order of travel.
     #[arg(short = 'J', long = "jump", value_name = "[USER@]HOST[:PORT],...")]
     jump: Option<String>,
+    /// As for run: auto, native or openssh.
+    #[arg(long, value_name = "WHICH", value_enum, default_value_t = WhichTransport::Auto, hide_possible_values = true)]
+    transport: WhichTransport,
     #[command(flatten)]
     hosts: HostArgs,
     #[command(flatten)]
@@ -45,6 +48,7 @@ pub(crate) fn run(args: &ExplainArgs) -> Result<u8, Box<dyn std::error::Error>> 
         identities: args.identity.clone(),
         jump: args.jump.clone(),
         tag: args.config.tag.clone(),
+        transport: args.transport.into(),
         ..SshOptions::default()
     })?;
     let mut text = String::new();
@@ -194,14 +198,28 @@ fn algorithms(explanation: &Explanation, facts: &mut Vec<Fact>) {
     }
 }
 
-/// Whether it can be done at all, and what is left out.
+/// By which transport, and what is refused or left out.
 fn transport(explanation: &Explanation, facts: &mut Vec<Fact>) {
-    if explanation.obstacles.is_empty() {
-        facts.push(Fact::new("transport", "native", ""));
+    match (explanation.transport, explanation.requirements.as_slice()) {
+        (Transport::OpenSsh, []) => {
+            facts.push(Fact::new("transport", "openssh", "--transport openssh"));
+        }
+        (Transport::OpenSsh, required) => {
+            for Shortfall { what, origin } in required {
+                let value = format!("openssh, for {what}");
+                facts.push(Fact::new("transport", value, origin));
+            }
+        }
+        (_, required) => {
+            facts.push(Fact::new("transport", "native", ""));
+            for Shortfall { what, origin } in required {
+                let value = format!("{what}: needs --transport auto or openssh");
+                facts.push(Fact::new("refused", value, origin));
+            }
+        }
     }
     for Shortfall { what, origin } in &explanation.obstacles {
-        let value = format!("not native, use ssh itself: {what}");
-        facts.push(Fact::new("transport", value, origin));
+        facts.push(Fact::new("refused", what, origin));
     }
     for Shortfall { what, origin } in &explanation.unheeded {
         facts.push(Fact::new("not heeded", what, origin));

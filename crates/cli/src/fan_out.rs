@@ -110,6 +110,7 @@ pub(crate) fn hosts(targets: &[Target]) -> Vec<Host> {
             target: target.clone(),
             user: None,
             port: None,
+            way: None,
         })
         .collect()
 }

@@ -22,12 +22,14 @@ mod script;
 mod template;
 mod terminal;
 mod tips;
+mod transport;
 
 use std::ffi::OsString;
-use std::io::IsTerminal;
+use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
 
 use clap::Parser;
+use zeroize::Zeroize;
 
 use crate::args::{Cli, Command};
 use crate::say::say;
@@ -36,6 +38,11 @@ use crate::say::say;
 const USAGE: u8 = sshoal_report::USAGE;
 
 fn main() -> ExitCode {
+    if let Some(answered) = askpass() {
+        return answered;
+    }
+    // Before anything that takes long: to read configuration and known_hosts takes milliseconds, too.
+    sshoal_net::lengthen_time_slice();
     let typed: Vec<OsString> = std::env::args_os().collect();
     let as_mpssh = mpssh::as_command(&typed);
     let is_mpssh = as_mpssh.is_some();
@@ -71,6 +78,22 @@ fn parse(arguments: &[OsString], is_mpssh: bool) -> Result<Cli, clap::Error> {
         }),
         false => Cli::try_parse_from(arguments).map_err(|error| tips::explained(error, arguments)),
     }
+}
+
+/// Answers an ssh that asks for the password of the account, if this is what we were started for.
+fn askpass() -> Option<ExitCode> {
+    let place = std::env::var_os(sshoal_openssh::PASSWORD_VARIABLE);
+    let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
+    let answer = sshoal_openssh::answer(place.as_deref(), &arguments)?;
+    let written = answer.is_some_and(|mut answer| {
+        let is_written = io::stdout().write_all(&answer).is_ok();
+        answer.zeroize();
+        is_written
+    });
+    Some(match written {
+        true => ExitCode::SUCCESS,
+        false => ExitCode::FAILURE,
+    })
 }
 
 fn execute(cli: &Cli) -> Result<u8, Box<dyn std::error::Error>> {

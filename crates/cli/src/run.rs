@@ -8,10 +8,10 @@ use std::time::Instant;
 
 use sshoal_fleet::{Deadlines, Limits, RetryPolicy};
 use sshoal_net::{
-    Endpoint, HostPlan, IndexCache, Input, Place, Preparation, PrepareError, RunPlan, Searched,
-    Secret, SshOptions, Work, connections_allowed, server_cache_path,
+    HostPlan, IndexCache, Input, Place, Preparation, PrepareError, RunPlan, Searched, Secret,
+    SshOptions, Work, connections_allowed, server_cache_path,
 };
-use sshoal_proto::{Command, SessionRequest};
+use sshoal_proto::SessionRequest;
 use sshoal_report::Host;
 use sshoal_targets::Target;
 
@@ -25,6 +25,7 @@ use crate::say::say;
 use crate::script::{self, ScriptError};
 use crate::template::Template;
 use crate::terminal;
+use crate::transport;
 
 /// Hosts for which a further thread is worth its start.
 const HOSTS_A_WORKER: usize = 1000;
@@ -63,10 +64,11 @@ pub(crate) fn run(args: &RunArgs) -> Result<u8, Box<dyn std::error::Error>> {
     for problem in preparation.known_hosts_problems() {
         say(problem);
     }
+    transport::check(&args.login, &mut plans)?;
     let mut hosts = fan_out::hosts(&targets);
     for (host, plan) in hosts.iter_mut().zip(&plans) {
-        let endpoint = &plan.endpoint;
-        (host.user, host.port) = (Some(endpoint.user.clone()), Some(endpoint.port));
+        (host.user, host.port) = (Some(plan.user().to_owned()), Some(plan.port()));
+        host.way = Some(transport::way(plan));
     }
     if args.dry_run {
         let lines = hosts.iter().zip(&plans);
@@ -74,6 +76,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<u8, Box<dyn std::error::Error>> {
         return Ok(0);
     }
     let password = password(&args.login, plans.len())?;
+    let ssh = transport::surroundings(&args.login, &plans, password.as_ref())?;
     let deadlines = deadlines(&args.login, &args.pace, &mut plans);
     let jumps = preparation.into_jumps();
     let plan = RunPlan {
@@ -85,6 +88,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<u8, Box<dyn std::error::Error>> {
         input: input(args, plans.len())?,
         asks: prompt::is_possible(),
         server_cache: server_cache_path(),
+        ssh,
         workers: args.login.workers.unwrap_or_else(|| workers(plans.len())),
         work: Work::Sessions(plans),
         jumps,
@@ -148,6 +152,8 @@ fn ssh_options(args: &RunArgs) -> SshOptions {
         jump: args.login.jump.clone(),
         forward_agent: args.login.forward_agent,
         tag: args.config.tag.clone(),
+        transport: args.login.transport.into(),
+        ssh_words: args.login.ssh_word.clone(),
         ..SshOptions::default()
     }
 }
@@ -166,7 +172,7 @@ fn check_remote_commands(
     args: &RunArgs,
     plans: &[HostPlan],
 ) -> Result<(), Box<dyn std::error::Error>> {
-    let lacks = |plan: &&HostPlan| exec_line(plan).is_empty();
+    let lacks = |plan: &&HostPlan| plan.command().is_empty();
     match plans.iter().find(lacks) {
         None => Ok(()),
         Some(_) if plans.iter().all(|plan| lacks(&plan)) => {
@@ -174,17 +180,9 @@ fn check_remote_commands(
         }
         Some(plan) => Err(format!(
             "{}: no command was given, and ssh_config has no RemoteCommand for this host",
-            plan.endpoint.label
+            plan.label()
         )
         .into()),
-    }
-}
-
-/// What the host's shell gets.
-fn exec_line(plan: &HostPlan) -> &[u8] {
-    match &plan.request.command {
-        Command::Exec(line) => line,
-        Command::Shell | Command::Subsystem(_) => &[],
     }
 }
 
@@ -263,18 +261,16 @@ impl CommandLine {
 
     /// What would be done on a host.
     fn description(&self, host: &Host, plan: &HostPlan) -> Vec<u8> {
-        let Endpoint {
-            user, name, port, ..
-        } = &plan.endpoint;
+        let (user, name, port) = (plan.user(), plan.name(), plan.port());
         let place = Place {
             host: name,
-            port: *port,
+            port,
             user,
             name: &host.target.name,
             remote_command: None,
         };
         let words = match self.is_remote {
-            true => exec_line(plan).to_vec(),
+            true => plan.command().to_vec(),
             false => self.words.fill(&place),
         };
         let sudo = if self.sudo && !self.is_remote {
@@ -282,8 +278,12 @@ impl CommandLine {
         } else {
             ""
         };
+        let by = match plan.openssh() {
+            Some(by_ssh) => format!(" by ssh [{}]", by_ssh.why),
+            None => String::new(),
+        };
         let title = format!(
-            "{}: {user}@{name} port {port}: {sudo}{}",
+            "{}: {user}@{name} port {port}{by}: {sudo}{}",
             host.label, self.title
         );
         [title.as_bytes(), &words].concat()
@@ -344,9 +344,7 @@ pub(crate) fn limits(
         (limits.connects, limits.logins) = (TOUCHED_LOGINS, TOUCHED_LOGINS);
     }
     let jumps = u32::try_from(jumps).unwrap_or(u32::MAX);
-    let proxied = hosts
-        .iter()
-        .filter(|host| host.endpoint.proxy_command.is_some());
+    let proxied = hosts.iter().filter(|host| host.has_process());
     let proxied = u32::try_from(proxied.count()).unwrap_or(u32::MAX);
     if proxied > PROCESSES {
         limits.sessions = PROCESSES;
@@ -357,6 +355,7 @@ pub(crate) fn limits(
         sessions,
         connects: limits.connects.min(sessions),
         logins: login.logins.unwrap_or(limits.logins).min(sessions),
+        logins_by_program: login.logins.unwrap_or_else(transport::logins_at_a_time),
         start_interval: fan_out::start_interval(pace),
         ..limits
     }
@@ -368,13 +367,14 @@ pub(crate) fn deadlines(login: &LoginArgs, pace: &PaceArgs, hosts: &mut [HostPla
     let timeouts = || {
         hosts
             .iter()
+            .filter_map(HostPlan::native)
             .filter_map(|host| host.endpoint.tcp.connect_timeout)
     };
     let connect = match login.connect_timeout {
         Some(limit) => Some(limit),
         None => timeouts().max().max(defaults.connect),
     };
-    for host in hosts {
+    for host in hosts.iter_mut().filter_map(HostPlan::native_mut) {
         let own = &mut host.endpoint.tcp.connect_timeout;
         *own = match login.connect_timeout {
             Some(_) => None,

@@ -14,6 +14,7 @@ const UNSAFE_FILES: &[(&str, &str)] = &[
     ("net", "src/hints.rs"),
     ("spawn", "src/kernel.rs"),
     ("spawn_capi", "src/ffi.rs"),
+    ("spawn_preload", "src/ffi.rs"),
     ("testbed", "src/delay_line/tun.rs"),
 ];
 

@@ -336,6 +336,7 @@ fn check_limits(limits: &Limits) -> Result<(), PlanError> {
         ("connects", limits.connects),
         ("logins", limits.logins),
         ("logins per jump host", limits.logins_per_jump),
+        ("logins by a program", limits.logins_by_program),
         ("signatures", limits.signatures),
         ("sessions", limits.sessions),
     ];

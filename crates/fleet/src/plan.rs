@@ -10,6 +10,12 @@ pub struct HostId(pub u32);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct JumpId(pub u32);
 
+impl JumpId {
+    /// No jump host but a program of this machine that makes the connections and logs in. Its hosts have a limit of
+    /// their own, [`Limits::logins_by_program`]; connecting it means to see that it is there.
+    pub const PROGRAM: JumpId = JumpId(u32::MAX);
+}
+
 /// One host to run on. Hosts start in the order of the jobs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Job {
@@ -22,7 +28,7 @@ pub struct Job {
 /// How many hosts may do the same thing at a time. All are counts of hosts and at least 1.
 ///
 /// A host in back-off counts nowhere. A host that is slow to connect or to log in stops counting against
-/// `connects`, `logins` and `logins_per_jump` once it has taken much longer than the others do (see
+/// `connects`, `logins` and the limits of its way once it has taken much longer than the others do (see
 /// [`Fleet`](crate::Fleet)); it counts against `sessions` until it ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
@@ -42,6 +48,11 @@ pub struct Limits {
     /// Default 64: all share one connection and one sshd process on the jump host, each with a file
     /// descriptor of the usual 1,024 and a connection of its own from there.
     pub logins_per_jump: u32,
+    /// Hosts that a program of this machine logs in to ([`JumpId::PROGRAM`]), from their start until authenticated.
+    ///
+    /// Default 16: an ssh computes for 10 to 100 ms a login, so a few for each core keep it busy, and more only take it
+    /// from everything else on the machine.
+    pub logins_by_program: u32,
     /// Signatures an agent is asked for at a time.
     ///
     /// Default 4: ssh-agent is one process and serves one request at a time on a connection. A few in
@@ -67,6 +78,7 @@ impl Default for Limits {
             connects: 256,
             logins: 256,
             logins_per_jump: 64,
+            logins_by_program: 16,
             signatures: 4,
             sessions: 2048,
             start_interval: Duration::ZERO,

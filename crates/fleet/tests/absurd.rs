@@ -113,6 +113,7 @@ fn absurd_fleet(seed: u64) -> Fleet {
         connects: 3,
         logins: 2,
         logins_per_jump: 1,
+        logins_by_program: 1,
         signatures: 1,
         sessions: SESSIONS,
         start_interval: Duration::from_millis(1),

@@ -249,6 +249,7 @@ fn quick_hosts_keep_strictly_to_limits_and_use_them_fully() {
         logins: 15,
         logins_per_jump: 6,
         signatures: 2,
+        logins_by_program: 16,
         sessions: 60,
         start_interval: Duration::ZERO,
         place_rest: Duration::ZERO,
@@ -439,6 +440,7 @@ proptest! {
             limits: Limits {
                 connects, logins, logins_per_jump, signatures, sessions, start_interval: MILLI * pace,
                 place_rest: MILLI * rest,
+                ..Limits::default()
             },
             retry: RetryPolicy { attempts, ..RetryPolicy::default() },
             seed,

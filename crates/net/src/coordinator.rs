@@ -6,13 +6,14 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use sshoal_fleet::{Action, Failure, FailureKind, Fleet, HostId, Job, JumpId, PlanError};
+use sshoal_fleet::{
+    Action, Failure, FailureKind, Fleet, HostId, Job, JumpEvent, JumpId, PlanError,
+};
 use tokio::runtime::Builder;
 use tokio::sync::mpsc;
 use tokio::task::LocalSet;
 
 use crate::descriptors;
-use crate::hints;
 use crate::host_key_questions::{Asker, HostKeyQuestion, HostKeyQuestions, not_accepted};
 use crate::observer::{Confirmation, Notice, Observer, ObserverThread};
 use crate::plan::RunPlan;
@@ -69,7 +70,6 @@ pub fn run<O: Observer>(plan: RunPlan, observer: O) -> Result<RunEnd<O::Summary>
     descriptors::make_room(plan.limits.sessions.min(plan.work.hosts() as u32));
     let runtime = Builder::new_current_thread().enable_all().build()?;
     let observer = ObserverThread::start(observer)?;
-    hints::lengthen_time_slice();
     let local = LocalSet::new();
     let (reports_in, reports) = mpsc::unbounded_channel();
     let shared = Shared::new(plan.clone(), reports_in.clone());
@@ -206,11 +206,19 @@ impl<O: Observer> Coordinator<O> {
         let (orders, receiver) = mpsc::unbounded_channel();
         self.orders.insert(host, orders);
         let via = self.worker.plan.via(host);
-        let turn = via.map_or(host.0, |jump| self.worker.plan.first_jump(jump).0);
+        let jump = via.filter(|via| *via != JumpId::PROGRAM);
+        let turn = jump.map_or(host.0, |jump| self.worker.plan.first_jump(jump).0);
         self.give(turn, Order::Attempt(host, receiver));
     }
 
-    fn connect(&self, jump: JumpId) {
+    fn connect(&mut self, jump: JumpId) {
+        if jump == JumpId::PROGRAM {
+            let event = match self.worker.plan.ssh.check() {
+                Ok(()) => JumpEvent::Up,
+                Err(failure) => JumpEvent::Down(failure),
+            };
+            return self.fleet.handle_jump(Instant::now(), jump, event);
+        }
         let turn = self.worker.plan.first_jump(jump).0;
         self.give(turn, Order::Connect(jump));
     }

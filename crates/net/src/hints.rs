@@ -25,7 +25,7 @@ const SIZE: c_uint = size_of::<sched_attr>() as c_uint;
 /// A thread that wakes preempts the running one at once if its slice is shorter (kernel/sched/fair.c, PREEMPT_SHORT,
 /// Linux 6.12); with equal slices it waits until the running one's is over, up to 4 ms later, and hundreds of logins
 /// make that happen all the time (docs/adr/0004).
-pub(crate) fn lengthen_time_slice() {
+pub fn lengthen_time_slice() {
     let Some(mut attributes) = attributes() else {
         return;
     };

@@ -14,7 +14,8 @@ use crate::failures::{self, Ended};
 use crate::host_key_questions::{Asker, HostKeyQuestion};
 use crate::jump;
 use crate::link::Link;
-use crate::plan::{HostPlan, Work};
+use crate::openssh;
+use crate::plan::{HostPlan, NativePlan, Work};
 use crate::proxy;
 use crate::session::HostSession;
 use crate::worker::{Control, Report, Worker};
@@ -48,15 +49,18 @@ pub(crate) async fn attempt(worker: Rc<Worker>, host: HostId, mut orders: Orders
 async fn run(worker: &Rc<Worker>, host: HostId, orders: &mut Orders) -> Result<Outcome, Ended> {
     let index = host.0 as usize;
     match &worker.plan.work {
-        Work::Sessions(hosts) => {
-            let mut attempt = Attempt {
-                worker,
-                host,
-                plan: &hosts[index],
-                orders,
-            };
-            attempt.run().await
-        }
+        Work::Sessions(hosts) => match &hosts[index] {
+            HostPlan::Native(plan) => {
+                let mut attempt = Attempt {
+                    worker,
+                    host,
+                    plan,
+                    orders,
+                };
+                attempt.run().await
+            }
+            HostPlan::OpenSsh(plan) => openssh::run(worker, host, plan, orders).await,
+        },
         Work::Local(commands) => each::run(worker, host, &commands[index], orders).await,
     }
 }
@@ -85,7 +89,7 @@ fn ending(end: Result<Outcome, Ended>) -> FleetEvent {
 struct Attempt<'w, 'a> {
     worker: &'w Rc<Worker>,
     host: HostId,
-    plan: &'w HostPlan,
+    plan: &'w NativePlan,
     orders: &'a mut Orders,
 }
 

@@ -12,8 +12,7 @@ use std::sync::Arc;
 use std::thread;
 
 use sshoal_proto::{Connection, ConnectionError, LocalChannel, Secret};
-use tokio::io::AsyncWriteExt;
-use tokio::process::ChildStdin;
+use tokio::io::{AsyncWrite, AsyncWriteExt};
 use tokio::sync::{Mutex, mpsc, watch};
 
 /// Octets read at a time: eight data messages.
@@ -274,7 +273,7 @@ impl Feeder {
     /// # Errors
     ///
     /// The input cannot be read.
-    pub(crate) async fn pour(mut self, mut into: ChildStdin) -> io::Result<()> {
+    pub(crate) async fn pour(mut self, mut into: impl AsyncWrite + Unpin) -> io::Result<()> {
         if let Some(preamble) = self.preamble.take()
             && into.write_all(preamble.expose()).await.is_err()
         {

@@ -26,6 +26,7 @@ mod known_hosts;
 mod link;
 mod login;
 mod observer;
+mod openssh;
 mod outbox;
 mod passphrases;
 mod plan;
@@ -46,6 +47,7 @@ pub use cache_folder::replace_file;
 pub use coordinator::{RunEnd, RunError, run};
 pub use descriptors::{connections_allowed, processes_allowed};
 pub use fetch::{FetchedKeys, fetch_host_keys};
+pub use hints::lengthen_time_slice;
 pub use input::Input;
 pub use interfaces::LocalAddresses;
 pub use known_hosts::{
@@ -54,10 +56,12 @@ pub use known_hosts::{
 pub use login::{LoginPlan, logins_wait_for_touch};
 pub use observer::{Confirmation, Observer};
 pub use plan::{
-    Endpoint, HostPlan, HostTrust, LocalCommand, Recording, RunPlan, Strictness, TcpOptions, Work,
+    Endpoint, HostPlan, HostTrust, LocalCommand, NativePlan, Recording, RunPlan, SshPlan,
+    Strictness, TcpOptions, Work,
 };
 pub use prepare::{
-    Explanation, KnownLine, Place, Preparation, PrepareError, Shortfall, SshOptions, local_user,
+    Explanation, KnownLine, Place, Preparation, PrepareError, Shortfall, SshOptions, Transport,
+    local_user,
 };
 pub use server_cache::server_cache_path;
 pub use signals::Interruption;

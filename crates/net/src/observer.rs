@@ -12,6 +12,7 @@ use sshoal_proto::{Secret, Stream};
 use tokio::sync::oneshot;
 
 use crate::agent::KeyAddition;
+use crate::hints;
 use crate::host_key_questions::HostKeyPrompt;
 use crate::login::LockedKey;
 use crate::passphrases::Passphrases;
@@ -164,6 +165,7 @@ impl<O: Observer> ObserverThread<O> {
         let thread = std::thread::Builder::new()
             .name("observer".to_owned())
             .spawn(move || {
+                hints::lengthen_time_slice();
                 let mut listens = true;
                 let mut passphrases = Passphrases::default();
                 let wanted = || run_over.get().is_none();

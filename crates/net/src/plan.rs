@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use sshoal_fleet::{Deadlines, HostId, JumpId, Limits, RetryPolicy};
 use sshoal_known_hosts::{KnownHosts, RevokedHostKeys};
-use sshoal_proto::{Secret, SessionRequest, Settings};
+use sshoal_openssh::{CommandLine, Surroundings};
+use sshoal_proto::{Command, Secret, SessionRequest, Settings};
 use sshoal_ssh_config::AddressFamily;
 
 use crate::agent::Agent;
@@ -44,6 +45,8 @@ pub struct RunPlan {
     /// Where to remember what servers are (see [`server_cache_path`](crate::server_cache_path)); `None` to neither
     /// read nor write it.
     pub server_cache: Option<PathBuf>,
+    /// How an ssh is started, for the hosts that are reached by one.
+    pub ssh: Surroundings,
     /// Threads that perform the hosts' work, at least 1.
     pub workers: usize,
 }
@@ -57,7 +60,10 @@ impl RunPlan {
     /// How to get to a host, which the plan must have a session on.
     pub(crate) fn endpoint(&self, host: HostId) -> &Endpoint {
         match &self.work {
-            Work::Sessions(hosts) => &hosts[host.0 as usize].endpoint,
+            Work::Sessions(hosts) => match &hosts[host.0 as usize] {
+                HostPlan::Native(plan) => &plan.endpoint,
+                HostPlan::OpenSsh(_) => unreachable!("ssh judges host keys itself"),
+            },
             Work::Local(_) => unreachable!("only sessions have host keys"),
         }
     }
@@ -65,15 +71,18 @@ impl RunPlan {
     /// What the user calls a host; commands on this machine have no name here.
     pub(crate) fn label(&self, host: HostId) -> Option<&str> {
         match &self.work {
-            Work::Sessions(hosts) => Some(&hosts[host.0 as usize].endpoint.label),
+            Work::Sessions(hosts) => Some(hosts[host.0 as usize].label()),
             Work::Local(_) => None,
         }
     }
 
-    /// The last jump host on the way to a host.
+    /// The last jump host on the way to a host; or the program that finds its way itself.
     pub(crate) fn via(&self, host: HostId) -> Option<JumpId> {
         match &self.work {
-            Work::Sessions(hosts) => hosts[host.0 as usize].endpoint.via,
+            Work::Sessions(hosts) => match &hosts[host.0 as usize] {
+                HostPlan::Native(plan) => plan.endpoint.via,
+                HostPlan::OpenSsh(_) => Some(JumpId::PROGRAM),
+            },
             Work::Local(_) => None,
         }
     }
@@ -103,13 +112,14 @@ impl RunPlan {
         u32::try_from(share).unwrap_or(u32::MAX)
     }
 
-    /// All hosts and jump hosts.
+    /// All hosts and jump hosts that are reached natively.
     pub(crate) fn endpoints(&self) -> impl Iterator<Item = &Endpoint> {
         let hosts: &[HostPlan] = match &self.work {
             Work::Sessions(hosts) => hosts,
             Work::Local(_) => &[],
         };
-        hosts.iter().map(|host| &host.endpoint).chain(&self.jumps)
+        let native = hosts.iter().filter_map(HostPlan::native);
+        native.map(|host| &host.endpoint).chain(&self.jumps)
     }
 }
 
@@ -138,10 +148,127 @@ pub struct LocalCommand {
     pub program: OsString,
     /// What follows the program's name.
     pub arguments: Vec<OsString>,
+    /// Variables that it has besides our own.
+    pub variables: Vec<(OsString, OsString)>,
 }
 
-/// One host, and what to run there.
-pub struct HostPlan {
+/// One host, and what to run there, by one transport or the other.
+pub enum HostPlan {
+    /// By a connection of our own.
+    Native(Box<NativePlan>),
+    /// By the installed ssh.
+    OpenSsh(Box<SshPlan>),
+}
+
+impl HostPlan {
+    /// How the user named the host.
+    pub fn label(&self) -> &str {
+        match self {
+            HostPlan::Native(plan) => &plan.endpoint.label,
+            HostPlan::OpenSsh(plan) => &plan.label,
+        }
+    }
+
+    /// The name or address to connect to (HostName).
+    pub fn name(&self) -> &str {
+        match self {
+            HostPlan::Native(plan) => &plan.endpoint.name,
+            HostPlan::OpenSsh(plan) => &plan.name,
+        }
+    }
+
+    /// The TCP port.
+    pub fn port(&self) -> u16 {
+        match self {
+            HostPlan::Native(plan) => plan.endpoint.port,
+            HostPlan::OpenSsh(plan) => plan.port,
+        }
+    }
+
+    /// The user to log in as.
+    pub fn user(&self) -> &str {
+        match self {
+            HostPlan::Native(plan) => &plan.endpoint.user,
+            HostPlan::OpenSsh(plan) => &plan.user,
+        }
+    }
+
+    /// What the host's shell gets.
+    pub fn command(&self) -> &[u8] {
+        match self {
+            HostPlan::Native(plan) => match &plan.request.command {
+                Command::Exec(line) => line,
+                Command::Shell | Command::Subsystem(_) => &[],
+            },
+            HostPlan::OpenSsh(plan) => &plan.line.command,
+        }
+    }
+
+    /// Whether a process of this machine carries the connection.
+    pub fn has_process(&self) -> bool {
+        match self {
+            HostPlan::Native(plan) => plan.endpoint.proxy_command.is_some(),
+            HostPlan::OpenSsh(_) => true,
+        }
+    }
+
+    /// The plan, if the transport is our own.
+    pub fn native(&self) -> Option<&NativePlan> {
+        match self {
+            HostPlan::Native(plan) => Some(plan),
+            HostPlan::OpenSsh(_) => None,
+        }
+    }
+
+    /// The same, to be changed.
+    pub fn native_mut(&mut self) -> Option<&mut NativePlan> {
+        match self {
+            HostPlan::Native(plan) => Some(plan),
+            HostPlan::OpenSsh(_) => None,
+        }
+    }
+
+    /// The plan, if it is ssh that reaches the host.
+    pub fn openssh(&self) -> Option<&SshPlan> {
+        match self {
+            HostPlan::Native(_) => None,
+            HostPlan::OpenSsh(plan) => Some(plan),
+        }
+    }
+
+    /// The same, to be changed.
+    pub fn openssh_mut(&mut self) -> Option<&mut SshPlan> {
+        match self {
+            HostPlan::Native(_) => None,
+            HostPlan::OpenSsh(plan) => Some(plan),
+        }
+    }
+}
+
+/// A host that the installed ssh reaches.
+pub struct SshPlan {
+    /// How the user named it: what output and results are labelled with.
+    pub label: String,
+    /// The name or address that ssh will connect to (HostName).
+    pub name: String,
+    /// The TCP port.
+    pub port: u16,
+    /// The user to log in as.
+    pub user: String,
+    /// What ssh is told.
+    pub line: CommandLine,
+    /// Why it is ssh: a flag, or what the configuration requires and where.
+    pub why: String,
+    /// Whether the command reads the run's input.
+    pub reads: bool,
+    /// Whether ssh gets our own terminal.
+    pub lends_terminal: bool,
+    /// Whether a jump host or a ProxyCommand is on the way.
+    pub is_proxied: bool,
+}
+
+/// A host that is reached natively.
+pub struct NativePlan {
     /// How to get there.
     pub endpoint: Endpoint,
     /// What to run.

@@ -25,7 +25,7 @@ use crate::input::Feeder;
 use crate::link::Link;
 use crate::login::{Login, Wish};
 use crate::outbox::Outbox;
-use crate::plan::HostPlan;
+use crate::plan::NativePlan;
 use crate::shortcuts::Shortcuts;
 use crate::window::WindowChanges;
 use crate::worker::{Control, Report, Worker};
@@ -46,7 +46,7 @@ pub(crate) struct HostSession<'a> {
 struct State<'a> {
     worker: &'a Rc<Worker>,
     host: HostId,
-    plan: &'a HostPlan,
+    plan: &'a NativePlan,
     channel: LocalChannel,
     /// The server's address, where this side knows it.
     peer: Option<SocketAddr>,
@@ -80,7 +80,7 @@ impl<'a> HostSession<'a> {
     pub(crate) fn begin(
         worker: &'a Rc<Worker>,
         host: HostId,
-        plan: &'a HostPlan,
+        plan: &'a NativePlan,
         link: Link,
         round_trip: Duration,
         host_key_algorithms: Vec<&'static str>,

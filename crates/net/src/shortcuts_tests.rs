@@ -19,7 +19,7 @@ use super::*;
 use crate::failures::Ended;
 use crate::guess;
 use crate::link::Link;
-use crate::plan::{HostPlan, RunPlan, Work};
+use crate::plan::{NativePlan, RunPlan, Work};
 use crate::prepare::{Preparation, SshOptions};
 use crate::server_cache::Learned;
 use crate::session::HostSession;
@@ -119,13 +119,14 @@ fn plan(folder: &Path, server: &Server, server_cache: std::path::PathBuf) -> Run
         input: None,
         asks: false,
         server_cache: Some(server_cache),
+        ssh: Default::default(),
         workers: 1,
     }
 }
 
-fn host(worker: &Worker) -> &HostPlan {
+fn host(worker: &Worker) -> &NativePlan {
     match &worker.plan.work {
-        Work::Sessions(hosts) => &hosts[0],
+        Work::Sessions(hosts) => hosts[0].native().expect("it is reached natively"),
         Work::Local(_) => unreachable!("the plan is about a session"),
     }
 }

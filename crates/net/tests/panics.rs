@@ -170,6 +170,7 @@ fn outcomes(hosts: Vec<HostPlan>, jumps: Vec<Endpoint>, workers: usize) -> Vec<O
         input: None,
         asks: false,
         server_cache: None,
+        ssh: Default::default(),
         workers,
     };
     let (tell, told) = mpsc::channel();
@@ -202,7 +203,8 @@ fn wherever_a_host_s_task_panics_only_that_host_ends_and_its_fate_is_true() {
         "count runs",
     );
     for (step, source) in SOURCES.into_iter().enumerate() {
-        break_random(&mut plans[2 * step].endpoint, source);
+        let broken = plans[2 * step].native_mut().unwrap();
+        break_random(&mut broken.endpoint, source);
     }
     let outcomes = outcomes(plans, Vec::new(), 3);
     assert_eq!(outcomes.len(), 2 * SWEEP);

@@ -13,6 +13,17 @@ pub struct Host {
     pub user: Option<String>,
     /// The port that is connected to, when it is known.
     pub port: Option<u16>,
+    /// How it is reached; `None` for a command on this machine.
+    pub way: Option<Way>,
+}
+
+/// How a host is reached.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Way {
+    /// The transport's name: `native` or `openssh`.
+    pub transport: &'static str,
+    /// Why it is not the native one.
+    pub why: Option<String>,
 }
 
 impl Host {
@@ -22,6 +33,7 @@ impl Host {
             label: target.name.clone(),
             user: target.user.clone(),
             port: target.port,
+            way: None,
             target,
         }
     }

@@ -28,6 +28,10 @@ struct HostRecord<'a> {
     port: Option<u16>,
     #[serde(skip_serializing_if = "Map::is_empty")]
     options: Map<String, Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    transport: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    transport_reason: Option<&'a str>,
     outcome: &'static str,
     exit_status: Option<u32>,
     signal: Option<&'a str>,
@@ -80,6 +84,8 @@ pub(crate) fn host_record(host: &Host, result: &HostResult) -> Vec<u8> {
         user: host.user.as_deref(),
         port: host.port,
         options: target_options(&host.target),
+        transport: host.way.as_ref().map(|way| way.transport),
+        transport_reason: host.way.as_ref().and_then(|way| way.why.as_deref()),
         outcome: "ok",
         exit_status: None,
         signal: None,

@@ -42,7 +42,7 @@ pub use exit_status::{
     BROKEN_PIPE, COMMAND_FAILED, Counts, CutShort, ExitPolicy, HOST_FAILED, INTERRUPTED, OK,
     OUTPUT_FAILED, SIGNALLED, UNKNOWN_STATUS, USAGE, exit_status, remote_status, signal_status,
 };
-pub use host::Host;
+pub use host::{Host, Way};
 pub use json::{SCHEMA_VERSION, target_options};
 pub use kept::MAX_KEPT;
 pub use last_run::{

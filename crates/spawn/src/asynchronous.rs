@@ -32,6 +32,22 @@ impl Child {
         }
     }
 
+    /// Until it has ended, without fetching its status: that is left to a wait. May be dropped and called again.
+    pub async fn ended_async(&self) -> io::Result<()> {
+        if self.has_status() {
+            return Ok(());
+        }
+        match self.pidfd() {
+            Ok(pidfd) => {
+                let ended = kernel::watch(pidfd)?;
+                let _ = ended.readable().await?;
+                Ok(())
+            }
+            Err(error) if error.raw_os_error() == Some(libc::ENOSYS) => self.wait_in_thread().await,
+            Err(error) => Err(error),
+        }
+    }
+
     /// For kernels without pidfds: a thread of tokio's sees the end and leaves the status to be fetched.
     async fn wait_in_thread(&self) -> io::Result<()> {
         let pid = self.pid();

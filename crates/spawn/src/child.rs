@@ -54,6 +54,11 @@ impl Child {
         self.pid
     }
 
+    #[cfg(feature = "tokio")]
+    pub(crate) fn has_status(&self) -> bool {
+        self.status.is_some()
+    }
+
     /// The descriptor that stands for the process: poll(2) finds it readable when the process has ended. Made at the
     /// first call, unless [`Command::with_pidfd`](crate::Command::with_pidfd) had it made before; closed with the Child.
     ///

@@ -53,6 +53,7 @@ pub struct Command {
     pub(crate) stderr: ErrorStream,
     pub(crate) descriptors: Vec<(RawFd, OwnedFd)>,
     pub(crate) close_others: bool,
+    pub(crate) withheld: Vec<RawFd>,
     pub(crate) directory: Option<CString>,
     pub(crate) placement: Placement,
     pub(crate) umask: Option<u32>,
@@ -101,6 +102,7 @@ impl Command {
             stderr: ErrorStream::Own(Stdio::inherit()),
             descriptors: Vec::new(),
             close_others: true,
+            withheld: Vec::new(),
             directory: None,
             placement: Placement::Callers,
             umask: None,
@@ -198,6 +200,13 @@ impl Command {
     /// that flag, in any thread, lets this program have them.
     pub fn inherit_descriptors(&mut self, inherit: bool) -> &mut Command {
         self.close_others = !inherit;
+        self
+    }
+
+    /// Keeps these descriptors from the program where [`Command::inherit_descriptors`] lets it have others. A number that
+    /// is not open is no error, and one that is given to the program is the one that was given.
+    pub fn withhold(&mut self, descriptors: impl IntoIterator<Item = RawFd>) -> &mut Command {
+        self.withheld.extend(descriptors);
         self
     }
 

@@ -42,7 +42,7 @@ pub enum Step {
     Session,
     /// The process group: setpgid(2).
     ProcessGroup,
-    /// Keeping other descriptors from the program: close_range(2), or /proc/self/fd and fcntl(2).
+    /// Keeping other descriptors from the program: close_range(2), or /proc/self/fd and fcntl(2); fcntl(2) for single ones.
     CloseOthers,
     /// Putting a descriptor in its place: dup3(2), fcntl(2).
     Descriptors,

@@ -24,7 +24,10 @@ pub(crate) fn start(plan: &Plan) -> Result<Started, Failure> {
     }
     let close = match plan.close_others {
         true => others(plan).at(Step::CloseOthers)?,
-        false => Vec::new(),
+        false => {
+            let is_theirs = |number: &RawFd| !is_given(plan, *number);
+            plan.withheld.iter().copied().filter(is_theirs).collect()
+        }
     };
     let wanted = Portable {
         arguments: &plan.arguments,
@@ -60,13 +63,14 @@ fn others(plan: &Plan) -> std::io::Result<Vec<RawFd>> {
             .file_name()
             .to_str()
             .and_then(|name| name.parse().ok());
-        let is_given = |number| {
-            plan.wiring
-                .moves()
-                .iter()
-                .any(|given| given.target == number)
-        };
-        others.extend(number.filter(|number| *number >= FIRST_OTHER && !is_given(*number)));
+        others.extend(number.filter(|number| *number >= FIRST_OTHER && !is_given(plan, *number)));
     }
     Ok(others)
+}
+
+fn is_given(plan: &Plan, number: RawFd) -> bool {
+    plan.wiring
+        .moves()
+        .iter()
+        .any(|given| given.target == number)
 }

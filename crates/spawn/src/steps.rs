@@ -44,6 +44,8 @@ pub(crate) struct Plan<'a> {
     pub(crate) mask_before_exec: Cell<SignalSet>,
     pub(crate) placement: Placement,
     pub(crate) close_others: bool,
+    /// Not for the program, even where others are left to it.
+    pub(crate) withheld: &'a [RawFd],
     pub(crate) wiring: Wiring,
     /// Resource, soft and hard limit.
     pub(crate) limits: &'a [(u32, [u64; 2])],
@@ -84,6 +86,9 @@ fn prepare(plan: &Plan, handlers_remain: bool) -> Result<(), Failure> {
     // Descriptors before limits: a limit on their number would refuse high ones.
     if plan.close_others {
         close_others().at(Step::CloseOthers)?;
+    }
+    for descriptor in plan.withheld {
+        withhold(*descriptor).at(Step::CloseOthers)?;
     }
     for connection in plan.wiring.moves() {
         put_in_place(*connection).at(Step::Descriptors)?;
@@ -139,6 +144,14 @@ fn put_in_place(Move { source, target }: Move) -> Result<(), Errno> {
         kernel::set_descriptor_flags(target, 0)
     } else {
         kernel::duplicate_onto(source, target)
+    }
+}
+
+/// Close-on-exec, not closed: it may be what another one is made from.
+fn withhold(descriptor: RawFd) -> Result<(), Errno> {
+    match kernel::set_descriptor_flags(descriptor, libc::FD_CLOEXEC) {
+        Err(Errno::BADF) => Ok(()),
+        done => done,
     }
 }
 

@@ -192,6 +192,28 @@ fn nothing_else_is_inherited_unless_asked_for() {
 }
 
 #[test]
+fn what_is_withheld_is_not_inherited_where_others_are() {
+    let leaky = [(); 2].map(|()| File::open("/dev/null").unwrap());
+    for file in &leaky {
+        rustix::io::fcntl_setfd(file, FdFlags::empty()).unwrap();
+    }
+    let [kept, withheld] = [&leaky[0], &leaky[1]].map(AsRawFd::as_raw_fd);
+    let not_open = 999;
+    for method in METHODS {
+        let given = leaky[1].try_clone().unwrap();
+        let mut ls = Command::new("/bin/ls");
+        ls.inherit_descriptors(true)
+            .withhold([withheld, not_open, 31])
+            .descriptor(31, given);
+        let seen = numbers_seen(ls.method(method));
+        assert!(
+            seen.contains(&kept) && seen.contains(&31) && !seen.contains(&withheld),
+            "{method:?}: {seen:?}"
+        );
+    }
+}
+
+#[test]
 fn a_descriptor_may_keep_its_number() {
     for method in METHODS {
         let (mut ours, theirs) = std::io::pipe().unwrap();

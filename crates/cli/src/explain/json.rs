@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use sshoal_known_hosts::Marker;
-use sshoal_net::{Explanation, KnownLine, Shortfall};
+use sshoal_net::{Explanation, KnownLine, Shortfall, Transport};
 use sshoal_ssh_config::{Origin, ShownSetting};
 
 /// A host.
@@ -16,6 +16,7 @@ struct Record<'a> {
     proxy_command: Option<&'a str>,
     known_as: &'a str,
     known_hosts: Vec<Line<'a>>,
+    requirements: Vec<Reason<'a>>,
     obstacles: Vec<Reason<'a>>,
     unheeded: Vec<Reason<'a>>,
 }
@@ -48,9 +49,9 @@ pub(super) fn line(explanation: &Explanation) -> serde_json::Result<String> {
     let login = &explanation.resolved.authentication;
     let record = Record {
         host: &explanation.label,
-        transport: match explanation.obstacles.is_empty() {
-            true => "native",
-            false => "ssh",
+        transport: match explanation.transport {
+            Transport::OpenSsh => "openssh",
+            Transport::Native | Transport::Auto => "native",
         },
         settings: explanation.settings.iter().map(setting).collect(),
         identity_files: login
@@ -62,6 +63,7 @@ pub(super) fn line(explanation: &Explanation) -> serde_json::Result<String> {
         proxy_command: explanation.proxy_command.as_deref(),
         known_as: &explanation.known_as,
         known_hosts: explanation.known_hosts.iter().map(known_line).collect(),
+        requirements: reasons(&explanation.requirements),
         obstacles: reasons(&explanation.obstacles),
         unheeded: reasons(&explanation.unheeded),
     };

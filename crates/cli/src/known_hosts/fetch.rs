@@ -6,7 +6,7 @@ use std::error::Error;
 use sshoal_crypto::fingerprint_sha256;
 use sshoal_known_hosts::HostName;
 use sshoal_known_hosts::edit::{Addition, Salts, append};
-use sshoal_net::{Endpoint, FetchedKeys, Preparation, SshOptions, connections_allowed};
+use sshoal_net::{Endpoint, FetchedKeys, HostPlan, Preparation, SshOptions, connections_allowed};
 use sshoal_proto::SessionRequest;
 use sshoal_targets::fold;
 
@@ -73,6 +73,10 @@ fn endpoints(args: &FetchArgs) -> Result<Vec<Endpoint>, Box<dyn Error>> {
     })?;
     let mut endpoints = Vec::with_capacity(targets.len());
     for plan in preparation.hosts(&targets, |_| SessionRequest::exec(Vec::new()))? {
+        // The transport is our own, since nothing else was asked for.
+        let HostPlan::Native(plan) = plan else {
+            continue;
+        };
         let endpoint = plan.endpoint;
         if endpoint.via.is_some() || endpoint.proxy_command.is_some() {
             let label = &endpoint.label;

@@ -8,9 +8,10 @@ use std::time::{Duration, Instant};
 
 use sshoal_fleet::{Deadlines, Limits, RetryPolicy};
 use sshoal_net::{
-    IndexCache, Interruption, LocalCommand, Observer, Preparation, RunPlan, SshOptions, Work,
-    processes_allowed, server_cache_path,
+    IndexCache, Interruption, LocalCommand, Observer, Preparation, RunPlan, SshOptions, Transport,
+    Work, processes_allowed, server_cache_path,
 };
+use sshoal_openssh::Surroundings;
 use sshoal_proto::SessionRequest;
 use sshoal_report::{
     COMMAND_FAILED, HOST_FAILED, Host, INTERRUPTED, Layout, Options, Reporter, Sink,
@@ -32,6 +33,7 @@ use crate::observer::Reporting;
 use crate::prompt;
 use crate::run;
 use crate::say::say;
+use crate::transport;
 
 /// No line is longer, whatever `-l` says.
 const LONGEST_LINE: usize = 1024 * 1024;
@@ -58,17 +60,18 @@ impl Job<'_> {
             say(problem);
         }
         let (login, pace) = (LoginArgs::default(), self.pace());
+        let ssh = transport::surroundings(&login, &plans, None)?;
         let deadlines = run::deadlines(&login, &pace, &mut plans);
         let jumps = preparation.into_jumps();
         let limits = run::limits(&login, &pace, &plans, jumps.len(), &deadlines);
-        let endpoints = plans.iter().map(|plan| &plan.endpoint);
-        let reached = endpoints.map(Reached::of).collect();
+        let reached = plans.iter().map(Reached::of).collect();
         let plan = RunPlan {
             limits: self.paced(limits),
             deadlines,
             asks: prompt::is_possible(),
             server_cache: server_cache_path(),
             workers: run::workers(plans.len()),
+            ssh,
             jumps,
             ..plan(Work::Sessions(plans))
         };
@@ -110,6 +113,7 @@ impl Job<'_> {
             options: self.flags.options.iter().cloned().chain([user]).collect(),
             tag: self.flags.tag.clone(),
             command: Some(String::from_utf8_lossy(&self.command).into_owned()),
+            transport: Transport::Auto,
             ..SshOptions::default()
         }
     }
@@ -123,6 +127,7 @@ impl Job<'_> {
         LocalCommand {
             program: program.as_os_str().to_owned(),
             arguments: words.map(OsString::from).chain([command]).collect(),
+            variables: ssh_program::variables(),
         }
     }
 
@@ -149,6 +154,7 @@ impl Job<'_> {
             target: host.target.clone(),
             user: None,
             port: None,
+            way: None,
         });
         let options = Options {
             layout: Layout::Own,
@@ -223,6 +229,7 @@ fn plan(work: Work) -> RunPlan {
         input: None,
         asks: false,
         server_cache: None,
+        ssh: Surroundings::default(),
         workers: 1,
     }
 }

@@ -1,5 +1,6 @@
 //! The ssh that is started where sshoal's own client is not wanted.
 
+use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -31,6 +32,19 @@ pub(super) fn check(program: &Path) -> io::Result<()> {
         }
     }
     Err(error.into())
+}
+
+/// What keeps an ssh from asking on the terminal, where it would be stopped: it is no process of the foreground. Whom it
+/// asks instead has no answer (readpass.c, read_passphrase; ssh 8.4 and later).
+pub(super) fn variables() -> Vec<(OsString, OsString)> {
+    let variables = [
+        ("SSH_ASKPASS_REQUIRE", "force"),
+        ("SSH_ASKPASS", "/bin/false"),
+    ];
+    let variables = variables.into_iter();
+    variables
+        .map(|(name, value)| (name.into(), value.into()))
+        .collect()
 }
 
 fn in_path(name: &Path) -> Vec<PathBuf> {

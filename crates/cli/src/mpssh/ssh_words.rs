@@ -2,7 +2,7 @@
 //! scripts look for these words. Where ssh would not say more than we do, it is ours.
 
 use sshoal_fleet::{Failure, FailureKind};
-use sshoal_net::Endpoint;
+use sshoal_net::{HostPlan, NativePlan};
 
 /// A host as ssh's messages have it.
 pub(super) struct Reached {
@@ -14,12 +14,15 @@ pub(super) struct Reached {
 }
 
 impl Reached {
-    pub(super) fn of(endpoint: &Endpoint) -> Reached {
+    pub(super) fn of(host: &HostPlan) -> Reached {
+        let is_direct = |native: &NativePlan| {
+            native.endpoint.via.is_none() && native.endpoint.proxy_command.is_none()
+        };
         Reached {
-            name: endpoint.name.clone(),
-            port: endpoint.port,
-            user: endpoint.user.clone(),
-            directly: endpoint.via.is_none() && endpoint.proxy_command.is_none(),
+            name: host.name().to_owned(),
+            port: host.port(),
+            user: host.user().to_owned(),
+            directly: host.native().is_some_and(is_direct),
         }
     }
 

@@ -54,6 +54,28 @@ fn the_installed_ssh_reaches_hosts_with_users_and_ports() {
 }
 
 #[test]
+fn an_ssh_asks_nobody_even_where_there_is_a_terminal() {
+    let scene = Scene::new(1);
+    let list = scene.list(&format!("{}\n", scene.address(0)));
+    let mut shell = scene.shoal.user.shell(
+        "exec script -qec \"$MPSSH -S ssh -d 0 -H -u $U -O F$C -O 'o BatchMode=no' $ASKS -f $L true\" /dev/null",
+    );
+    shell
+        .env("MPSSH", &scene.program)
+        .env("U", &scene.user)
+        .env("C", scene.config())
+        .env("L", list)
+        .env(
+            "ASKS",
+            "-O 'o StrictHostKeyChecking=ask' -O 'o UserKnownHostsFile=/dev/null'",
+        );
+    let ended = Running::start(&mut shell).wait().expect(0);
+    let text = ended.stdout();
+    assert!(text.contains("Host key verification failed."), "{text}");
+    assert!(text.contains("SSH exit code 255"), "{text}");
+}
+
+#[test]
 fn a_flag_that_only_ssh_has_starts_the_installed_one() {
     let scene = Scene::new(1);
     let programs = scene.shoal.dir.path().join("bin");

@@ -87,8 +87,12 @@ pub(super) fn queue_up(
     for (ticket, job) in jobs.enumerate() {
         let lane = job.via.map_or(DIRECT, |jump| {
             *lane_of.entry(jump).or_insert_with(|| {
+                let places = match jump {
+                    JumpId::PROGRAM => limits.logins_by_program,
+                    _ => limits.logins_per_jump,
+                };
                 lanes.push(Lane {
-                    places: Places::new(limits.logins_per_jump),
+                    places: Places::new(places),
                     jump: Some(Jump::new(jump)),
                 });
                 lanes.len() as u32 - 1

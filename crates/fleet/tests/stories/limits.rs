@@ -89,6 +89,39 @@ fn a_host_that_fails_at_a_gate_leaves_the_line() {
 }
 
 #[test]
+fn a_program_of_this_machine_has_a_limit_of_its_own() {
+    let by_program = |host| Job {
+        host: HostId(host),
+        via: Some(JumpId::PROGRAM),
+    };
+    let jobs = [by_program(0), by_program(1), by_program(2), direct(3)];
+    let limits = Limits {
+        logins_per_jump: 1,
+        logins_by_program: 2,
+        ..Limits::default()
+    };
+    let fleet = Fleet::new(
+        jobs,
+        limits,
+        Deadlines::default(),
+        RetryPolicy::default(),
+        1,
+    )
+    .unwrap();
+    let mut story = Story {
+        fleet,
+        now: Instant::now(),
+    };
+    story.actions();
+    story
+        .fleet
+        .handle_jump(story.now, JumpId::PROGRAM, JumpEvent::Up);
+    assert_eq!(story.started(), [0, 1]);
+    story.bring(0, Phase::Session);
+    assert_eq!(story.started(), [2]);
+}
+
+#[test]
 fn a_full_jump_host_holds_up_its_own_hosts_only() {
     let via = |host, jump| Job {
         host: HostId(host),

@@ -20,6 +20,7 @@ pub fn logins_wait_for_touch(hosts: &[HostPlan], deadlines: &Deadlines) -> bool 
     let mut seen = HashSet::new();
     let mut plans = hosts
         .iter()
+        .filter_map(HostPlan::native)
         .map(|host| &host.endpoint.login)
         .filter(|plan| seen.insert(Arc::as_ptr(plan)));
     plans.any(|plan| waits_for_touch(plan, deadlines))

@@ -8,7 +8,8 @@ use sshoal_ssh_config::{
 };
 use sshoal_targets::Target;
 
-use super::algorithms::{CA_SIGNATURE_ALGORITHMS, HOST_KEY_ALGORITHMS, HostAlgorithms};
+use super::algorithms::{CA_SIGNATURE_ALGORITHMS, HOST_KEY_ALGORITHMS};
+use super::transport::{self, Transport};
 use super::{
     Preparation, PrepareError, known_as, known_port, login_plans, session_settings, way_there,
 };
@@ -31,7 +32,11 @@ pub struct Explanation {
     pub way: Vec<String>,
     /// ProxyCommand with its tokens expanded, if it can be run.
     pub proxy_command: Option<String>,
-    /// What the settings require and this client cannot do: the host has to be reached with ssh itself.
+    /// How the host is reached: natively or by ssh.
+    pub transport: Transport,
+    /// What the settings require that only ssh can do: why the transport is that.
+    pub requirements: Vec<Shortfall>,
+    /// What neither transport can do: a run refuses the host, or cannot succeed with it.
     pub obstacles: Vec<Shortfall>,
     /// Settings that this client does without.
     pub unheeded: Vec<Shortfall>,
@@ -58,7 +63,7 @@ pub struct Shortfall {
 }
 
 impl Shortfall {
-    fn new(what: impl Into<String>, origin: &Origin) -> Self {
+    pub(super) fn new(what: impl Into<String>, origin: &Origin) -> Self {
         Shortfall {
             what: what.into(),
             origin: origin.to_string(),
@@ -75,10 +80,14 @@ impl Preparation {
     pub fn explain(&mut self, target: &Target) -> Result<Explanation, PrepareError> {
         let resolved = self.resolve(target)?;
         let mut obstacles = obstacles(&resolved);
+        let mut requirements = transport::requirements(&resolved);
         let proxy = &resolved.connection.proxy;
         let way = match &proxy.value {
             Proxy::Jump(hops) => match self.way(hops, 0) {
                 Ok(last) => self.names_on_way(last),
+                Err(PrepareError::Algorithms { .. } | PrepareError::Unsupported { .. }) => {
+                    Vec::new()
+                }
                 Err(error) => {
                     obstacles.push(Shortfall::new(error.to_string(), &proxy.origin));
                     Vec::new()
@@ -86,6 +95,7 @@ impl Preparation {
             },
             Proxy::None | Proxy::Command(_) => Vec::new(),
         };
+        requirements.extend(self.required_on_the_way(&resolved));
         let name = known_as(&resolved);
         let host = HostName::with_port(&name, known_port(&resolved));
         let known_hosts = self.known_lines(&host, &resolved)?;
@@ -96,6 +106,11 @@ impl Preparation {
             known_hosts,
             way,
             proxy_command: way_there::proxy_command("", &resolved).ok().flatten(),
+            transport: match (self.ssh.transport, requirements.is_empty()) {
+                (Transport::OpenSsh, _) | (Transport::Auto, false) => Transport::OpenSsh,
+                _ => Transport::Native,
+            },
+            requirements,
             obstacles,
             unheeded: unheeded(&resolved),
             resolved,
@@ -165,20 +180,23 @@ fn all<'a>(names: &'a [&'a str]) -> Names<'a> {
     }
 }
 
-/// What a run refuses, or cannot succeed with.
+/// What a run refuses: neither transport can do it.
 fn obstacles(resolved: &Resolved) -> Vec<Shortfall> {
     let mut found = Vec::new();
     let connection = &resolved.connection;
-    match way_there::proxy_command("", resolved) {
-        Err(PrepareError::Unsupported { what, origin, .. }) => found.push(Shortfall {
-            what: what.to_owned(),
-            origin,
-        }),
-        Err(PrepareError::Resolve { error, .. }) => {
-            let origin = &connection.proxy.origin;
-            found.push(Shortfall::new(error.to_string(), origin));
+    if let Err(PrepareError::Resolve { error, .. }) = way_there::proxy_command("", resolved) {
+        let origin = &connection.proxy.origin;
+        found.push(Shortfall::new(error.to_string(), origin));
+    }
+    let refused = [
+        way_there::refuse_standard_streams("", resolved),
+        session_settings::refuse_unsupported("", resolved),
+    ];
+    for refusal in refused {
+        if let Err(PrepareError::Unsupported { what, origin, .. }) = refusal {
+            let what = what.to_owned();
+            found.push(Shortfall { what, origin });
         }
-        Ok(_) | Err(_) => {}
     }
     if let Err(PrepareError::Bind {
         keyword,
@@ -188,65 +206,30 @@ fn obstacles(resolved: &Resolved) -> Vec<Shortfall> {
         ..
     }) = way_there::bind("", connection)
     {
-        found.push(Shortfall {
-            what: format!("{keyword} {value}: {why}"),
-            origin,
-        });
-    }
-    if let Err(PrepareError::Unsupported { what, origin, .. }) =
-        session_settings::refuse_unsupported("", resolved)
-    {
-        found.push(Shortfall {
-            what: what.to_owned(),
-            origin,
-        });
+        let what = format!("{keyword} {value}: {why}");
+        found.push(Shortfall { what, origin });
     }
     found.extend(no_method(&resolved.authentication));
-    if let Some(set) = login_plans::pkcs11_provider(&resolved.authentication) {
-        let what = format!("PKCS11Provider {}", set.value);
-        found.push(Shortfall::new(what, &set.origin));
-    }
-    if let Err(error) = login_plans::accepted(&resolved.algorithms) {
-        found.push(Shortfall {
-            what: format!("{}: {}", error.keyword, error.error),
-            origin: error.origin,
-        });
-    }
-    if let Err(error) = HostAlgorithms::resolve(resolved) {
-        found.push(Shortfall {
-            what: format!("{}: {}", error.keyword, error.error),
-            origin: error.origin,
-        });
-    }
     found
 }
 
-/// That nobody can be logged in: no method that is switched on is implemented here.
+/// That nobody can be logged in: no method is switched on.
 fn no_method(login: &Authentication) -> Option<Shortfall> {
-    if let Some(set) = &login.preferred_authentications
-        && set.value.iter().all(|name| Method::by_name(name).is_none())
+    let foreign = [
+        &login.gssapi_authentication,
+        &login.hostbased_authentication,
+    ];
+    if login.preferred_authentications.is_some()
+        || !login_plans::methods(login).is_empty()
+        || foreign.iter().any(|set| set.value)
     {
-        let what = format!("PreferredAuthentications {}", set.value.join(","));
-        return Some(Shortfall::new(what, &set.origin));
-    }
-    if !login_plans::methods(login).is_empty() {
         return None;
     }
-    let only = [
-        ("GSSAPIAuthentication", &login.gssapi_authentication),
-        ("HostbasedAuthentication", &login.hostbased_authentication),
-    ];
-    let on = only.iter().find(|(_, set)| set.value);
-    Some(match on {
-        Some((keyword, set)) => {
-            let what = format!("{keyword} is the only method that is switched on");
-            Shortfall::new(what, &set.origin)
-        }
-        None => {
-            let origin = &login.pubkey_authentication.origin;
-            Shortfall::new("no method of logging in is switched on", origin)
-        }
-    })
+    let origin = &login.pubkey_authentication.origin;
+    Some(Shortfall::new(
+        "no method of logging in is switched on",
+        origin,
+    ))
 }
 
 /// Keywords for more than a command, of which each line that is set is named: what forwards, and what runs here.

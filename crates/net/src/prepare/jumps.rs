@@ -10,7 +10,8 @@ use sshoal_fleet::JumpId;
 use sshoal_ssh_config::{Config, Hop, Proxy, Query};
 
 use super::config_files;
-use super::{Preparation, PrepareError, SshOptions};
+use super::explain::Shortfall;
+use super::{Preparation, PrepareError, SshOptions, transport};
 use crate::plan::Endpoint;
 
 /// The longest way, jump hosts: nobody has so many, and a loop in the configuration never ends.
@@ -23,6 +24,8 @@ pub(super) struct Jumps {
     config: Option<Config>,
     known: HashMap<Step, JumpId>,
     pub(super) plans: Vec<Endpoint>,
+    /// What the jump host of that number requires that only ssh can do.
+    requirements: HashMap<JumpId, Shortfall>,
 }
 
 /// A jump host as it was written, and the one before it.
@@ -44,7 +47,20 @@ impl Jumps {
             config: None,
             known: HashMap::new(),
             plans: Vec::new(),
+            requirements: HashMap::new(),
         }
+    }
+
+    /// What this jump host, or one before it on the way, requires that only ssh can do.
+    pub(super) fn requirement(&self, last: JumpId) -> Option<Shortfall> {
+        let mut next = Some(last);
+        while let Some(jump) = next {
+            if let Some(required) = self.requirements.get(&jump) {
+                return Some(required.clone());
+            }
+            next = self.plans.get(jump.0 as usize).and_then(|plan| plan.via);
+        }
+        None
     }
 
     fn config(&mut self) -> Result<&Config, PrepareError> {
@@ -109,8 +125,14 @@ impl Preparation {
             (None, Proxy::Jump(hops)) => self.way(hops, depth)?,
             (None, _) => None,
         };
+        let required = transport::requirements(&resolved).into_iter().next();
         let endpoint = self.endpoint(label, via, &resolved)?;
         let jump = JumpId(self.jumps.plans.len() as u32);
+        if let Some(Shortfall { what, origin }) = required {
+            let what = format!("jump host {}: {what}", endpoint.label);
+            let required = Shortfall { what, origin };
+            self.jumps.requirements.insert(jump, required);
+        }
         self.jumps.plans.push(endpoint);
         self.jumps.known.insert(step, jump);
         Ok(jump)

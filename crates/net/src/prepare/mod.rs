@@ -13,10 +13,12 @@ mod key_files;
 mod login_plans;
 mod questions;
 mod session_settings;
+mod transport;
 mod trust_files;
 mod way_there;
 
 use std::collections::HashMap;
+use std::ffi::OsString;
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -31,7 +33,7 @@ use sshoal_targets::Target;
 
 use crate::known_hosts::{IndexCache, KnownHostsCommand, Searched};
 use crate::login::LoginPlan;
-use crate::plan::{Endpoint, HostPlan, HostTrust, Recording, Strictness};
+use crate::plan::{Endpoint, HostPlan, HostTrust, NativePlan, Recording, Strictness};
 use algorithms::HostAlgorithms;
 use jumps::Jumps;
 use login_plans::{LoginPlanError, LoginPlans};
@@ -41,6 +43,7 @@ use trust_files::TrustFiles;
 pub use config_files::local_user;
 pub use error::PrepareError;
 pub use explain::{Explanation, KnownLine, Shortfall};
+pub use transport::Transport;
 
 /// What the user said about ssh itself.
 #[derive(Debug, Clone, Default)]
@@ -62,13 +65,16 @@ pub struct SshOptions {
     /// The command as it was typed, for `Match command` and `Match sessiontype`; it does not go together with
     /// RemoteCommand.
     pub command: Option<String>,
+    /// How hosts are reached.
+    pub transport: Transport,
+    /// Words that are passed on to an ssh as they are, before the host.
+    pub ssh_words: Vec<OsString>,
 }
 
 /// Reads configuration, keys and known_hosts for a run, each once.
 pub struct Preparation {
     config: Config,
-    tag: Option<String>,
-    command: Option<String>,
+    ssh: SshOptions,
     questions: questions::Questions,
     trust: TrustFiles,
     login_plans: LoginPlans,
@@ -86,8 +92,7 @@ impl Preparation {
         let config = config_files::load(ssh)?;
         Ok(Preparation {
             config,
-            tag: ssh.tag.clone(),
-            command: ssh.command.clone(),
+            ssh: ssh.clone(),
             questions: questions::Questions::default(),
             trust: TrustFiles::default(),
             login_plans: LoginPlans::new(),
@@ -164,6 +169,12 @@ impl Preparation {
     ) -> Result<HostPlan, PrepareError> {
         let label = target.to_string();
         session_settings::refuse_unsupported(&label, resolved)?;
+        if let Some(why) = self.reason_for_ssh(resolved) {
+            way_there::refuse_standard_streams(&label, resolved)?;
+            let request = request(&Place::of(target, resolved));
+            let plan = self.ssh_plan(target, resolved, request, why);
+            return Ok(HostPlan::OpenSsh(Box::new(plan)));
+        }
         let via = match &resolved.connection.proxy.value {
             Proxy::Jump(hops) => self.way(hops, 0)?,
             Proxy::None | Proxy::Command(_) => None,
@@ -176,12 +187,12 @@ impl Preparation {
             .or_else(|| session_settings::forced_pty(&resolved.session));
         let forwarded_agent = self.login_plans.forwarded_agent(resolved);
         request.forward_agent = forwarded_agent.is_some();
-        Ok(HostPlan {
+        Ok(HostPlan::Native(Box::new(NativePlan {
             request,
             forwarded_agent,
             endpoint: self.endpoint(label, via, resolved)?,
             lends_terminal,
-        })
+        })))
     }
 
     /// What a host or jump host resolves to, behind the jump host `via`.
@@ -261,8 +272,8 @@ impl Preparation {
             host: &target.name,
             user: target.user.as_deref(),
             port: target.port,
-            command: self.command.as_deref(),
-            tag: self.tag.as_deref(),
+            command: self.ssh.command.as_deref(),
+            tag: self.ssh.tag.as_deref(),
         };
         ask(&query).map_err(|error| PrepareError::Resolve {
             host: target.to_string(),
@@ -286,7 +297,8 @@ impl Preparation {
         hosts: &mut [HostPlan],
         cache: Option<&IndexCache>,
     ) -> Result<Searched, PrepareError> {
-        let hosts = hosts.iter_mut().map(|host| &mut host.endpoint);
+        let hosts = hosts.iter_mut().filter_map(HostPlan::native_mut);
+        let hosts = hosts.map(|host| &mut host.endpoint);
         let endpoints = hosts.chain(&mut self.jumps.plans);
         let mut trusts: Vec<&mut HostTrust> =
             endpoints.map(|endpoint| &mut endpoint.trust).collect();

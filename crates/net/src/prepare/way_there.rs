@@ -1,6 +1,6 @@
 //! How a connection to a host is made: TCP's options, and ProxyCommand.
 
-use sshoal_ssh_config::{Connection, Origin, Resolved, Setting};
+use sshoal_ssh_config::{Connection, Origin, Proxy, Resolved, Setting};
 
 use super::{PrepareError, algorithms};
 use crate::interfaces::LocalAddresses;
@@ -50,6 +50,22 @@ pub(super) fn bind(
     }
 }
 
+/// ProxyCommand `-`, which no transport of a run can serve.
+const STANDARD_STREAMS: &str = "ProxyCommand \"-\" (standard input and output are the run's own)";
+
+/// That the connection is to be our own standard input and output.
+pub(super) fn refuse_standard_streams(host: &str, resolved: &Resolved) -> Result<(), PrepareError> {
+    let proxy = &resolved.connection.proxy;
+    match &proxy.value {
+        Proxy::Command(command) if command == "-" => Err(PrepareError::Unsupported {
+            host: host.to_owned(),
+            what: STANDARD_STREAMS,
+            origin: proxy.origin.to_string(),
+        }),
+        _ => Ok(()),
+    }
+}
+
 /// ProxyCommand for the shell. Our standard input and output are the run's, so `-` is none; and a connection that is
 /// handed over as a descriptor is not taken.
 pub(super) fn proxy_command(
@@ -71,10 +87,7 @@ pub(super) fn proxy_command(
     };
     let fdpass = &resolved.connection.proxy_use_fdpass;
     match command.value.as_str() {
-        "-" => Err(unsupported(
-            "ProxyCommand \"-\" (standard input and output are the run's own)",
-            &command.origin,
-        )),
+        "-" => Err(unsupported(STANDARD_STREAMS, &command.origin)),
         _ if fdpass.value => Err(unsupported("ProxyUseFdpass", &fdpass.origin)),
         _ => Ok(Some(command.value)),
     }

@@ -18,6 +18,7 @@ fn host() -> Host {
         },
         user: Some("root".into()),
         port: Some(22),
+        way: None,
     }
 }
 
