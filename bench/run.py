@@ -18,6 +18,7 @@ from harness import (
     known_hosts_lookup,
     known_hosts_session,
     monitoring,
+    mpssh_fleet,
     open_connections,
     preload,
     process_starts,
@@ -41,6 +42,7 @@ EXPERIMENTS = {
     "T16": known_hosts_lookup,
     "T17": desktop,
     "known-hosts-fleet": known_hosts_fleet,
+    "mpssh": mpssh_fleet,
     "descriptors": descriptors,
 }
 

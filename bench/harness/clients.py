@@ -113,6 +113,10 @@ def sshoal_program():
     return [str(REPO / "target/release/sshoal"), "run"]
 
 
+def mpssh_program():
+    return [str(REPO / "target/release/sshoal"), "mpssh"]
+
+
 def known_hosts_program():
     return [str(REPO / "target/release/sshoal"), "known-hosts"]
 

@@ -11,52 +11,63 @@ from .measure import Failed, run_checked
 from .rounds import interleaved
 
 COMMAND = "true"
-# Lines that pssh prints for a host that did well.
+# Lines that pssh prints for a host that did well, and what mpssh says of all of them in its last.
 SUCCESS = "[SUCCESS]"
+ALL_OK = "(ok/non-ok/ssh-failed = {}/0/0)"
+# Clients that take minutes, since they start an ssh for each host: once is enough to see how many.
+SLOW = ("pssh", "mpssh.py")
 
 
 def measure(options, record, report):
+    def fans(file, split):
+        made = [pssh(f"pssh: {file.kind}", file.options)]
+        if file.kind in (PLAIN, HASHED):
+            made.append(pssh(f"pssh after split: {file.kind}", split))
+            made.append(sshoal(f"sshoal the first time: {file.kind}", file, file.forget))
+        return [*made, sshoal(f"sshoal: {file.kind}", file)]
+
+    measure_fans("known-hosts-fleet", fans, options, record, report)
+
+
+def measure_fans(experiment, fans, options, record, report):
+    """Measures the clients that `fans` gives for each known_hosts and ssh's words for what it was split into."""
     with hosts.simulated(options.desktop_hosts) as shoal, tempfile.TemporaryDirectory(prefix="sshoal-bench-") as folder:
         files = KnownHosts.make_all(folder, shoal)
-        fans, splits = [], {}
+        made, splits = [], {}
         for file in files:
-            fans.append(pssh(f"pssh: {file.kind}", file.options))
+            option = None
             if file.kind in (PLAIN, HASHED):
                 sample, option = file.split(Path(folder) / f"split-{file.kind}")
                 file.forget()
                 splits[file.kind] = sample.record()
-                report(f"known-hosts-fleet: split, {file.kind}: {sample.cpu_s:.2f} s of CPU, {sample.wall_s:.2f} s")
-                fans.append(pssh(f"pssh after split: {file.kind}", option))
-                fans.append(sshoal(f"sshoal the first time: {file.kind}", file, file.forget))
-            fans.append(sshoal(f"sshoal: {file.kind}", file))
+                report(f"{experiment}: split, {file.kind}: {sample.cpu_s:.2f} s of CPU, {sample.wall_s:.2f} s")
+            made += fans(file, option)
 
         def one(client, number):
             argv, environment = client.argv(shoal, options.fleet_window, COMMAND), client.environment(shoal)
-            record.command("known-hosts-fleet", client.name, argv, environment)
+            record.command(experiment, client.name, argv, environment)
             before = shoal.counters()
             sample = run_checked(argv, environment)
             after = shoal.counters()
             done = {what: after[what] - before[what] for what in ("logins", "execs")}
-            successes = sum(SUCCESS in line for line in sample.stdout.splitlines())
-            said = successes if client.name.startswith("pssh") else len(shoal)
+            said = successes(client, len(shoal), sample.stdout)
             if not done["logins"] == done["execs"] == said == len(shoal):
                 raise Failed(f"{client.name}: {done} and {said} successes with {len(shoal)} hosts")
             cost = sample.cpu_s * 1000 / len(shoal)
-            report(f"known-hosts-fleet round {number}: {client.name}: {cost:.2f} ms of CPU a host, {sample.wall_s:.2f} s")
+            report(f"{experiment} round {number}: {client.name}: {cost:.2f} ms of CPU a host, {sample.wall_s:.2f} s")
             return {"cpu_ms_a_host": cost, **sample.record()}
 
         def rounds_of(some, rounds):
             try:
                 return interleaved(some, rounds, one)
             except Failed as error:
-                report(f"NOT MEASURED: known-hosts-fleet {error}")
+                report(f"NOT MEASURED: {experiment} {error}")
                 return []
 
-        chosen = options.chosen(fans)
-        rows = rounds_of([client for client in chosen if client.name.startswith("sshoal")], options.fleet_rounds)
-        # What starts an ssh for each host takes minutes: once is enough to see how many.
+        chosen = options.chosen(made)
+        rows = rounds_of([client for client in chosen if not client.name.startswith(SLOW)], options.fleet_rounds)
         for client in chosen:
-            if client.name.startswith("pssh"):
+            if client.name.startswith(SLOW):
                 rows += rounds_of([client], 1)
         settings = {
             "hosts": len(shoal),
@@ -66,7 +77,16 @@ def measure(options, record, report):
             "split": splits,
             "files": {file.kind: file.settings() for file in files},
         }
-    record.experiment("known-hosts-fleet", settings, rows)
+    record.experiment(experiment, settings, rows)
+
+
+def successes(client, count, said):
+    """How many hosts did well, as the client says it; sshoal's own exit status has said it already."""
+    if client.name.startswith("pssh"):
+        return sum(SUCCESS in line for line in said.splitlines())
+    if client.name.startswith("mpssh"):
+        return count if ALL_OK.format(count) in said else 0
+    return count
 
 
 def pssh(name, known_hosts):

@@ -12,6 +12,7 @@ use crate::completion::CompleteArgs;
 use crate::explain::ExplainArgs;
 use crate::hosts_command::HostsArgs;
 use crate::known_hosts::KnownHostsArgs;
+use crate::mpssh::MpsshArgs;
 use crate::retry::RetryKind;
 
 /// SSH for a whole shoal of hosts.
@@ -36,6 +37,8 @@ pub(crate) enum Command {
     Run(Box<RunArgs>),
     /// Run a command on this machine for each of many hosts.
     Each(Box<EachArgs>),
+    /// Run a command on many hosts as mpssh does: its flags, its host file, its output.
+    Mpssh(Box<MpsshArgs>),
     /// Look into known_hosts files and change them.
     KnownHosts(KnownHostsArgs),
     /// Expand, fold, count and split host lists; list groups.
@@ -49,12 +52,24 @@ pub(crate) enum Command {
     Completions {
         /// Which shell.
         shell: clap_complete::Shell,
+        /// Under which name the program is called.
+        #[arg(value_enum, default_value_t = Program::Sshoal)]
+        program: Program,
     },
     /// Print a manual page, as man(1) reads it: `sshoal man run | man -l -`.
     Man {
         /// The command whose page it is; without it, the page of sshoal itself.
         command: Option<String>,
     },
+}
+
+/// The names of the program.
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+pub(crate) enum Program {
+    /// The usual one.
+    Sshoal,
+    /// Where it is called by its other name.
+    Mpssh,
 }
 
 /// What both kinds of run end with.
@@ -200,7 +215,7 @@ impl ConfigArgs {
 }
 
 /// How to log in to them.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 #[command(next_help_heading = "How to log in")]
 pub(crate) struct LoginArgs {
     /// A private key file; may be given several times.
@@ -249,8 +264,9 @@ pub(crate) struct LoginArgs {
 }
 
 /// `--transport`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum WhichTransport {
+    #[default]
     Auto,
     Native,
     Openssh,
@@ -267,7 +283,7 @@ impl From<WhichTransport> for Transport {
 }
 
 /// How many at a time, and how long.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 #[command(next_help_heading = "How many at a time, and how long")]
 pub(crate) struct PaceArgs {
     /// Hosts at a time. If not given: 2048 with run, but 64 if more than that have a ProxyCommand; 64 with each.

@@ -32,8 +32,9 @@ const TYPED: [&str; 10] = [
     "fill-script",
     "stdin",
 ];
-/// Of several values for an ssh_config option the first counts, so defaults must come behind what the user typed.
-const BEHIND: (&str, &str) = ("option", "default-option");
+/// Of several values for an ssh_config option the first counts, so defaults must come behind what the user typed: by
+/// flags of their own.
+const BEHIND: [(&str, &str); 2] = [("option", "default-option"), ("sshopt", "default-sshopt")];
 /// May be given several times, but one that is typed is in place of a default: the hosts would be others.
 const REPLACED: &str = "inventory";
 
@@ -160,7 +161,8 @@ impl<'a> Defaults<'a> {
         if TYPED.contains(&key) {
             return Err("no default can be given for what a run is about".to_owned());
         }
-        let name = if key == BEHIND.0 { BEHIND.1 } else { key };
+        let behind = BEHIND.iter().find(|(name, _)| *name == key);
+        let name = behind.map_or(key, |(_, behind)| behind);
         let mut arguments = self.command.get_arguments();
         let Some(argument) = arguments.find(|argument| argument.get_long() == Some(name)) else {
             return Err(format!(

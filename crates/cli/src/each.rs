@@ -107,6 +107,7 @@ fn command(words: &[Template], place: &Place<'_>) -> LocalCommand {
     LocalCommand {
         program: words.next().unwrap_or_default(),
         arguments: words.collect(),
+        variables: Vec::new(),
     }
 }
 

@@ -5,9 +5,9 @@ use std::path::Path;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use sshoal_fleet::Deadlines;
-use sshoal_net::{Input, RunPlan};
+use sshoal_net::{Input, Observer, RunPlan};
 use sshoal_report::{
-    CutShort, ExitPolicy, Host, INTERRUPTED, Layout, Options, Reporter, Sink, Verbosity,
+    CutShort, ExitPolicy, Host, INTERRUPTED, Layout, Options, Reporter, Sink, Summary, Verbosity,
 };
 use sshoal_targets::{Target, labels};
 
@@ -52,14 +52,7 @@ impl Showing<'_> {
         plan: RunPlan,
         hosts: Vec<Host>,
     ) -> Result<u8, Box<dyn std::error::Error>> {
-        let reporting = Reporting::new(self.reporter(hosts)?, self.since);
-        let end = sshoal_net::run(plan, reporting)?;
-        if let Some(summary) = end.summary {
-            return Ok(summary.exit_status);
-        }
-        // Whoever holds the terminal sits in a write that does not end.
-        terminal::take_back();
-        Ok(cut_short(end.interruption).map_or(INTERRUPTED, CutShort::exit_status))
+        carried_out(plan, Reporting::new(self.reporter(hosts)?, self.since))
     }
 
     fn reporter(&self, hosts: Vec<Host>) -> io::Result<Reporter> {
@@ -92,6 +85,20 @@ impl Showing<'_> {
             false => ExitPolicy::ByKind,
         }
     }
+}
+
+/// Carries out the plan and returns the exit status.
+pub(crate) fn carried_out(
+    plan: RunPlan,
+    observer: impl Observer<Summary = Summary>,
+) -> Result<u8, Box<dyn std::error::Error>> {
+    let end = sshoal_net::run(plan, observer)?;
+    if let Some(summary) = end.summary {
+        return Ok(summary.exit_status);
+    }
+    // Whoever holds the terminal sits in a write that does not end.
+    terminal::take_back();
+    Ok(cut_short(end.interruption).map_or(INTERRUPTED, CutShort::exit_status))
 }
 
 /// The report's hosts, of which only the targets and their labels are known yet.

@@ -11,6 +11,7 @@ mod hosts;
 mod hosts_command;
 mod known_hosts;
 mod manual;
+mod mpssh;
 mod observer;
 mod prompt;
 mod quick_parse;
@@ -42,24 +43,40 @@ fn main() -> ExitCode {
     }
     // Before anything that takes long: to read configuration and known_hosts takes milliseconds, too.
     sshoal_net::lengthen_time_slice();
-    let arguments = match defaults::with_defaults(std::env::args_os().collect()) {
+    let typed: Vec<OsString> = std::env::args_os().collect();
+    let as_mpssh = mpssh::as_command(&typed);
+    let is_mpssh = as_mpssh.is_some();
+    let arguments = match defaults::with_defaults(as_mpssh.unwrap_or(typed)) {
         Ok(arguments) => arguments,
         Err(error) => {
             say(error);
             return ExitCode::from(USAGE);
         }
     };
-    let cli =
-        match quick_parse::parse(&arguments).map_or_else(|| Cli::try_parse_from(&arguments), Ok) {
-            Ok(cli) => cli,
-            Err(error) => tips::explained(error, &arguments).exit(),
-        };
+    let parsed = quick_parse::parse(&arguments).map_or_else(|| parse(&arguments, is_mpssh), Ok);
+    let cli = match parsed {
+        Ok(cli) => cli,
+        Err(error) => error.exit(),
+    };
     match execute(&cli) {
         Ok(status) => ExitCode::from(status),
         Err(error) => {
             say(error);
-            ExitCode::from(USAGE)
+            ExitCode::from(match cli.command {
+                Command::Mpssh(_) => mpssh::FAILED,
+                _ => USAGE,
+            })
         }
+    }
+}
+
+/// The command line, or what is wrong with it.
+fn parse(arguments: &[OsString], is_mpssh: bool) -> Result<Cli, clap::Error> {
+    match is_mpssh {
+        true => mpssh::parsed_alone(arguments).map(|args| Cli {
+            command: Command::Mpssh(Box::new(args)),
+        }),
+        false => Cli::try_parse_from(arguments).map_err(|error| tips::explained(error, arguments)),
     }
 }
 
@@ -89,11 +106,15 @@ fn execute(cli: &Cli) -> Result<u8, Box<dyn std::error::Error>> {
             trace(args.output.verbose);
             each::run(args)
         }
+        Command::Mpssh(args) => {
+            trace(if args.debug { 2 } else { 0 });
+            mpssh::run(args)
+        }
         Command::KnownHosts(args) => known_hosts::run(args),
         Command::Hosts(args) => hosts_command::run(args),
         Command::Explain(args) => explain::run(args),
         Command::CompleteHosts(args) => completion::run(args),
-        Command::Completions { shell } => manual::completions(*shell),
+        Command::Completions { shell, program } => manual::completions(*shell, *program),
         Command::Man { command } => manual::page(command.as_deref()),
     }
 }

@@ -4,8 +4,9 @@ use std::io::{self, Write};
 
 use clap::CommandFactory;
 
-use crate::args::Cli;
+use crate::args::{Cli, Program};
 use crate::completion;
+use crate::mpssh;
 
 /// A page that is not there.
 #[derive(Debug, thiserror::Error)]
@@ -21,8 +22,11 @@ struct NoPage {
 pub(crate) fn page(command: Option<&str>) -> Result<u8, Box<dyn std::error::Error>> {
     let mut cli = Cli::command();
     cli.build();
+    let mpssh = mpssh::program();
     let page = match command {
         None => &cli,
+        // It is looked for by the name that it is called by.
+        Some(mpssh::NAME) => &mpssh,
         Some(wanted) => cli.find_subcommand(wanted).ok_or_else(|| NoPage {
             wanted: wanted.to_owned(),
             commands: cli
@@ -38,9 +42,19 @@ pub(crate) fn page(command: Option<&str>) -> Result<u8, Box<dyn std::error::Erro
     print(&text)
 }
 
-/// Prints a shell's completions.
-pub(crate) fn completions(shell: clap_complete::Shell) -> Result<u8, Box<dyn std::error::Error>> {
-    print(completion::script(shell).as_bytes())
+/// Prints a shell's completions, for sshoal or for its other name.
+pub(crate) fn completions(
+    shell: clap_complete::Shell,
+    program: Program,
+) -> Result<u8, Box<dyn std::error::Error>> {
+    let mut script = Vec::new();
+    match program {
+        Program::Sshoal => script = completion::script(shell).into_bytes(),
+        Program::Mpssh => {
+            clap_complete::generate(shell, &mut mpssh::program(), mpssh::NAME, &mut script);
+        }
+    }
+    print(&script)
 }
 
 /// Prints what filters may read; who has read enough ends it quietly.

@@ -27,6 +27,11 @@ impl Reporting {
             lent: None,
         }
     }
+
+    /// Writes whole lines on standard output, in place of the report's own.
+    pub(crate) fn print(&mut self, lines: &[u8]) -> io::Result<()> {
+        self.reporter.print(lines)
+    }
 }
 
 /// What signals mean for the run's end.

@@ -16,7 +16,7 @@ use sshoal_proto::SessionRequest;
 use sshoal_report::Host;
 use sshoal_targets::Target;
 
-use crate::args::{LoginArgs, RunArgs};
+use crate::args::{LoginArgs, PaceArgs, RunArgs};
 use crate::dry_run;
 use crate::each::PROCESSES;
 use crate::fan_out::{self, NoCommand, Showing};
@@ -79,10 +79,10 @@ pub(crate) fn run(args: &RunArgs) -> Result<u8, Box<dyn std::error::Error>> {
     }
     let password = password(&args.login, plans.len())?;
     let ssh = transport::surroundings(&args.login, &plans, password.as_ref())?;
-    let deadlines = deadlines(args, &mut plans);
+    let deadlines = deadlines(&args.login, &args.pace, &mut plans);
     let jumps = preparation.into_jumps();
     let plan = RunPlan {
-        limits: limits(args, &plans, jumps.len(), &deadlines),
+        limits: limits(&args.login, &args.pace, &plans, jumps.len(), &deadlines),
         deadlines,
         retry: RetryPolicy::default(),
         password,
@@ -346,7 +346,14 @@ fn input(args: &RunArgs, hosts: usize) -> Result<Option<Input>, Box<dyn std::err
     })
 }
 
-fn limits(args: &RunArgs, hosts: &[HostPlan], jumps: usize, deadlines: &Deadlines) -> Limits {
+/// How many hosts may do the same thing at a time.
+pub(crate) fn limits(
+    login: &LoginArgs,
+    pace: &PaceArgs,
+    hosts: &[HostPlan],
+    jumps: usize,
+    deadlines: &Deadlines,
+) -> Limits {
     let mut limits = Limits::default();
     if sshoal_net::logins_wait_for_touch(hosts, deadlines) {
         (limits.connects, limits.logins) = (TOUCHED_LOGINS, TOUCHED_LOGINS);
@@ -358,36 +365,33 @@ fn limits(args: &RunArgs, hosts: &[HostPlan], jumps: usize, deadlines: &Deadline
         limits.sessions = PROCESSES;
     }
     let allowed = connections_allowed(proxied).saturating_sub(jumps).max(1);
-    let sessions = args.pace.parallel.unwrap_or(limits.sessions).min(allowed);
+    let sessions = pace.parallel.unwrap_or(limits.sessions).min(allowed);
     Limits {
         sessions,
         connects: limits.connects.min(sessions),
-        logins: args.login.logins.unwrap_or(limits.logins).min(sessions),
-        logins_by_program: args
-            .login
-            .logins
-            .unwrap_or_else(transport::logins_at_a_time),
-        start_interval: fan_out::start_interval(&args.pace),
+        logins: login.logins.unwrap_or(limits.logins).min(sessions),
+        logins_by_program: login.logins.unwrap_or_else(transport::logins_at_a_time),
+        start_interval: fan_out::start_interval(pace),
         ..limits
     }
 }
 
 /// The flags go before ConnectTimeout of ssh_config, which is each host's own.
-fn deadlines(args: &RunArgs, hosts: &mut [HostPlan]) -> Deadlines {
-    let defaults = fan_out::deadlines(&args.pace);
+pub(crate) fn deadlines(login: &LoginArgs, pace: &PaceArgs, hosts: &mut [HostPlan]) -> Deadlines {
+    let defaults = fan_out::deadlines(pace);
     let timeouts = || {
         hosts
             .iter()
             .filter_map(HostPlan::native)
             .filter_map(|host| host.endpoint.tcp.connect_timeout)
     };
-    let connect = match args.login.connect_timeout {
+    let connect = match login.connect_timeout {
         Some(limit) => Some(limit),
         None => timeouts().max().max(defaults.connect),
     };
     for host in hosts.iter_mut().filter_map(HostPlan::native_mut) {
         let own = &mut host.endpoint.tcp.connect_timeout;
-        *own = match args.login.connect_timeout {
+        *own = match login.connect_timeout {
             Some(_) => None,
             // The run's deadline is then another host's.
             None => own.or(defaults.connect.filter(|_| connect != defaults.connect)),
@@ -395,12 +399,13 @@ fn deadlines(args: &RunArgs, hosts: &mut [HostPlan]) -> Deadlines {
     }
     Deadlines {
         connect,
-        login: args.login.login_timeout.or(defaults.login),
+        login: login.login_timeout.or(defaults.login),
         ..defaults
     }
 }
 
-fn workers(hosts: usize) -> usize {
+/// Threads for so many hosts.
+pub(crate) fn workers(hosts: usize) -> usize {
     let cores = thread::available_parallelism().map_or(1, usize::from);
     hosts.div_ceil(HOSTS_A_WORKER).clamp(1, cores)
 }

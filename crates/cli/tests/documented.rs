@@ -21,8 +21,9 @@ use tempfile::TempDir;
 const RUN: &str = "docs/run.md";
 const HOSTS: &str = "docs/hosts.md";
 const EXPLAIN: &str = "docs/explain.md";
+const MPSSH: &str = "docs/mpssh.md";
 const KNOWN_HOSTS: &str = "docs/known-hosts.md";
-const EXPLANATIONS: &[(&str, &str)] = &[("hosts", HOSTS), ("explain", EXPLAIN)];
+const EXPLANATIONS: &[(&str, &str)] = &[("hosts", HOSTS), ("explain", EXPLAIN), ("mpssh", MPSSH)];
 /// Where the keys of the defaults file are.
 const CONFIG: &str = "docs/config.md";
 
@@ -201,6 +202,11 @@ esac
 "$SSHOAL" "$command" "$@" 2>"$HOME/said" || { cat "$HOME/said"; echo "$command $*"; } >>"$HOME/refused"
 "#;
 
+/// The same for `mpssh`.
+const NOTHING_STARTED: &str = r#"#!/bin/sh
+"$SSHOAL" mpssh "$@" -S /bin/true >/dev/null 2>"$HOME/said" || { cat "$HOME/said"; echo "mpssh $*"; } >>"$HOME/refused"
+"#;
+
 /// A line of known_hosts.
 const WEB1: &str =
     "web1 ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEB\n";
@@ -238,6 +244,7 @@ impl Desk {
         let mut run = desk.user.run(&["-F", "none", "-w", "127.0.0.1:1", "true"]);
         assert_eq!(run.output().unwrap().status.code(), Some(3));
         desk.program("sshoal", SHOWN_ONLY);
+        desk.program("mpssh", NOTHING_STARTED);
         for name in OTHERS {
             desk.program(name, "#!/bin/sh\ncat >/dev/null\n");
         }
@@ -281,7 +288,11 @@ fn examples(text: &str) -> Vec<String> {
             .lines()
             .filter_map(move |line| line.strip_prefix(prompt))
     });
-    let all = lines.map(str::to_owned).chain(spans(text));
+    let lines: Vec<String> = lines.map(str::to_owned).collect();
+    // Between backquotes the name is that of the other program.
+    let of_mpssh = lines.iter().filter(|line| line.starts_with("mpssh "));
+    let of_mpssh: Vec<String> = of_mpssh.cloned().collect();
+    let all = lines.into_iter().chain(spans(text));
     let is_example = |line: &String| {
         let arguments = line
             .split_once("sshoal ")
@@ -298,7 +309,7 @@ fn examples(text: &str) -> Vec<String> {
         .iter()
         .any(|command| arguments.starts_with(command))
     };
-    all.filter(is_example).collect()
+    all.filter(is_example).chain(of_mpssh).collect()
 }
 
 #[test]
@@ -321,6 +332,8 @@ fn an_example_with_a_mistake_would_be_noticed() {
     let refused = desk
         .refusal("sshoal run -w web1 --jsn true | jq .")
         .unwrap();
+    assert!(refused.contains("--jsn"), "{refused}");
+    let refused = desk.refusal("mpssh -f hosts.txt --jsn true").unwrap();
     assert!(refused.contains("--jsn"), "{refused}");
     assert!(
         desk.refusal("nosuchprogram | sshoal run -w web1 true")
@@ -431,9 +444,15 @@ fn manual_pages_have_all_flags_and_render_without_warnings() {
 
 #[test]
 fn completions_know_all_flags_and_parse() {
-    for shell in ["bash", "zsh", "fish"] {
-        let text = sshoal(&["completions", shell]);
-        for flag in all_flags() {
+    let of_both = ["bash", "zsh", "fish"].map(|shell| {
+        let scripts = |program, flags| (shell, sshoal(&["completions", shell, program]), flags);
+        [
+            scripts("sshoal", all_flags()),
+            scripts("mpssh", flags("mpssh")),
+        ]
+    });
+    for (shell, text, flags) in of_both.into_iter().flatten() {
+        for flag in flags {
             // fish has flags without their dashes.
             let name = if shell == "fish" {
                 flag.trim_start_matches('-')

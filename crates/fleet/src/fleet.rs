@@ -3,7 +3,7 @@
 //! A host's way, and the file that carries each step:
 //!
 //! 1. `starts`    it waits in its lane, is started, and comes back here after a back-off; behind a jump host
-//!    (`jumps`) only once that is logged in to;
+//!    (`jumps`) only once that is logged in to, and in a place that has rested (`rests`);
 //! 2. `gates`     it waits at gates, passes them, and gives up places as it moves on;
 //! 3. `phases`    it enters phases;
 //! 4. `clocks`    meanwhile deadlines pass, slow hosts give up places, back-offs end;
@@ -17,6 +17,7 @@ mod holds;
 mod interruption;
 mod jumps;
 mod phases;
+mod rests;
 mod starts;
 
 use std::collections::VecDeque;

@@ -58,15 +58,18 @@ pub struct Limits {
     /// Default 4: ssh-agent is one process and serves one request at a time on a connection. A few in
     /// flight keep it busy; more only wait inside it, where they end as "agent refused operation".
     pub signatures: u32,
-    /// Hosts in flight, from their start to their end (mpssh's `-p`).
+    /// Hosts in flight, from their start to their end.
     ///
     /// Default 2,048: handshakes have limits of their own, so this one bounds only descriptors and memory
     /// (128 MiB at 64 KiB each). Hosts that hang hold their places here until a deadline: of 50,000 simulated
     /// hosts with 5,000 in trouble, the last healthy one ended 6 % later than without trouble at 2,048, and
     /// after 2.2 times as long at 1,024.
     pub sessions: u32,
-    /// The least time between two starts (mpssh's `-d`). Default zero: `connects` bounds a burst.
+    /// The least time between two starts. Default zero: `connects` bounds a burst.
     pub start_interval: Duration,
+    /// How long each place among `sessions` rests: the first use of one comes so long after that of another, and the
+    /// next host so long after the one before has left the place (mpssh's `-d`). Default zero.
+    pub place_rest: Duration,
 }
 
 impl Default for Limits {
@@ -79,6 +82,7 @@ impl Default for Limits {
             signatures: 4,
             sessions: 2048,
             start_interval: Duration::ZERO,
+            place_rest: Duration::ZERO,
         }
     }
 }

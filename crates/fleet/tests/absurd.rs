@@ -117,6 +117,7 @@ fn absurd_fleet(seed: u64) -> Fleet {
         signatures: 1,
         sessions: SESSIONS,
         start_interval: Duration::from_millis(1),
+        place_rest: Duration::from_millis(1),
     };
     let deadlines = Deadlines {
         command: Some(Duration::from_secs(30)),

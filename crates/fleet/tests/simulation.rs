@@ -252,6 +252,7 @@ fn quick_hosts_keep_strictly_to_limits_and_use_them_fully() {
         logins_by_program: 16,
         sessions: 60,
         start_interval: Duration::ZERO,
+        place_rest: Duration::ZERO,
     };
     let mut machines = healthy(3, 3_000);
     for (host, machine) in machines.iter_mut().enumerate() {
@@ -429,6 +430,7 @@ proptest! {
         count in 1usize..300,
         bounds in (1u32..40, 1u32..40, 1u32..10, 1u32..5, 1u32..80),
         pace in 0u32..5,
+        rest in 0u32..50,
         attempts in 0u32..5,
         interrupt in prop::option::of(0u32..5_000),
         abandon in prop::option::of(0u32..8_000),
@@ -437,6 +439,7 @@ proptest! {
         let scenario = Scenario {
             limits: Limits {
                 connects, logins, logins_per_jump, signatures, sessions, start_interval: MILLI * pace,
+                place_rest: MILLI * rest,
                 ..Limits::default()
             },
             retry: RetryPolicy { attempts, ..RetryPolicy::default() },

@@ -74,6 +74,7 @@ pub(crate) async fn run(
 fn spawn(command: &LocalCommand, reads: bool) -> io::Result<Child> {
     Command::new(&command.program)
         .args(&command.arguments)
+        .envs(command.variables.iter().cloned())
         .process_group(0)
         .stdin(if reads { Stdio::piped() } else { Stdio::null() })
         .stdout(Stdio::piped())

@@ -61,6 +61,7 @@ pub use plan::{
 };
 pub use prepare::{
     Explanation, KnownLine, Place, Preparation, PrepareError, Shortfall, SshOptions, Transport,
+    local_user,
 };
 pub use server_cache::server_cache_path;
 pub use signals::Interruption;

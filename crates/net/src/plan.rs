@@ -148,6 +148,8 @@ pub struct LocalCommand {
     pub program: OsString,
     /// What follows the program's name.
     pub arguments: Vec<OsString>,
+    /// Variables that it has besides our own.
+    pub variables: Vec<(OsString, OsString)>,
 }
 
 /// One host, and what to run there, by one transport or the other.

@@ -20,7 +20,7 @@ pub const BROKEN_PIPE: u8 = SIGNALLED + 13;
 pub const UNKNOWN_STATUS: u8 = 255;
 
 /// Added to the number of the signal that ended something, as a shell does.
-const SIGNALLED: u8 = 128;
+pub const SIGNALLED: u8 = 128;
 
 /// What ended a run, or its report, before its time. The later one counts if there are two.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

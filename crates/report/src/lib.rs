@@ -40,7 +40,7 @@ pub use console::{Sink, Stream, Terminal};
 pub use diff::MAX_DIFF;
 pub use exit_status::{
     BROKEN_PIPE, COMMAND_FAILED, Counts, CutShort, ExitPolicy, HOST_FAILED, INTERRUPTED, OK,
-    OUTPUT_FAILED, UNKNOWN_STATUS, USAGE, exit_status, remote_status, signal_status,
+    OUTPUT_FAILED, SIGNALLED, UNKNOWN_STATUS, USAGE, exit_status, remote_status, signal_status,
 };
 pub use host::{Host, Way};
 pub use json::{SCHEMA_VERSION, target_options};
@@ -52,4 +52,5 @@ pub use lines::MAX_LINE;
 pub use options::{Layout, Options, Verbosity};
 pub use process::color_wanted;
 pub use reporter::{Reporter, RunEnd};
+pub use sanitise::push_visible;
 pub use summary::{Example, FailureGroup, Reason, Summary};

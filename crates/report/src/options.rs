@@ -21,8 +21,9 @@ pub enum Layout {
     /// Bytes as they come, without names or sanitising: for `-t` on one host, whose user talks to a program
     /// there as with ssh.
     Raw,
-    /// Nowhere but in `--outdir`.
-    Nowhere,
+    /// In the caller's own form, by [`Reporter::print`](crate::Reporter::print), and in `--outdir`. A summary is for a
+    /// terminal, if anything failed.
+    Own,
 }
 
 /// How much we say ourselves, on standard error.

@@ -59,7 +59,7 @@ enum View {
     Gather(Gathered),
     Json(Vec<[Kept; 2]>),
     Raw,
-    Nowhere,
+    Own,
 }
 
 impl Reporter {
@@ -81,7 +81,7 @@ impl Reporter {
             Layout::Diff => View::Gather(Gathered::new(count, true)),
             Layout::Json => View::Json((0..count).map(|_| Default::default()).collect()),
             Layout::Raw => View::Raw,
-            Layout::Nowhere => View::Nowhere,
+            Layout::Own => View::Own,
         };
         let outdir = options
             .outdir
@@ -173,7 +173,7 @@ impl Reporter {
             View::Gather(gathered) => gathered.push(host, stream, bytes, &mut self.spill),
             View::Json(kept) => kept[host][stream as usize].push(bytes, &mut self.spill),
             View::Raw => self.console.writer(stream).write_all(bytes),
-            View::Nowhere => Ok(()),
+            View::Own => Ok(()),
         }
     }
 
@@ -238,7 +238,7 @@ impl Reporter {
                 kept.iter_mut()
                     .try_for_each(|kept| kept.capture.clear(&mut self.spill))
             }
-            View::Raw | View::Nowhere => Ok(()),
+            View::Raw | View::Own => Ok(()),
         }
     }
 
@@ -295,6 +295,14 @@ impl Reporter {
         }
         let line = self.status.line(now, progress, &names, columns);
         self.console.draw_status(&line)
+    }
+
+    /// Writes whole lines of the caller's on standard output.
+    ///
+    /// # Errors
+    /// Our output cannot be written.
+    pub fn print(&mut self, lines: &[u8]) -> io::Result<()> {
+        self.show(|reporter| reporter.console.writer(Stream::Stdout).write_all(lines))
     }
 
     /// Says something on standard error, on a line of its own, unless the run is to be quiet.

@@ -16,7 +16,7 @@ pub(crate) fn steers_terminal(c: char) -> bool {
 
 /// Appends a line (without its newline) as a terminal may show it: what is not text becomes visible,
 /// `\xNN` for a byte and `\u{NNNN}` for a character. Tabs stay.
-pub(crate) fn push_visible(line: &[u8], out: &mut Vec<u8>) {
+pub fn push_visible(line: &[u8], out: &mut Vec<u8>) {
     if line.iter().all(|byte| matches!(byte, b' '..=b'~' | b'\t')) {
         out.extend_from_slice(line);
         return;

@@ -30,7 +30,7 @@ pub(super) fn from_command(command: &str) -> Result<Vec<Target>, HostsError> {
 }
 
 /// A file's octets, no more of them than a host file may have.
-pub(super) fn contents(path: &Path) -> Result<Vec<u8>, HostsError> {
+pub(crate) fn contents(path: &Path) -> Result<Vec<u8>, HostsError> {
     let label = path.display().to_string();
     let unreadable = |error: io::Error| match label.parse::<u32>() {
         // pdsh and clush have -f for what is -p here.

@@ -125,6 +125,7 @@ impl Fleet {
             false => self.progress.in_phase(phase),
         } -= 1;
         self.flights.free(slot);
+        self.starts.free_session(now);
         times
     }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use super::jumps::Jump;
+use super::rests::Rests;
 use super::{Course, Fleet};
 use crate::host::{Flight, Host, State};
 use crate::line::Links;
@@ -28,6 +29,7 @@ pub(super) struct Starts {
     interval: Duration,
     /// The earliest next start.
     next_start: Option<Instant>,
+    rests: Rests,
 }
 
 /// The hosts that wait for their start, and what bounds their number.
@@ -57,7 +59,16 @@ impl Starts {
 
     /// Until when pacing forbids a start, if it ever did.
     pub(super) fn paced_until(&self) -> Option<Instant> {
-        self.next_start
+        self.next_start.max(self.rests.until())
+    }
+
+    fn is_paced(&self, now: Instant) -> bool {
+        self.paced_until().is_some_and(|at| now < at)
+    }
+
+    /// A host has left its place among the sessions.
+    pub(super) fn free_session(&mut self, now: Instant) {
+        self.rests.begin(now);
     }
 }
 
@@ -118,6 +129,7 @@ pub(super) fn queue_up(
         next_ticket: hosts.len() as u64,
         interval: limits.start_interval,
         next_start: None,
+        rests: Rests::new(limits),
     };
     Ok((hosts, starts, links))
 }
@@ -145,7 +157,7 @@ impl Fleet {
     }
 
     pub(super) fn start_next(&mut self, now: Instant) -> Option<Action> {
-        if !self.may_start() || self.starts.next_start.is_some_and(|at| now < at) {
+        if !self.may_start() || self.starts.is_paced(now) {
             return None;
         }
         let (_, lane) = self.starts.ready.first()?;
@@ -160,6 +172,7 @@ impl Fleet {
         self.starts.lanes[lane as usize].places.take();
         self.refresh_lane(lane);
         self.gates.connects.take();
+        self.starts.rests.end(now);
 
         let slot = self.flights.add(Flight::new(now));
         let host = &mut self.hosts[index as usize];

@@ -200,6 +200,62 @@ fn pacing_is_a_timeout_of_its_own() {
 }
 
 #[test]
+fn places_open_one_after_the_other_and_rest_between_two_hosts() {
+    let place_rest = Duration::from_millis(50);
+    let mut story = story(
+        6,
+        Limits {
+            sessions: 2,
+            place_rest,
+            ..Limits::default()
+        },
+    );
+    assert_eq!(story.started(), [0], "the first at once");
+    assert_eq!(story.fleet.poll_timeout(), Some(story.now + place_rest));
+    story.now += place_rest;
+    assert_eq!(story.started(), [1]);
+    story.now += 10 * place_rest;
+    assert!(story.started().is_empty(), "both places are taken");
+    for host in [1, 0] {
+        story.bring(host, Phase::Command);
+        story.tell(host, Event::Finished(Outcome::Exit(0)));
+        assert!(story.started().is_empty());
+        story.now += place_rest / 5;
+    }
+    // The one place has rested since 10 ms, the other since 20.
+    assert_eq!(
+        story.fleet.poll_timeout(),
+        Some(story.now + place_rest * 3 / 5)
+    );
+    story.now += place_rest * 3 / 5;
+    assert_eq!(story.started(), [2]);
+    story.now += place_rest / 5;
+    assert_eq!(story.started(), [3]);
+    story.now += 100 * place_rest;
+    assert!(story.started().is_empty(), "both are taken again");
+}
+
+#[test]
+fn a_place_that_was_left_may_be_used_before_another_opens() {
+    let place_rest = Duration::from_millis(50);
+    let mut story = story(
+        3,
+        Limits {
+            place_rest,
+            ..Limits::default()
+        },
+    );
+    assert_eq!(story.started(), [0]);
+    story.fail(0, FailureKind::Resolve, true, Fate::NotSent);
+    story.now += place_rest;
+    assert_eq!(
+        story.started(),
+        [1, 2],
+        "the first place has rested, and the second opens"
+    );
+}
+
+#[test]
 fn an_agent_may_be_asked_again_on_the_same_connection() {
     let mut story = story(
         1,

@@ -133,6 +133,11 @@ pub(super) fn environment() -> Environment {
     }
 }
 
+/// The name of the user that this program runs as: whom ssh logs in as where nobody says otherwise.
+pub fn local_user() -> String {
+    environment().local_user
+}
+
 /// The home directory of a user by name.
 pub(super) fn home_of(user: &str) -> Option<String> {
     passwd_line(user, |fields| {

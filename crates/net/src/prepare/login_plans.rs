@@ -108,7 +108,8 @@ impl LoginPlans {
             algorithms: accepted(&resolved.algorithms).map_err(LoginPlanError::Algorithms)?,
             required_rsa_size: resolved.host_keys.required_rsa_size.value as usize,
             foreign: foreign(settings),
-            may_ask: !settings.batch_mode.value,
+            // As with passwords: ssh asks for a passphrase so often at most (sshconnect2.c, load_identity_file).
+            may_ask: !settings.batch_mode.value && settings.number_of_password_prompts.value > 0,
             left_out,
             touch: self.touch.clone(),
         })

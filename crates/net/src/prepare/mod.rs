@@ -40,6 +40,7 @@ use login_plans::{LoginPlanError, LoginPlans};
 use questions::Open;
 use trust_files::TrustFiles;
 
+pub use config_files::local_user;
 pub use error::PrepareError;
 pub use explain::{Explanation, KnownLine, Shortfall};
 pub use transport::Transport;

@@ -76,7 +76,7 @@ impl Reporter {
                     ))?;
                 }
             }
-            View::Json(_) | View::Raw | View::Nowhere => {}
+            View::Json(_) | View::Raw | View::Own => {}
         }
         self.console.flush()
     }
@@ -115,6 +115,7 @@ impl Reporter {
             _ if self.options.verbosity == Verbosity::Verbose || self.failure.is_some() => true,
             // Who used a program there has seen how it ended.
             Layout::Raw => summary.counts.failed + summary.counts.not_started > 0,
+            Layout::Own => self.console.is_terminal(Stream::Stderr) && !summary.all_ok(),
             _ => self.console.is_terminal(Stream::Stderr) || !summary.all_ok(),
         }
     }

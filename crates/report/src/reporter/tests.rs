@@ -292,7 +292,7 @@ fn files_and_results_are_kept_beside_any_layout() {
     let options = Options {
         outdir: Some(dir.path().join("out")),
         result_file: Some(result_file.clone()),
-        ..quiet(Layout::Nowhere)
+        ..quiet(Layout::Own)
     };
     let (stdout, stderr, _) = report(webs(2), options, &[("a\x1b\u{ff} b", "e", 0), ("", "", 9)]);
     assert_eq!((stdout.as_str(), stderr.as_str()), ("", ""));
