@@ -29,8 +29,10 @@ def install_peers():
 
 
 def build_sshoal():
-    """sshoal and its test bed as they are released."""
-    run(["cargo", "build", "--release", "--locked", "-p", "sshoal", "-p", "sshoal-testbed", "-p", "sshoal-spawn-capi"], cwd=REPO)
+    """sshoal and its test bed as they are released: each by itself, since packages that are built together get each other's features
+    of what both use (tokio's other scheduler, and with it libm)."""
+    for package in ("sshoal", "sshoal-testbed", "sshoal-spawn-capi"):
+        run(["cargo", "build", "--release", "--locked", "-p", package], cwd=REPO)
     lay_out_as_installed(REPO / "target/release/sshoal")
 
 
