@@ -22,7 +22,7 @@ use crate::failures::Ended;
 use crate::host::{Orders, aborted, pass};
 use crate::input::Feeder;
 use crate::plan::SshPlan;
-use crate::process_group::is_shortage;
+use crate::process::is_shortage;
 use crate::worker::{Banner, Control, Report, Worker};
 
 /// From SIGTERM to SIGKILL. The fleet waits 5 s for the answer to an abort.

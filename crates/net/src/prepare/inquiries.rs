@@ -3,13 +3,13 @@
 
 use std::collections::VecDeque;
 use std::io;
-use std::process::{Child, Stdio};
 use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use dns_lookup::{AddrFamily, AddrInfoHints, SockType, getaddrinfo};
 use rustix::process::{Pid, Signal, kill_process};
+use sshoal_spawn::{Child, Stdio};
 use sshoal_ssh_config::{AddressFamily, Answers, Lookup, Question};
 
 use crate::shell;
@@ -76,7 +76,7 @@ fn ask(question: Question, heard: &mpsc::Sender<(Question, Heard)>) -> Asked {
         None => LOOKUP_LIMIT,
     };
     let process = match &child {
-        Some(Ok(child)) => Some(Pid::from_child(child)),
+        Some(Ok(child)) => Pid::from_raw(child.id().cast_signed()),
         _ => None,
     };
     let asked = Asked {
@@ -132,7 +132,8 @@ fn note(question: Question, answer: Heard, answers: &mut Answers) {
 /// As ssh runs it: by the user's shell, with nothing to read and its output unseen (`execute_in_shell`, readconf.c).
 fn start(command: &str) -> io::Result<Child> {
     let mut shell = shell::command(command);
-    shell.stdin(Stdio::null()).stdout(Stdio::null()).spawn()
+    shell.stdin(Stdio::null()).stdout(Stdio::null());
+    Ok(shell.spawn()?)
 }
 
 fn exit_status(child: io::Result<Child>) -> Option<i32> {
