@@ -19,6 +19,7 @@ use tokio::sync::watch;
 use tokio::time::timeout;
 
 use crate::failures::Ended;
+use crate::hints;
 use crate::host::{Orders, aborted, pass};
 use crate::input::Feeder;
 use crate::plan::SshPlan;
@@ -53,6 +54,10 @@ pub(crate) async fn run(
     };
     let mut ssh =
         Ssh::start(&worker.plan.ssh, &plan.line, input).map_err(|error| not_started(&error))?;
+    if !plan.lends_terminal {
+        // Everything else on the machine comes first (docs/adr/0008).
+        hints::lengthen_time_slice_of(ssh.id());
+    }
     let pipes = Pipes::of(&mut ssh);
     let heard = Heard {
         worker,
