@@ -1,5 +1,5 @@
 # Every target is one line and calls a script; CI runs the same ones.
-.PHONY: setup check test demo bench fuzz interop docs wan clean
+.PHONY: setup check test demo bench fuzz interop docs wan install-spawn clean
 
 setup:   ; scripts/setup.sh all
 check:   ; scripts/check.sh
@@ -10,4 +10,5 @@ fuzz:    ; scripts/fuzz.sh
 interop: ; scripts/interop.sh
 docs:    ; scripts/docs.sh
 wan:     ; scripts/wan.sh
+install-spawn: ; scripts/install_spawn.sh
 clean:   ; scripts/clean.sh
