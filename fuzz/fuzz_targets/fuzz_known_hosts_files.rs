@@ -141,7 +141,7 @@ fn edits(bytes: &[u8]) {
     assert!(edit::import(&imported.bytes, bytes).added.is_empty());
 
     let known = KnownHosts::parse(vec![("f".into(), bytes.to_vec())]);
-    let _ = known.check();
+    let _ = known.check(&known.plain_names());
     let hosts: Vec<SplitHost> = known.split_hosts();
     for file in known.split(&hosts).files {
         assert!(

@@ -168,9 +168,9 @@ pub(crate) struct HostArgs {
     /// A shell command that prints hosts, in the form of a file of -f.
     #[arg(long = "hosts-from", value_name = "COMMAND", value_hint = ValueHint::CommandString)]
     pub(crate) from: Vec<String>,
-    /// An Ansible inventory, or a program that prints one: its groups, and how its hosts are reached.
+    /// An Ansible inventory, or a program that prints one: its groups, and how its hosts are reached. May be repeated.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub(crate) inventory: Option<PathBuf>,
+    pub(crate) inventory: Vec<PathBuf>,
     /// The hosts of the last run that ended so: failure kinds, comma separated, not-started, or all (but those whose
     /// command may have run).
     #[arg(long, value_name = "KINDS", value_delimiter = ',', conflicts_with_all = ["list", "group", "all", "file", "from"])]
@@ -223,7 +223,7 @@ pub(crate) struct LoginArgs {
     pub(crate) identity: Vec<PathBuf>,
     /// Connect through these jump hosts, in this order. As with ssh, -l, -i and -o are not about them: set them up
     /// in ssh_config.
-    #[arg(short = 'J', long = "jump", value_name = "[USER@]HOST[:PORT],...")]
+    #[arg(short = 'J', long = "jump", value_name = "[USER@]HOST[:PORT],...", value_hint = ValueHint::Hostname)]
     pub(crate) jump: Option<String>,
     /// Let processes on the hosts use the keys of our agent, to sign: hosts that you trust only.
     #[arg(short = 'A', long)]

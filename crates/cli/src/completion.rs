@@ -6,7 +6,7 @@ use clap::Args;
 
 use crate::args::HostArgs;
 use crate::hosts::{Lists, config_names, known_hosts_names};
-use crate::manual;
+use crate::{manual, retry};
 
 pub(crate) use scripts::script;
 
@@ -14,8 +14,11 @@ pub(crate) use scripts::script;
 #[derive(Debug, Args)]
 pub(crate) struct CompleteArgs {
     /// Groups, as -g takes them, in place of hosts.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "kinds")]
     groups: bool,
+    /// Kinds of failure, as --retry-failed takes them, in place of hosts.
+    #[arg(long)]
+    kinds: bool,
     /// A list as far as it is typed.
     #[arg(allow_hyphen_values = true, default_value = "")]
     list: String,
@@ -34,6 +37,9 @@ fn candidates(args: &CompleteArgs) -> Vec<String> {
     let (before, part) = args.list.split_at(last_operand(&args.list));
     if args.groups {
         return groups(before, part);
+    }
+    if args.kinds {
+        return kinds(&args.list);
     }
     if let Some(group) = part.strip_prefix('@') {
         return groups(&format!("{before}@"), group);
@@ -65,6 +71,17 @@ fn groups(before: &str, part: &str) -> Vec<String> {
         .collect()
 }
 
+/// Kinds of failure that are not in the list yet.
+fn kinds(list: &str) -> Vec<String> {
+    let (before, part) = list.split_at(list.rfind(',').map_or(0, |at| at + 1));
+    let is_new = |kind: &&str| !before.split(',').any(|known| known == *kind);
+    retry::names()
+        .filter(|kind| kind.starts_with(part))
+        .filter(is_new)
+        .map(|kind| format!("{before}{kind}"))
+        .collect()
+}
+
 /// Where the last operand of a list begins, behind its operator or the minus sign of an exclusion.
 fn last_operand(list: &str) -> usize {
     let mut inside_brackets = false;
@@ -84,6 +101,14 @@ fn last_operand(list: &str) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_kind_is_named_once() {
+        assert_eq!(kinds("auth-d"), ["auth-denied"]);
+        assert_eq!(kinds("auth-denied,not"), ["auth-denied,not-started"]);
+        assert_eq!(kinds("auth-denied,auth-d"), [""; 0]);
+        assert!(kinds("").len() > 5);
+    }
 
     #[test]
     fn a_list_goes_on_with_its_last_operand() {

@@ -35,6 +35,8 @@ const TYPED: [&str; 10] = [
 /// Of several values for an ssh_config option the first counts, so defaults must come behind what the user typed: by
 /// flags of their own.
 const BEHIND: [(&str, &str); 2] = [("option", "default-option"), ("sshopt", "default-sshopt")];
+/// May be given several times, but one that is typed is in place of a default: the hosts would be others.
+const REPLACED: &str = "inventory";
 
 /// Why the defaults cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -196,6 +198,9 @@ impl<'a> Defaults<'a> {
         let is_typed = |other: &&Arg| {
             typed.value_source(other.get_id().as_str()) == Some(ValueSource::CommandLine)
         };
+        if argument.get_long() == Some(REPLACED) && is_typed(&argument) {
+            return true;
+        }
         let excludes = |one: &Arg, other: &Arg| {
             let excluded = self.command.get_arg_conflicts_with(one);
             excluded

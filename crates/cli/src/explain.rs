@@ -26,7 +26,7 @@ pub(crate) struct ExplainArgs {
     #[arg(short = 'i', long = "identity", value_name = "FILE", value_hint = ValueHint::FilePath)]
     identity: Vec<PathBuf>,
     /// Jump hosts, in the order of travel.
-    #[arg(short = 'J', long = "jump", value_name = "[USER@]HOST[:PORT],...")]
+    #[arg(short = 'J', long = "jump", value_name = "[USER@]HOST[:PORT],...", value_hint = ValueHint::Hostname)]
     jump: Option<String>,
     /// As for run: auto, native or openssh.
     #[arg(long, value_name = "WHICH", value_enum, default_value_t = WhichTransport::Auto, hide_possible_values = true)]

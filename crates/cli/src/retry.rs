@@ -26,14 +26,20 @@ impl FromStr for RetryKind {
             "all" => Ok(RetryKind::All),
             "not-started" => Ok(RetryKind::NotStarted),
             kind => kind.parse().map(RetryKind::Kind).map_err(|_| {
-                let kinds: Vec<&str> = FailureKind::all().map(FailureKind::name).collect();
+                let names: Vec<&str> = names().collect();
                 format!(
-                    "{kind:?} is no failure kind; there are: all, not-started, {}",
-                    kinds.join(", ")
+                    "{kind:?} is no failure kind; there are: {}",
+                    names.join(", ")
                 )
             }),
         }
     }
+}
+
+/// All that may be chosen.
+pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+    let kinds = FailureKind::all().map(FailureKind::name);
+    ["all", "not-started"].into_iter().chain(kinds)
 }
 
 impl RetryKind {

@@ -7,6 +7,7 @@ use std::thread;
 use std::time::Instant;
 
 use sshoal_fleet::{Deadlines, Limits, RetryPolicy};
+use sshoal_known_hosts::LineProblem;
 use sshoal_net::{
     HostPlan, IndexCache, Input, Place, Preparation, PrepareError, RunPlan, Searched, Secret,
     SshOptions, Work, connections_allowed, server_cache_path,
@@ -31,6 +32,9 @@ use crate::transport;
 const HOSTS_A_WORKER: usize = 1000;
 /// What to type.
 const EXAMPLE: &str = "sshoal run -w 'web[1-40]' uptime";
+
+/// Faulty lines of known_hosts that are shown one by one.
+const SHOWN_PROBLEMS: usize = 20;
 
 /// Logins at a time that each need a touch of a security key: one is touched for, the next is ready.
 const TOUCHED_LOGINS: u32 = 2;
@@ -61,9 +65,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<u8, Box<dyn std::error::Error>> {
     if searched.hmacs > 0 && args.output.verbose > 0 {
         say(description_of_search(searched));
     }
-    for problem in preparation.known_hosts_problems() {
-        say(problem);
-    }
+    tell_of(&preparation.known_hosts_problems());
     transport::check(&args.login, &mut plans)?;
     let mut hosts = fan_out::hosts(&targets);
     for (host, plan) in hosts.iter_mut().zip(&plans) {
@@ -99,6 +101,19 @@ pub(crate) fn run(args: &RunArgs) -> Result<u8, Box<dyn std::error::Error>> {
         since,
     };
     showing.carry_out(plan, hosts)
+}
+
+/// Says which lines of known_hosts grant no trust, as many as anybody reads.
+fn tell_of(problems: &[LineProblem]) {
+    for problem in problems.iter().take(SHOWN_PROBLEMS) {
+        say(problem);
+    }
+    if problems.len() > SHOWN_PROBLEMS {
+        say(format!(
+            "{} more lines of known_hosts are not understood; `sshoal known-hosts check` shows all of a file",
+            problems.len() - SHOWN_PROBLEMS
+        ));
+    }
 }
 
 /// What the index of known_hosts lines did not spare.

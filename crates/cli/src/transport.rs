@@ -46,7 +46,8 @@ pub(crate) fn check(args: &LoginArgs, plans: &mut [HostPlan]) -> Result<(), Stri
     if !args.ask_pass {
         return Ok(());
     }
-    for plan in plans.iter_mut().filter_map(HostPlan::openssh_mut) {
+    let by_ssh = plans.iter_mut().filter_map(HostPlan::openssh_mut);
+    for plan in by_ssh.filter(|plan| plan.takes_password) {
         if plan.is_proxied {
             return Err(format!(
                 "{}: --ask-pass is not possible for a host that goes by ssh ({}) through a jump host or a ProxyCommand: \

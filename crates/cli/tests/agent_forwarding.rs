@@ -4,6 +4,9 @@
 
 #[path = "login/agent_process.rs"]
 mod agent_process;
+#[path = "login/fake_agent.rs"]
+#[allow(dead_code)]
+mod fake_agent;
 mod support;
 
 use std::fs;
@@ -11,6 +14,7 @@ use std::path::Path;
 use std::process::Command;
 
 use agent_process::Agent;
+use fake_agent::{FakeAgent, Manner};
 use sshoal_testbed::sshd::{RealSshd, SshdSpec};
 use support::Shoal;
 use support::program::{Ended, Running};
@@ -137,6 +141,40 @@ fn no_host_can_take_the_keys_away_and_many_may_ask_at_once() {
         assert!(!said.contains("gone"), "{said}");
         assert_eq!(said.matches(&fingerprint).count(), 10, "{said}");
     }
+}
+
+#[test]
+fn a_host_that_asks_for_much_holds_one_turn_at_the_agent() {
+    const REQUESTS: usize = 10;
+    let shoal = Shoal::real(&SshdSpec::new(2));
+    let key = shoal.file("id_ed25519");
+    let agent = FakeAgent::start(Path::new(&key), Manner::TakesItsTime);
+    // The login itself is done with the key's file.
+    let line = format!(
+        "t=$(mktemp -d); echo '{}' >$t/key.pub; cd $t; for i in $(seq {REQUESTS}); do \
+         echo x | ssh-keygen -q -Y sign -f key.pub -n test 2>$i.err >$i.sig & done; wait; \
+         cat *.err; grep -l BEGIN *.sig | wc -l; rm -r $t",
+        agent.public_line()
+    );
+    let asked_by = |hosts: &str| {
+        let before = agent.seen().signatures;
+        let mut command = shoal.configured(&["-A", "-w", hosts, "--json", &line]);
+        command.env("SSH_AUTH_SOCK", agent.socket());
+        let records = Running::start(&mut command).wait().expect(0).records();
+        for record in &records.hosts {
+            assert_eq!(record.stdout.as_deref(), Some("10\n"));
+        }
+        agent.seen().signatures - before
+    };
+    assert_eq!(asked_by(&shoal.name(0)), REQUESTS);
+    assert_eq!(agent.seen().signatures_at_once, 1, "one host, one turn");
+    let both = [shoal.name(0), shoal.name(1)].join(",");
+    assert_eq!(asked_by(&both), 2 * REQUESTS);
+    assert_eq!(
+        agent.seen().signatures_at_once,
+        2,
+        "and another for another"
+    );
 }
 
 #[test]

@@ -131,10 +131,12 @@ fn fish(user: &User, line: &str) -> Vec<String> {
 const ALL: [&str; 3] = ["web1", "web2:2222", "webmail"];
 
 /// Where lists of hosts stand, with all of them to be offered.
-const HOST_LINES: [&str; 9] = [
+const HOST_LINES: [&str; 11] = [
     "sshoal run -w we",
     "sshoal run --exclude we",
     "sshoal each -w a -x we",
+    "sshoal run -J we",
+    "sshoal explain --jump we",
     "sshoal explain we",
     "sshoal explain --json we",
     "sshoal hosts fold we",
@@ -158,6 +160,12 @@ fn bash_completes_hosts_where_lists_stand() {
         ("sshoal run --hosts=webm", "--hosts=webmail"),
         ("sshoal run --hosts webm", "webmail"),
         ("sshoal run -w web2:2", "web2:2222"),
+        ("sshoal run -J db1,root@webm", "db1,root@webmail"),
+        ("sshoal run --retry-failed auth-d", "auth-denied"),
+        (
+            "sshoal run --retry-failed=timeout,auth-d",
+            "--retry-failed=timeout,auth-denied",
+        ),
         ("sshoal run -w 'db1,webm", "db1,webmail"),
         ("sshoal run -w nosuch", "nosuch"),
         ("sshoal explain -F Carg", "Cargo.toml"),
@@ -201,6 +209,9 @@ fn zsh_completes_hosts_groups_flags_and_commands() {
             ("sshoal run --hosts=we", &ALL),
             ("sshoal run -wwe", &ALL),
             ("sshoal run -w web2:2", &["web2:2222"]),
+            ("sshoal run -J db1,root@webm", &["db1,root@webmail"]),
+            ("sshoal run --retry-failed auth-d", &["auth-denied"]),
+            ("sshoal run --retry-failed all,not", &["all,not-started"]),
             ("sshoal run -w 'we", &ALL),
             ("sshoal run -w nosuch", &[]),
             ("sshoal run -w @w", &["@web", "@worker"]),
@@ -227,6 +238,9 @@ fn fish_completes_hosts_groups_flags_and_commands() {
             ("sshoal run --hosts=webm", &["--hosts=webmail"]),
             ("sshoal run -wwebm", &["-wwebmail"]),
             ("sshoal run -w web2:2", &["web2:2222"]),
+            ("sshoal run -J db1,root@webm", &["db1,root@webmail"]),
+            ("sshoal run --retry-failed auth-d", &["auth-denied"]),
+            ("sshoal run --retry-failed all,not", &["all,not-started"]),
             ("sshoal run -w 'we", &ALL),
             ("sshoal run -w nosuch", &[]),
             ("sshoal run -w @w", &["@web", "@worker"]),

@@ -101,6 +101,18 @@ fn one_prompt_shows_all_unknown_hosts_and_yes_lets_them_run_and_records_them() {
 }
 
 #[test]
+fn what_is_to_be_said_of_all_hosts_is_said_once() {
+    let fleet = Fleet::new(3);
+    let command = fleet.command(&["-o", "VerifyHostKeyDNS=yes"]);
+    let mut screen = Screen::start(&command, 40, 200);
+    screen.expect("127.2.0.[1-3]: VerifyHostKeyDNS is not supported natively");
+    screen.expect(PROMPT);
+    screen.type_in("no\n");
+    screen.finish();
+    assert_eq!(fleet.shoal.hosts.logins(), 0);
+}
+
+#[test]
 fn a_fingerprint_is_a_yes_where_there_is_but_one_key() {
     let fleet = Fleet::new(1);
     let mut screen = fleet.screen();

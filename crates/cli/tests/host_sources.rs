@@ -250,6 +250,49 @@ fn an_inventory_says_how_its_hosts_are_reached() {
         .says(&["no hosts were named", "-a"]);
 }
 
+#[test]
+fn several_inventories_are_one_and_tell_the_way_through_a_bastion() {
+    let user = User::new();
+    let folder = user.home().join("inventories");
+    let file = |name: &str, content: &str| {
+        let path = folder.join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, content).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let one = file(
+        "one/hosts",
+        "[web]\nweb1 ansible_user=www\n[all:vars]\nansible_ssh_common_args='-J gate'\n",
+    );
+    let two = file(
+        "two/hosts",
+        "[web]\nweb1 ansible_user=root\nweb2\n[prod:children]\nweb\n",
+    );
+    // Beside one of them, and about a host of the other.
+    file("one/host_vars/web2", "ansible_port: 7\n");
+    let both = ["--inventory", &one, "--inventory", &two, "-g", "prod"];
+    assert_eq!(
+        hosts_with_options(&user, &both),
+        [
+            "root@web1 ProxyJump=gate".to_owned(),
+            "web2:7 ProxyJump=gate".to_owned()
+        ]
+    );
+    // In the defaults file it is what a typed one replaces.
+    let default = format!("[run]\ninventory = [\"{one}\"]\n");
+    let config = user.home().join(".config/sshoal/config.toml");
+    fs::create_dir_all(config.parent().unwrap()).unwrap();
+    fs::write(&config, default).unwrap();
+    let said = |arguments: &[&str]| dry_run(&user, arguments).expect(0).stdout();
+    assert_eq!(said(&["-a"]), "web1: www@web1 port 22: true\n");
+    let typed = said(&["--inventory", &two, "-w", "web1"]);
+    assert_eq!(typed, "web1: root@web1 port 22: true\n");
+    let three = file("three", "web3 ansible_ssh_extra_args='-C -J gate'\n");
+    dry_run(&user, &["--inventory", &three, "-a"])
+        .expect(2)
+        .says(&["ansible_ssh_extra_args of web3", "\"-C\"", "ssh_config"]);
+}
+
 /// Expected is what `ansible-inventory --list` of ansible-core 2.19 says of the same files.
 #[test]
 fn variables_beside_an_inventory_count_as_they_do_for_ansible() {

@@ -10,6 +10,7 @@ use std::path::Path;
 use std::process::ChildStdout;
 use std::sync::mpsc::{self, Receiver, Sender};
 
+use rustix::fs::{FlockOperation, flock};
 use rustix::io::ioctl_fionread;
 use rustix::process::{Signal, kill_process};
 use sshoal_testbed::simulated::Simulation;
@@ -246,6 +247,40 @@ fn nobody_is_kept_by_what_is_shown_at_the_end_and_not_read_either() {
     let (terminated, _go) = unread(&shoal, &arguments);
     kill_process(terminated.pid(), Signal::TERM).unwrap();
     terminated.wait_for_exit(143);
+}
+
+#[test]
+fn nobody_is_kept_by_a_known_hosts_file_that_another_program_has_locked() {
+    let shoal = Shoal::simulated(2, &[]);
+    let known = shoal.user.home().join("known_hosts");
+    let locked = fs::File::create(&known).unwrap();
+    flock(&locked, FlockOperation::LockExclusive).unwrap();
+    let file = format!("UserKnownHostsFile={}", known.display());
+    let new = "StrictHostKeyChecking=accept-new";
+    let run = |signal: fn(&mut Running)| {
+        let mut command = shoal.command(&["-o", &file, "-o", new, "count runs"]);
+        let before = shoal.hosts.totals().execs;
+        let mut running = Running::start(&mut command);
+        wait_for_commands(&shoal, before + 2);
+        // The connections have ended, and so the run has but for what it has to record.
+        wait_until("the hosts are done", || shoal.hosts.totals().open == 0);
+        signal(&mut running);
+        running.wait()
+    };
+    let words = ["host keys are not in", "locked", "you did not wait"];
+    let terminated = run(|running| kill_process(running.pid(), Signal::TERM).unwrap());
+    terminated.expect(143).says(&words);
+    // Two that come at once are one.
+    let twice = |running: &mut Running| {
+        wait_until("a further Ctrl-C ends it", || {
+            running.interrupt();
+            !running.is_running()
+        });
+    };
+    run(twice).expect(130).says(&words);
+    assert_eq!(fs::read_to_string(&known).unwrap(), "");
+    drop(locked);
+    run(|_| {}).expect(0).says(&["new host keys in", "2 ("]);
 }
 
 /// How many connections to a port have not been answered: state SYN_SENT, 02, of /proc/net/tcp (proc(5)).

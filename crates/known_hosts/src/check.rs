@@ -1,11 +1,11 @@
 //! What is wrong, weak or superfluous in known_hosts files.
 
-use std::collections::HashMap;
 use std::collections::hash_map::Entry as Slot;
+use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 
 use crate::key::{KeyFields, KeyType};
-use crate::known_hosts::{Entry, KnownHosts, LineProblem, Location};
+use crate::known_hosts::{Entry, KnownHosts, LineProblem, Location, RecordId};
 use crate::line::Marker;
 use crate::pattern;
 
@@ -76,15 +76,28 @@ pub struct TwoKeys {
 }
 
 impl KnownHosts {
-    /// Looks for what should be tidied up. Names are compared as written: what a wildcard or a
-    /// hashed name stands for is not asked.
-    pub fn check(&self) -> Report {
+    /// The names that lines without wildcards, negations and hashes have, as they are looked up, each once.
+    pub fn plain_names(&self) -> BTreeSet<String> {
+        let plain = self.entries().filter(|entry| is_plain(entry.hosts()));
+        let fields = plain.map(|entry| String::from_utf8_lossy(entry.hosts()).to_ascii_lowercase());
+        let names = |field: String| field.split(',').map(str::to_owned).collect::<Vec<_>>();
+        let names = fields.flat_map(names);
+        names.filter(|name| !name.is_empty()).collect()
+    }
+
+    /// Looks for what should be tidied up. Names are compared as written: what a wildcard stands for is not asked, and a
+    /// hashed name is another one than it looks like only if it is one of `names`, which are written as
+    /// [`plain_names`](Self::plain_names) are.
+    ///
+    /// Costs an HMAC for each pair of a name and a hashed line, unless the names were [learned](Self::learn).
+    pub fn check(&self, names: &BTreeSet<String>) -> Report {
+        let recognised = self.recognised(names);
         let mut report = Report {
-            broken: self.problems().to_vec(),
+            broken: self.problems().into_iter().cloned().collect(),
             ..Report::default()
         };
         let mut seen = Seen::default();
-        for entry in self.entries() {
+        for (id, entry) in self.numbered_entries() {
             let Some(blob) = entry.key_blob() else {
                 report.broken.extend(damaged_key(&entry));
                 continue;
@@ -95,10 +108,25 @@ impl KnownHosts {
             if entry.marker() != Marker::Revoked {
                 report.weak.extend(weakness(&entry, &key));
             }
-            seen.add(&entry, &key, &mut report);
+            seen.add(&entry, recognised.get(&id).copied(), &key, &mut report);
         }
         report.broken.sort_by_key(|problem| self.order(problem));
         report
+    }
+
+    /// Which hashed lines are about which of the names.
+    fn recognised<'n>(&self, names: &'n BTreeSet<String>) -> HashMap<RecordId, &'n str> {
+        let mut recognised = HashMap::new();
+        if self.files.iter().all(|file| file.hashed.is_empty()) {
+            return recognised;
+        }
+        for name in names {
+            let matches = self.lookup_written(name);
+            let lines = matches.ids().zip(matches.iter());
+            let hashed = lines.filter(|(_, entry)| is_hashed(entry.hosts()));
+            recognised.extend(hashed.map(|(id, _)| (id, name.as_str())));
+        }
+        recognised
     }
 
     fn order(&self, problem: &LineProblem) -> (Option<usize>, usize) {
@@ -114,21 +142,29 @@ impl KnownHosts {
 struct Seen {
     /// A marker, a name and a key, and where they were met.
     lines: HashMap<(Marker, Vec<u8>, Vec<u8>), Location>,
-    /// A plain name's first key of a type.
+    /// A name's first key of a type.
     keys: HashMap<(Vec<u8>, KeyType), Location>,
 }
 
 impl Seen {
-    fn add(&mut self, entry: &Entry<'_>, key: &KeyFields<'_>, report: &mut Report) {
+    /// `recognised` is the name of a hashed line, if that is known.
+    fn add(
+        &mut self,
+        entry: &Entry<'_>,
+        recognised: Option<&str>,
+        key: &KeyFields<'_>,
+        report: &mut Report,
+    ) {
         let hosts = entry.hosts();
-        let plain = !hosts.starts_with(b"|") && pattern::is_plain_list(hosts);
-        let names: Vec<Vec<u8>> = match plain {
-            true => hosts
+        let names: Vec<Vec<u8>> = match recognised {
+            Some(name) => vec![name.into()],
+            None if is_plain(hosts) => hosts
                 .split(|&c| c == b',')
                 .map(<[u8]>::to_ascii_lowercase)
                 .collect(),
-            false => vec![hosts.to_vec()],
+            None => vec![hosts.to_vec()],
         };
+        let are_names = is_plain(hosts) || is_hashed(hosts);
         for name in names {
             let shown = String::from_utf8_lossy(&name).into_owned();
             let said = (entry.marker(), name.clone(), key.canonical());
@@ -143,7 +179,7 @@ impl Seen {
                 }
                 Slot::Vacant(slot) => slot.insert(entry.location()),
             };
-            if !plain || entry.marker() != Marker::None {
+            if !are_names || entry.marker() != Marker::None {
                 continue;
             }
             match self.keys.entry((name, key.key_type)) {
@@ -159,6 +195,14 @@ impl Seen {
             }
         }
     }
+}
+
+fn is_hashed(hosts: &[u8]) -> bool {
+    hosts.starts_with(b"|")
+}
+
+fn is_plain(hosts: &[u8]) -> bool {
+    !hosts.is_empty() && !is_hashed(hosts) && pattern::is_plain_list(hosts)
 }
 
 /// A damaged revocation is among the problems already.

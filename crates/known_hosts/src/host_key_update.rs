@@ -13,7 +13,7 @@ use std::collections::HashSet;
 use crate::host_name::HostName;
 use crate::judge::Verdict;
 use crate::key::{self, KeyFields, KeyType};
-use crate::known_hosts::{Entry, KnownHosts, Location, Matches};
+use crate::known_hosts::{Entry, KnownHosts, Location, Matches, RecordId};
 use crate::line::Marker;
 
 mod proofs;
@@ -105,9 +105,9 @@ pub enum NoUpdate {
 impl KnownHosts {
     /// How many of the files that are consulted first have one of these labels.
     pub fn leading_files(&self, labels: &[String]) -> usize {
-        let is_one =
-            |file: &&crate::known_hosts::File| labels.iter().any(|label| **label == *file.label);
-        self.files.iter().take_while(is_one).count()
+        let is_one = |label: &str| labels.iter().any(|one| one == label);
+        let files = self.files.iter();
+        files.take_while(|file| is_one(&file.label)).count()
     }
 
     /// Whether a login with this verdict may change known_hosts (`check_host_key`,
@@ -117,13 +117,9 @@ impl KnownHosts {
         let Verdict::Trusted { by, authority } = verdict else {
             return false;
         };
-        let is_by = |file: &crate::known_hosts::File| file.label == by.file;
-        !authority
-            && self
-                .files
-                .iter()
-                .position(is_by)
-                .is_some_and(|at| at < user_files)
+        let mut files = self.files.iter();
+        let at = files.position(|file| file.label == by.file);
+        !authority && at.is_some_and(|at| at < user_files)
     }
 
     /// Decides what of an offer is news for the first `user_files` files.
@@ -152,7 +148,7 @@ impl KnownHosts {
             known: vec![false; offered.len()],
             ..Seen::default()
         };
-        let numbered = |matches: &Matches<'k>| -> Vec<(u32, Entry<'k>)> {
+        let numbered = |matches: &Matches<'k>| -> Vec<(RecordId, Entry<'k>)> {
             matches.ids().zip(matches.iter()).collect()
         };
         let mut entries = numbered(&of_host);
@@ -211,16 +207,16 @@ impl KnownHosts {
 
 /// The entries that apply to the host, and to its address if that is checked.
 struct Own {
-    host: HashSet<u32>,
-    address: Option<HashSet<u32>>,
+    host: HashSet<RecordId>,
+    address: Option<HashSet<RecordId>>,
 }
 
 impl Own {
-    fn is_address(&self, id: u32) -> bool {
+    fn is_address(&self, id: RecordId) -> bool {
         self.address.as_ref().is_some_and(|ids| ids.contains(&id))
     }
 
-    fn is_own(&self, id: u32) -> bool {
+    fn is_own(&self, id: RecordId) -> bool {
         self.host.contains(&id) || self.is_address(id)
     }
 }
@@ -266,7 +262,7 @@ struct Seen<'k> {
 
 impl<'k> Seen<'k> {
     /// `hostkeys_find`
-    fn add(&mut self, own: &Own, id: u32, entry: &Entry<'k>, offered: &[Offered<'_>]) {
+    fn add(&mut self, own: &Own, id: RecordId, entry: &Entry<'k>, offered: &[Offered<'_>]) {
         if !own.is_own(id) {
             if self.other_name.is_none() && offered.iter().any(|key| key.is_key_of(entry)) {
                 self.other_name = Some(entry.location());

@@ -3,13 +3,14 @@
 use crate::pattern;
 
 /// Which entries may name a host, found without looking at the others.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct NameIndex {
     names: Vec<Name>,
     /// The first name of each chain, as a position in `names`; as many chains as a power of two.
     heads: Vec<u32>,
 }
 
+#[derive(Clone)]
 struct Name {
     hash: u64,
     entry: u32,

@@ -47,16 +47,24 @@ impl fmt::Display for LineProblem {
 }
 
 /// A file as it was read; entries are offsets into it.
+#[derive(Clone)]
 pub(crate) struct File {
     pub(crate) label: Arc<str>,
     pub(crate) bytes: Vec<u8>,
     pub(crate) extent: Extent,
+    pub(crate) records: Vec<Record>,
+    pub(crate) problems: Vec<LineProblem>,
+    /// Entries that are lists of exact names.
+    pub(crate) names: NameIndex,
+    /// Entries with wildcards or negations, or for all hosts: matched one by one.
+    pub(crate) patterns: Vec<u32>,
     pub(crate) hashed: HashedEntries,
     /// Lines that no index leaves out: with wildcards, negations or markers, and those that are not understood.
     pub(crate) always: Vec<LineStart>,
 }
 
 /// How much of a file was looked at.
+#[derive(Clone)]
 pub(crate) enum Extent {
     /// All of it.
     Whole,
@@ -82,6 +90,7 @@ pub enum Content {
 }
 
 /// What an entry is for.
+#[derive(Clone)]
 pub(crate) enum Kind {
     Host,
     Authority,
@@ -89,8 +98,8 @@ pub(crate) enum Kind {
 }
 
 /// One line that means something.
+#[derive(Clone)]
 pub(crate) struct Record {
-    pub(crate) file: u32,
     pub(crate) line: usize,
     /// Where the line begins.
     pub(crate) start: usize,
@@ -103,16 +112,18 @@ pub(crate) struct Record {
     pub(crate) kind: Kind,
 }
 
-/// All known_hosts files of a user, in the order in which they are consulted.
-#[derive(Default)]
+/// Which record of which file; they are in the order of files and lines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct RecordId {
+    file: u32,
+    record: u32,
+}
+
+/// All known_hosts files of a user, in the order in which they are consulted. A file may be among several users' files:
+/// a copy shares it.
+#[derive(Clone, Default)]
 pub struct KnownHosts {
-    pub(crate) files: Vec<File>,
-    pub(crate) records: Vec<Record>,
-    pub(crate) problems: Vec<LineProblem>,
-    /// Entries that are lists of exact names.
-    pub(crate) names: NameIndex,
-    /// Entries with wildcards or negations, or for all hosts: matched one by one.
-    pub(crate) patterns: Vec<u32>,
+    pub(crate) files: Vec<Arc<File>>,
 }
 
 impl KnownHosts {
@@ -154,9 +165,19 @@ impl KnownHosts {
         parser.finish()
     }
 
+    /// Consults all files of the `lists`, one list after the other. They are shared, not copied.
+    pub fn chain<'l>(lists: impl IntoIterator<Item = &'l KnownHosts>) -> KnownHosts {
+        let files = lists
+            .into_iter()
+            .flat_map(|list| list.files.iter().cloned());
+        KnownHosts {
+            files: files.collect(),
+        }
+    }
+
     /// The lines that could not be understood, in the order of the files.
-    pub fn problems(&self) -> &[LineProblem] {
-        &self.problems
+    pub fn problems(&self) -> Vec<&LineProblem> {
+        self.files.iter().flat_map(|file| &file.problems).collect()
     }
 
     /// What a file, counted from 0, held; of one that was not read in whole, the lines that were.
@@ -179,26 +200,39 @@ impl KnownHosts {
 
     /// How many entries there are.
     pub fn len(&self) -> usize {
-        self.records.len()
+        self.files.iter().map(|file| file.records.len()).sum()
     }
 
     /// Whether there is no entry at all.
     pub fn is_empty(&self) -> bool {
-        self.records.is_empty()
+        self.files.iter().all(|file| file.records.is_empty())
     }
 
     /// All entries, in the order of files and lines.
     pub fn entries(&self) -> impl Iterator<Item = Entry<'_>> {
-        let records = self.records.iter();
-        records.map(|record| Entry {
-            known: self,
-            record,
-        })
+        self.numbered_entries().map(|(_, entry)| entry)
     }
 
     /// As [`entries`](Self::entries), with the numbers of their records.
-    pub(crate) fn numbered_entries(&self) -> impl Iterator<Item = (u32, Entry<'_>)> {
-        (0..).zip(self.entries())
+    pub(crate) fn numbered_entries(&self) -> impl Iterator<Item = (RecordId, Entry<'_>)> {
+        (0..).zip(&self.files).flat_map(move |(number, file)| {
+            (0..).zip(&file.records).map(move |(record, _)| {
+                let id = RecordId {
+                    file: number,
+                    record,
+                };
+                (id, self.entry(id))
+            })
+        })
+    }
+
+    fn entry(&self, id: RecordId) -> Entry<'_> {
+        let file = &self.files[id.file as usize];
+        Entry {
+            number: id.file as usize,
+            file,
+            record: &file.records[id.record as usize],
+        }
     }
 
     /// The entries that apply to a host, in the order of files and lines.
@@ -212,42 +246,50 @@ impl KnownHosts {
     /// As [`lookup`](Self::lookup), for a name as known_hosts writes it: lowercase, with brackets
     /// and port unless that is 22.
     pub fn lookup_written(&self, name: &str) -> Matches<'_> {
-        let named = self
-            .names
-            .candidates(name.as_bytes())
-            .chain(self.patterns.iter().copied());
-        let mut entries: Vec<u32> = named
-            .filter(|&id| self.applies(id, name.as_bytes()))
-            .collect();
-        for file in self.files.iter().filter(|file| !file.hashed.is_empty()) {
-            let found = file.hashed.find(name, |id| self.hosts_of(file, id));
-            entries.extend(found);
+        let mut entries = Vec::new();
+        for (number, file) in (0..).zip(&self.files) {
+            let own = file.lookup_written(name).into_iter();
+            entries.extend(own.map(|record| RecordId {
+                file: number,
+                record,
+            }));
         }
-        entries.sort_unstable();
         Matches {
             known: self,
             entries,
         }
     }
+}
+
+impl File {
+    fn lookup_written(&self, name: &str) -> Vec<u32> {
+        let named = self
+            .names
+            .candidates(name.as_bytes())
+            .chain(self.patterns.iter().copied());
+        let mut records: Vec<u32> = named
+            .filter(|&id| self.applies(id, name.as_bytes()))
+            .collect();
+        if !self.hashed.is_empty() {
+            records.extend(self.hashed.find(name, |id| self.hosts_of(id)));
+        }
+        records.sort_unstable();
+        records
+    }
 
     /// Whether an entry that is not hashed applies to the lowercase `name`.
     fn applies(&self, id: u32, name: &[u8]) -> bool {
-        let record = &self.records[id as usize];
-        record.hosts.is_empty()
-            || pattern::matches_list(self.hosts(record), name) == ListMatch::Matched
+        let hosts = self.hosts_of(id);
+        hosts.is_empty() || pattern::matches_list(hosts, name) == ListMatch::Matched
     }
 
-    /// The host field of a record of `file`.
-    pub(crate) fn hosts_of<'f>(&self, file: &'f File, id: u32) -> &'f [u8] {
-        &file.bytes[self.records[id as usize].hosts.clone()]
+    /// The host field of a record.
+    pub(crate) fn hosts_of(&self, id: u32) -> &[u8] {
+        self.hosts(&self.records[id as usize])
     }
 
     pub(crate) fn hosts(&self, record: &Record) -> &[u8] {
-        &self.files[record.file as usize].bytes[record.hosts.clone()]
-    }
-
-    pub(crate) fn key_text(&self, record: &Record) -> &[u8] {
-        &self.files[record.file as usize].bytes[record.key.clone()]
+        &self.bytes[record.hosts.clone()]
     }
 }
 
@@ -255,21 +297,18 @@ impl KnownHosts {
 #[derive(Clone)]
 pub struct Matches<'k> {
     known: &'k KnownHosts,
-    entries: Vec<u32>,
+    entries: Vec<RecordId>,
 }
 
 impl<'k> Matches<'k> {
     /// The entries in the order of files and lines.
     pub fn iter(&self) -> impl Iterator<Item = Entry<'k>> + '_ {
         let known = self.known;
-        self.entries.iter().map(move |&id| Entry {
-            known,
-            record: &known.records[id as usize],
-        })
+        self.entries.iter().map(move |&id| known.entry(id))
     }
 
     /// The numbers of the entries' records.
-    pub(crate) fn ids(&self) -> impl Iterator<Item = u32> + '_ {
+    pub(crate) fn ids(&self) -> impl Iterator<Item = RecordId> + '_ {
         self.entries.iter().copied()
     }
 
@@ -287,7 +326,9 @@ impl<'k> Matches<'k> {
 /// One line that applies to a host.
 #[derive(Clone, Copy)]
 pub struct Entry<'k> {
-    known: &'k KnownHosts,
+    /// Which of the files it is in.
+    number: usize,
+    file: &'k File,
     record: &'k Record,
 }
 
@@ -308,36 +349,35 @@ impl<'k> Entry<'k> {
 
     /// The host field as written: names, patterns, or a hashed name.
     pub fn hosts(&self) -> &'k [u8] {
-        self.known.hosts(self.record)
+        self.file.hosts(self.record)
     }
 
     /// Which of the files it is in.
     pub(crate) fn file(&self) -> usize {
-        self.record.file as usize
+        self.number
     }
 
     /// The key as it is written, in base64.
     pub(crate) fn key_text(&self) -> &'k [u8] {
-        self.known.key_text(self.record)
+        &self.file.bytes[self.record.key.clone()]
     }
 
     /// The whole line as it stands in its file, without the line feed.
     pub fn line_text(&self) -> &'k [u8] {
-        let bytes = &self.known.files[self.record.file as usize].bytes[self.record.start..];
+        let bytes = &self.file.bytes[self.record.start..];
         &bytes[..memchr::memchr(b'\n', bytes).unwrap_or(bytes.len())]
     }
 
     /// Decodes the key (RFC 4253 section 6.6); `None` if what the line holds is not a whole key of
     /// the type it names.
     pub fn key_blob(&self) -> Option<Vec<u8>> {
-        key::decode_as(self.record.key_type?, self.known.key_text(self.record))
+        key::decode_as(self.record.key_type?, self.key_text())
     }
 
     /// The file and line.
     pub fn location(&self) -> Location {
-        let file = Arc::clone(&self.known.files[self.record.file as usize].label);
         Location {
-            file,
+            file: Arc::clone(&self.file.label),
             line: self.record.line,
         }
     }

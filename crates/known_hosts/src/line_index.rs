@@ -7,6 +7,8 @@
 //! it was made of; and every line that it points at is read, and must prove to be a whole line of
 //! the file that names the host, before it counts.
 
+use std::sync::Arc;
+
 use crate::host_name::HostName;
 use crate::known_hosts::{Extent, File, Kind, KnownHosts};
 use crate::search::{Learned, searched_names};
@@ -205,10 +207,10 @@ impl KnownHosts {
         hosts: &[HostName<'_>],
     ) -> Result<usize, IndexError> {
         let known = self.files.get(file).ok_or(IndexError::Stale)?;
-        if self.hashed_before(known, index.head.identity.size) != index.head.hashed as usize {
+        if known.hashed_before(index.head.identity.size) != index.head.hashed as usize {
             return Err(IndexError::Stale);
         }
-        let marked = self.marked(known);
+        let marked = known.marked();
         let mut recalled = Vec::new();
         for name in searched_names(hosts) {
             let tag = index.keys.tag_of_name(name.as_bytes());
@@ -217,8 +219,8 @@ impl KnownHosts {
                 continue;
             };
             let searched = *searched as usize;
-            let mut positions = self.proven(known, &name, &rows)?;
-            self.add_marked(known, &marked, &name, &mut positions);
+            let mut positions = known.proven(&name, &rows)?;
+            known.add_marked(&marked, &name, &mut positions);
             positions.retain(|&position| (position as usize) < searched);
             let learned = Learned {
                 positions,
@@ -228,26 +230,30 @@ impl KnownHosts {
         }
         let count = recalled.len();
         for (name, learned) in recalled {
-            self.files[file].hashed.learn(name, learned);
+            Arc::make_mut(&mut self.files[file])
+                .hashed
+                .learn(name, learned);
         }
         Ok(count)
     }
+}
 
-    /// How many hashed lines begin within the first `size` bytes of a file.
-    fn hashed_before(&self, file: &File, size: u64) -> usize {
+impl File {
+    /// How many hashed lines begin within the first `size` bytes.
+    fn hashed_before(&self, size: u64) -> usize {
         let is_before = |id: &u32| (self.records[*id as usize].start as u64) < size;
-        file.hashed.ids().partition_point(is_before)
+        self.hashed.ids().partition_point(is_before)
     }
 
     /// The positions of a name's hashed lines: all that the index names must be there and be the name.
-    fn proven(&self, file: &File, name: &str, rows: &[Row]) -> Result<Vec<u32>, IndexError> {
+    fn proven(&self, name: &str, rows: &[Row]) -> Result<Vec<u32>, IndexError> {
         let start = |id: &u32| self.records[*id as usize].start;
         let mut positions = Vec::new();
         for Row { span, .. } in rows.iter().filter(|row| row.span != Span::NONE) {
-            let ids = file.hashed.ids();
+            let ids = self.hashed.ids();
             let found = ids.binary_search_by_key(&(span.start as usize), start);
             let position = found.map_err(|_| IndexError::Contradicted)? as u32;
-            if !self.is_hashed_name(file, position, name) {
+            if !self.is_hashed_name(position, name) {
                 return Err(IndexError::Contradicted);
             }
             positions.push(position);
@@ -255,32 +261,26 @@ impl KnownHosts {
         Ok(positions)
     }
 
-    /// The positions of a file's hashed lines that have a marker. No index is asked about those: a revocation cannot be
+    /// The positions of hashed lines that have a marker. No index is asked about those: a revocation cannot be
     /// hidden.
-    pub(crate) fn marked(&self, file: &File) -> Vec<u32> {
+    pub(crate) fn marked(&self) -> Vec<u32> {
         let is_marked = |id: &u32| !matches!(self.records[*id as usize].kind, Kind::Host);
-        let positions = (0..).zip(file.hashed.ids());
+        let positions = (0..).zip(self.hashed.ids());
         let marked = positions.filter(|(_, id)| is_marked(id));
         marked.map(|(position, _)| position).collect()
     }
 
     /// Adds those of the `marked` lines that are the name.
-    pub(crate) fn add_marked(
-        &self,
-        file: &File,
-        marked: &[u32],
-        name: &str,
-        positions: &mut Vec<u32>,
-    ) {
+    pub(crate) fn add_marked(&self, marked: &[u32], name: &str, positions: &mut Vec<u32>) {
         let own = marked.iter().copied();
-        positions.extend(own.filter(|&position| self.is_hashed_name(file, position, name)));
+        positions.extend(own.filter(|&position| self.is_hashed_name(position, name)));
         positions.sort_unstable();
         positions.dedup();
     }
 
-    fn is_hashed_name(&self, file: &File, position: u32, name: &str) -> bool {
-        let id = file.hashed.ids()[position as usize];
-        let hashed = crate::hashed::HashedName::decode(self.hosts_of(file, id));
+    fn is_hashed_name(&self, position: u32, name: &str) -> bool {
+        let id = self.hashed.ids()[position as usize];
+        let hashed = crate::hashed::HashedName::decode(self.hosts_of(id));
         hashed.is_some_and(|hashed| hashed.is(name.as_bytes()))
     }
 }

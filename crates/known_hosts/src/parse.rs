@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::index::is_indexable;
+use crate::index::{NameIndex, is_indexable};
 use crate::key::{self, KeyType};
 use crate::known_hosts::{Extent, File, Kind, KnownHosts, LineProblem, LineStart, Record};
 use crate::line::{self, Line, Marker};
@@ -11,22 +11,27 @@ use crate::line_index::IndexedLines;
 use crate::revocation::{self, RevokedKey, Salvaged};
 use crate::search::{HashedEntries, Learned};
 
-/// Collects entries file by file.
+/// Collects files.
 #[derive(Default)]
 pub(crate) struct Parser {
     known: KnownHosts,
-    /// The hashed entries of the file that is being read.
-    hashed: Vec<u32>,
-    /// The lines of that file that no index leaves out.
-    always: Vec<LineStart>,
     /// If only some hosts will be asked about, how known_hosts writes them.
     wanted: Option<Vec<String>>,
 }
 
-/// Where a line is: its file's number and label, its own number, and the file's bytes.
+/// Collects the entries of one file.
+struct FileParser {
+    label: Arc<str>,
+    records: Vec<Record>,
+    problems: Vec<LineProblem>,
+    names: NameIndex,
+    patterns: Vec<u32>,
+    hashed: Vec<u32>,
+    always: Vec<LineStart>,
+}
+
+/// Where a line is: its number, and the file's bytes.
 struct Place<'a> {
-    file: u32,
-    label: &'a Arc<str>,
     line: usize,
     /// Where the line begins.
     start: usize,
@@ -52,11 +57,10 @@ impl Parser {
 
     /// Reads all lines of a file.
     pub(crate) fn add_file(&mut self, label: &str, bytes: Vec<u8>) {
-        let label: Arc<str> = label.into();
-        let file = self.known.files.len() as u32;
+        let mut file = FileParser::new(label);
         if self.wanted.is_none() {
             let lines = memchr::memchr_iter(b'\n', &bytes).count() + 1;
-            self.known.records.reserve(lines);
+            file.records.reserve(lines);
         }
         let mut start = 0;
         for (index, end) in memchr::memchr_iter(b'\n', &bytes)
@@ -64,15 +68,13 @@ impl Parser {
             .enumerate()
         {
             let place = Place {
-                file,
-                label: &label,
                 line: index + 1,
                 start,
                 bytes: &bytes,
             };
             let line = &bytes[start..end];
             if !self.is_about_others(line) {
-                self.add_line(&place, line);
+                file.add_line(&place, line);
             }
             start = end + 1;
         }
@@ -80,55 +82,38 @@ impl Parser {
             None => Extent::Whole,
             Some(_) => Extent::Wanted,
         };
-        self.end_file(label, bytes, extent);
+        self.known.files.push(Arc::new(file.finish(bytes, extent)));
     }
 
     /// Reads the lines of a file that its index picked, and takes what it says of hashed ones.
     pub(crate) fn add_lines(&mut self, label: &str, picked: IndexedLines) {
-        let label: Arc<str> = label.into();
-        let file = self.known.files.len() as u32;
+        let mut file = FileParser::new(label);
         for (range, number) in &picked.lines {
             let place = Place {
-                file,
-                label: &label,
                 line: *number,
                 start: range.start,
                 bytes: &picked.bytes,
             };
-            self.add_line(&place, &picked.bytes[range.clone()]);
+            file.add_line(&place, &picked.bytes[range.clone()]);
         }
-        self.end_file(label, picked.bytes, Extent::Indexed(picked.content));
-        let marked = self.known.marked(&self.known.files[file as usize]);
+        let mut file = file.finish(picked.bytes, Extent::Indexed(picked.content));
+        let marked = file.marked();
         for (name, starts) in picked.hashed {
-            let known = &self.known;
-            let read = &known.files[file as usize];
-            let start = |id: &u32| known.records[*id as usize].start;
-            let position = |place| read.hashed.ids().binary_search_by_key(&place, start).ok();
+            let start = |id: &u32| file.records[*id as usize].start;
+            let position = |place| file.hashed.ids().binary_search_by_key(&place, start).ok();
             let positions = starts.into_iter().filter_map(position);
             let mut positions = positions.map(|position| position as u32).collect();
-            known.add_marked(read, &marked, &name, &mut positions);
+            file.add_marked(&marked, &name, &mut positions);
             let learned = Learned {
                 positions,
-                searched: read.hashed.len(),
+                searched: file.hashed.len(),
             };
-            let file = &mut self.known.files[file as usize];
             file.hashed.learn(name, learned);
         }
+        self.known.files.push(Arc::new(file));
     }
 
-    fn end_file(&mut self, label: Arc<str>, bytes: Vec<u8>, extent: Extent) {
-        self.known.files.push(File {
-            label,
-            bytes,
-            extent,
-            hashed: HashedEntries::new(std::mem::take(&mut self.hashed)),
-            always: std::mem::take(&mut self.always),
-        });
-    }
-
-    /// Makes the index usable.
-    pub(crate) fn finish(mut self) -> KnownHosts {
-        self.known.names.seal();
+    pub(crate) fn finish(self) -> KnownHosts {
         self.known
     }
 
@@ -150,6 +135,36 @@ impl Parser {
             wanted.any(|wanted| wanted.as_bytes().eq_ignore_ascii_case(name))
         };
         !hosts.split(|&c| c == b',').any(is_wanted)
+    }
+}
+
+impl FileParser {
+    fn new(label: &str) -> FileParser {
+        FileParser {
+            label: label.into(),
+            records: Vec::new(),
+            problems: Vec::new(),
+            names: NameIndex::default(),
+            patterns: Vec::new(),
+            hashed: Vec::new(),
+            always: Vec::new(),
+        }
+    }
+
+    /// Makes the index usable.
+    fn finish(mut self, bytes: Vec<u8>, extent: Extent) -> File {
+        self.names.seal();
+        File {
+            label: self.label,
+            bytes,
+            extent,
+            records: self.records,
+            problems: self.problems,
+            names: self.names,
+            patterns: self.patterns,
+            hashed: HashedEntries::new(self.hashed),
+            always: self.always,
+        }
     }
 
     fn add_line(&mut self, place: &Place<'_>, line: &[u8]) {
@@ -206,14 +221,13 @@ impl Parser {
         key: Option<(KeyType, &[u8])>,
         kind: Kind,
     ) {
-        let id = self.known.records.len() as u32;
+        let id = self.records.len() as u32;
         match hosts {
             Some(hosts) if hosts[0] == b'|' => self.hashed.push(id),
-            Some(hosts) if is_indexable(hosts) => self.known.names.add(hosts, id),
-            Some(_) | None => self.known.patterns.push(id),
+            Some(hosts) if is_indexable(hosts) => self.names.add(hosts, id),
+            Some(_) | None => self.patterns.push(id),
         }
-        self.known.records.push(Record {
-            file: place.file,
+        self.records.push(Record {
             line: place.line,
             start: place.start,
             hosts: hosts.map_or(0..0, |hosts| place.range(hosts)),
@@ -243,8 +257,8 @@ impl Parser {
                 RevokedKey::Unreadable(None) => format!("{why}, and every key is refused {hosts}"),
             };
         }
-        self.known.problems.push(LineProblem {
-            file: Arc::clone(place.label),
+        self.problems.push(LineProblem {
+            file: Arc::clone(&self.label),
             line: place.line,
             why,
         });

@@ -11,7 +11,7 @@ use crate::host_name::HostName;
 use crate::known_hosts::KnownHosts;
 
 /// A file's entries with hashed names, and what was learned of them.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct HashedEntries {
     /// Their records, in the order of the lines. A *position* counts in this list.
     ids: Vec<u32>,
@@ -22,6 +22,7 @@ pub(crate) struct HashedEntries {
 }
 
 /// Where a name is among the entries from the first one on.
+#[derive(Clone)]
 pub(crate) struct Learned {
     pub(crate) positions: Vec<u32>,
     /// How many entries were searched.
@@ -220,7 +221,9 @@ impl KnownHosts {
             for (place, name) in names.into_iter().enumerate() {
                 let own = |hit: &(usize, usize, u32)| (hit.0, hit.1) == (number, place);
                 let positions = iter::from_fn(|| hits.next_if(own)).map(|hit| hit.2);
-                self.files[file].hashed.learn_rest(name, positions);
+                Arc::make_mut(&mut self.files[file])
+                    .hashed
+                    .learn_rest(name, positions);
             }
         }
     }
@@ -240,7 +243,7 @@ impl KnownHosts {
                 files.push(FileSearch {
                     file: number,
                     names,
-                    entries: Arc::clone(file.hashed.decoded(|id| self.hosts_of(file, id))),
+                    entries: Arc::clone(file.hashed.decoded(|id| file.hosts_of(id))),
                     first,
                 });
             }

@@ -67,7 +67,7 @@ impl SplitHost {
     }
 
     /// The names under which `ssh` asks for the host's key.
-    fn written(&self) -> BTreeSet<String> {
+    pub fn written(&self) -> BTreeSet<String> {
         let ports = self.ports.iter().copied().chain([DEFAULT_PORT]);
         let names = || std::iter::once(&self.name).chain(&self.addresses);
         ports

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use sshoal_fleet::{
@@ -11,10 +12,11 @@ use sshoal_fleet::{
 };
 use tokio::runtime::Builder;
 use tokio::sync::mpsc;
-use tokio::task::LocalSet;
+use tokio::task::{LocalSet, spawn_blocking};
 
 use crate::descriptors;
 use crate::host_key_questions::{Asker, HostKeyQuestion, HostKeyQuestions, not_accepted};
+use crate::known_hosts::NewKeys;
 use crate::observer::{Confirmation, Notice, Observer, ObserverThread};
 use crate::plan::RunPlan;
 use crate::server_cache::Learned;
@@ -91,7 +93,7 @@ pub fn run<O: Observer>(plan: RunPlan, observer: O) -> Result<RunEnd<O::Summary>
             told: Instant::now(),
         };
         let mut signals = coordinator.run().await;
-        let said = coordinator.worker.new_keys.record();
+        let said = record(&coordinator.worker.new_keys, &mut signals).await;
         coordinator.tell(said.into_iter().map(Notice::Words).collect());
         if let Some(path) = &coordinator.worker.plan.server_cache
             && let Err(error) = coordinator.learned.save(path)
@@ -302,6 +304,33 @@ impl<O: Observer> Coordinator<O> {
                 }
             }
         }
+    }
+}
+
+/// Records host keys while signals are heard: somebody who does not wait until another program unlocks known_hosts is
+/// told what is not in it.
+async fn record(new_keys: &Arc<NewKeys>, signals: &mut Signals) -> Vec<String> {
+    if new_keys.is_empty() {
+        return Vec::new();
+    }
+    let has_left = Arc::new(AtomicBool::new(false));
+    let (keys, flag) = (new_keys.clone(), has_left.clone());
+    let mut recording = spawn_blocking(move || keys.record(&|| !flag.load(Ordering::Relaxed)));
+    let recorded = tokio::select! {
+        biased;
+        recorded = &mut recording => Some(recorded),
+        () = leaving(signals) => {
+            has_left.store(true, Ordering::Relaxed);
+            tokio::time::timeout(LAST_WORDS, recording).await.ok()
+        }
+    };
+    match recorded {
+        Some(Ok(said)) => said,
+        Some(Err(error)) => match error.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            Err(_) => Vec::new(),
+        },
+        None => vec!["new host keys may not be in known_hosts: you did not wait".to_owned()],
     }
 }
 

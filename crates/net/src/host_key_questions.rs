@@ -10,6 +10,7 @@
 //! hosts go on meanwhile.
 
 use std::collections::HashMap;
+use std::hash::Hash;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -203,11 +204,8 @@ fn text(questions: &[HostKeyQuestion], plan: &RunPlan) -> (String, Option<String
         let (kind, fingerprint) = (kind(key), fingerprint_sha256(key));
         text.push_str(&format!("  {kind} {fingerprint} {}\n", fold(labels)));
     }
-    for question in questions {
-        let label = &question.endpoint(plan).label;
-        for note in &question.unknown.notes {
-            text.push_str(&format!("  {label}: {}\n", in_one_line(note)));
-        }
+    for (note, labels) in by_note(questions, plan) {
+        text.push_str(&format!("  {}: {}\n", fold(labels), in_one_line(note)));
     }
     let fingerprint = match groups.as_slice() {
         [(key, _)] => Some(fingerprint_sha256(key)),
@@ -227,15 +225,37 @@ fn by_key<'a>(
     questions: &'a [HostKeyQuestion],
     plan: &'a RunPlan,
 ) -> Vec<(&'a [u8], Vec<&'a str>)> {
-    let mut places: HashMap<&[u8], usize> = HashMap::new();
-    let mut groups: Vec<(&[u8], Vec<&str>)> = Vec::new();
-    for question in questions {
-        let key = question.unknown.key.as_slice();
+    grouped(questions.iter().map(|question| {
+        let label = question.endpoint(plan).label.as_str();
+        (question.unknown.key.as_slice(), label)
+    }))
+}
+
+/// The notes in the order of the hosts, each with the labels of those that it is about.
+fn by_note<'a>(
+    questions: &'a [HostKeyQuestion],
+    plan: &'a RunPlan,
+) -> Vec<(&'a str, Vec<&'a str>)> {
+    let noted = questions.iter().flat_map(|question| {
+        let label = question.endpoint(plan).label.as_str();
+        let notes = question.unknown.notes.iter();
+        notes.map(move |note| (note.as_str(), label))
+    });
+    grouped(noted)
+}
+
+/// Pairs by their first halves, in the order in which these come up.
+fn grouped<'a, K: Copy + Eq + Hash>(
+    pairs: impl Iterator<Item = (K, &'a str)>,
+) -> Vec<(K, Vec<&'a str>)> {
+    let mut places: HashMap<K, usize> = HashMap::new();
+    let mut groups: Vec<(K, Vec<&str>)> = Vec::new();
+    for (key, label) in pairs {
         let place = *places.entry(key).or_insert(groups.len());
         if place == groups.len() {
             groups.push((key, Vec::new()));
         }
-        groups[place].1.push(&question.endpoint(plan).label);
+        groups[place].1.push(label);
     }
     groups
 }

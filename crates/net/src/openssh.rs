@@ -296,6 +296,8 @@ impl Heard<'_> {
         let (Some(pipe), Some(log)) = (pipe, log) else {
             return;
         };
+        // What may be ssh's own last words is kept until it is known what comes behind it.
+        let mut farewell = Vec::new();
         while let Some(octets) = self.next(&pipe, &mut is_over).await {
             self.catch_up(log);
             if self.log.borrow().progress() < Some(Progress::CommandSent) {
@@ -304,7 +306,24 @@ impl Heard<'_> {
                 told.extend_from_slice(&octets[..room]);
                 continue;
             }
+            let whole = [std::mem::take(&mut farewell), octets].concat();
+            let (output, last) = whole.split_at(whole.len() - sshoal_openssh::farewell(&whole));
+            farewell = last.to_vec();
+            self.pass_errors(output).await;
+        }
+        // All of the log has been read when ssh has ended.
+        self.catch_up(log);
+        let has_end = self.log.borrow().has_end();
+        match has_end {
+            true => self.pass_errors(&farewell).await,
+            false => self.log.borrow_mut().handle_farewell(&farewell),
+        }
+    }
+
+    async fn pass_errors(&self, octets: &[u8]) {
+        if !octets.is_empty() {
             self.log.borrow_mut().handle_output();
+            let octets = octets.to_vec();
             self.worker.deliver(self.host, Stream::Stderr, octets).await;
         }
     }

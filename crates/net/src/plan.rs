@@ -265,6 +265,8 @@ pub struct SshPlan {
     pub lends_terminal: bool,
     /// Whether a jump host or a ProxyCommand is on the way.
     pub is_proxied: bool,
+    /// Whether the configuration lets a password be given (BatchMode, NumberOfPasswordPrompts, the methods).
+    pub takes_password: bool,
 }
 
 /// A host that is reached natively.

@@ -28,6 +28,6 @@ mod verdict;
 
 pub use arguments::{CommandLine, HostKeyChecking};
 pub use ask_pass::{AskPass, PASSWORD_VARIABLE, answer};
-pub use log::{Log, Progress};
+pub use log::{Log, Progress, farewell};
 pub use process::{Input, Ssh, Surroundings};
 pub use verdict::End;

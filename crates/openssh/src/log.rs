@@ -72,6 +72,18 @@ impl Log {
         }
     }
 
+    /// ssh has said something of its own on its standard error: see [`farewell`].
+    pub fn handle_farewell(&mut self, octets: &[u8]) {
+        if !octets.is_empty() {
+            self.say(String::from_utf8_lossy(octets).trim());
+        }
+    }
+
+    /// Whether the command's status or signal has come.
+    pub fn has_end(&self) -> bool {
+        self.facts.status || self.facts.signal || self.facts.opened
+    }
+
     /// The command has written something: it runs.
     pub fn handle_output(&mut self) {
         self.facts.wrote = true;
@@ -116,16 +128,42 @@ impl Log {
             tell(step);
         }
         let is_said = match line.strip_prefix("debug1: ") {
-            None => !line.is_empty(),
+            None => !line.is_empty() && !is_statistics(&line),
             // What a server says in place of its identification (kex.c).
             Some(rest) => rest.contains("banner line"),
         };
         if is_said {
-            if self.words.len() == MAX_WORDS {
-                self.words.pop_front();
-            }
-            self.words.push_back(line.into_owned());
+            self.say(&line);
         }
+    }
+
+    fn say(&mut self, line: &str) {
+        if self.words.len() == MAX_WORDS {
+            self.words.pop_front();
+        }
+        self.words.push_back(line.to_owned());
+    }
+}
+
+/// What ssh says at every end (clientloop.c, client_loop).
+fn is_statistics(line: &str) -> bool {
+    line.starts_with("Transferred: sent ") || line.starts_with("Bytes per second: ")
+}
+
+/// How many octets at the end of a piece of standard error look like ssh's own farewell, which it writes there whatever
+/// its log is (clientloop.c, quit_message). If no status has come when ssh has ended, they are.
+pub fn farewell(octets: &[u8]) -> usize {
+    let Some(line) = octets.strip_suffix(b"\r\n") else {
+        return 0;
+    };
+    let begin = line.iter().rposition(|octet| *octet == b'\n');
+    let line = &line[begin.map_or(0, |at| at + 1)..];
+    let is_farewell = line.starts_with(b"Connection to ")
+        && line.ends_with(b" closed by remote host.")
+        || line.starts_with(b"Read from remote host ");
+    match is_farewell {
+        true => line.len() + 2,
+        false => 0,
     }
 }
 
@@ -291,6 +329,20 @@ mod tests {
             message.truncate(MAX_MESSAGE);
             let (log, _) = read(&format!("{LOGIN}{message}{status}"));
             assert!(log.facts().status, "{command:.20}");
+        }
+    }
+
+    #[test]
+    fn a_farewell_is_ssh_s_own_last_line() {
+        for (octets, length) in [
+            ("Connection to h closed by remote host.\r\n", 40),
+            ("out\nConnection to h closed by remote host.\r\n", 40),
+            ("Connection to h closed by remote host.\n", 0),
+            ("Connection to h closed by remote host.\r\nmore", 0),
+            ("", 0),
+            ("\r\n", 0),
+        ] {
+            assert_eq!(farewell(octets.as_bytes()), length, "{octets:?}");
         }
     }
 

@@ -29,11 +29,11 @@ const WORDS: &[(&str, FailureKind)] = &[
     ("REVOKED HOST KEY", FailureKind::HostKeyRevoked),
     ("marked as revoked", FailureKind::HostKeyRevoked),
     ("revoked by file", FailureKind::HostKeyRevoked),
-    ("IDENTIFICATION HAS CHANGED", FailureKind::HostKeyChanged),
     (
         "has changed and you have requested",
         FailureKind::HostKeyChanged,
     ),
+    ("IDENTIFICATION HAS CHANGED", FailureKind::HostKeyChanged),
     ("host key is known for", FailureKind::HostKeyUnknown),
     ("Host key verification failed", FailureKind::HostKeyUnknown),
     ("Could not resolve hostname", FailureKind::Resolve),

@@ -329,6 +329,11 @@ pub enum TargetProblem {
         "a template, which only Ansible can fill in: write the value, or take the output of ansible-inventory --list"
     )]
     Template,
+    /// A word of `ansible_ssh_common_args` that sets nothing.
+    #[error(
+        "{0:?} is not understood here: of ssh's flags, -o KEY=VALUE, -J, -p, -l and -i are; what others do belongs into ssh_config"
+    )]
+    SshArgument(String),
     /// No JSON.
     #[error("not JSON: {0}")]
     Json(String),

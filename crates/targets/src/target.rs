@@ -132,11 +132,16 @@ fn dissect(spec: &str) -> Result<Spec<'_>, TargetProblem> {
     })
 }
 
-/// Takes `:port` off. An address with two or more colons has a port only behind brackets.
+/// Takes `:port` off. An address with two or more colons has a port only behind brackets; a name may have it so,
+/// too, as in known_hosts.
 fn split_port(host_port: &str) -> Result<(&str, Option<u16>), TargetProblem> {
     let bracketed = host_port
         .strip_prefix('[')
         .and_then(|text| text.split_once(']'));
+    let is_name = |(inside, behind): &(&str, &str)| behind.starts_with(':') && is_no_range(inside);
+    if let Some((name, behind)) = bracketed.filter(is_name) {
+        return Ok((name, Some(parse_port(&behind[1..])?)));
+    }
     if let Some((address, behind)) = bracketed.filter(|(inside, _)| inside.contains(':')) {
         return match behind.strip_prefix(':') {
             Some(port) => Ok((address, Some(parse_port(port)?))),
@@ -148,6 +153,12 @@ fn split_port(host_port: &str) -> Result<(&str, Option<u16>), TargetProblem> {
         Some((host, port)) if !port.contains(':') => Ok((host, Some(parse_port(port)?))),
         _ => Ok((host_port, None)),
     }
+}
+
+/// Whether what stands in brackets is a name or an IPv4 address, as known_hosts has it before a port.
+fn is_no_range(inside: &str) -> bool {
+    let is_of_name = |byte: u8| byte.is_ascii_alphabetic() || matches!(byte, b'.' | b'_');
+    inside.bytes().any(is_of_name) && !inside.contains([':', '[', ','])
 }
 
 pub(crate) fn parse_port(text: &str) -> Result<u16, TargetProblem> {

@@ -69,6 +69,12 @@ fn users_ports_and_addresses() {
         ["u@[fe80::1%eth0]:22", "::1", "::2"]
     );
     assert_eq!(specs("[1:2:3:4:5:6:7:8]:22"), ["[1:2:3:4:5:6:7:8]:22"]);
+    // As known_hosts writes them; a range stays one.
+    assert_eq!(
+        specs("[127.0.0.2]:2233,u@[web_1]:22,[web-1.lan]:7"),
+        ["127.0.0.2:2233", "u@web_1:22", "web-1.lan:7"]
+    );
+    assert_eq!(specs("[1-2]:22,[7]:8"), ["1:22", "2:22", "7:8"]);
     assert_eq!(specs("fd00::[9-10]"), ["fd00::9", "fd00::10"]);
     assert_eq!(specs("u@web[1-2]:22"), ["u@web1:22", "u@web2:22"]);
 }

@@ -26,8 +26,9 @@ _sshoal_names() {
     flag="${words[${#words[@]} - 2]}"
     [[ $word == --*=* ]] && flag="${word%%=*}" word="${word#*=}"
     case "$flag" in
-        -w | -x | --hosts | --exclude) kind=hosts ;;
+        -w | -x | --hosts | --exclude | -J | --jump) kind=hosts ;;
         -g | -X | --group | --exclude-group) kind=groups ;;
+        --retry-failed) kind=kinds ;;
         *) case "${words[*]:1}" in
             TAKERS
             esac
@@ -39,7 +40,7 @@ _sshoal_names() {
     fi
     word="${word#[\'\"]}"
     shown="${2#[\'\"]}"
-    [[ $kind == groups ]] && ask+=(--groups)
+    [[ $kind == hosts ]] || ask+=("--$kind")
     COMPREPLY=()
     while IFS= read -r name; do
         COMPREPLY+=("${name#"${word%"$shown"}"}")
@@ -59,13 +60,18 @@ _sshoal_groups() {
     names=("${(@f)$(sshoal complete-hosts --groups -- "$PREFIX" 2>/dev/null)}")
     compadd -a names
 }
+_sshoal_kinds() {
+    local -a names
+    names=("${(@f)$(sshoal complete-hosts --kinds -- "$PREFIX" 2>/dev/null)}")
+    compadd -a names
+}
 
 "#;
 
 /// The word is given as it is typed: with the flag it is joined to, and with a quotation mark.
 const FISH: &str = r#"# Hosts and groups are those that sshoal knows.
 function __fish_sshoal_names
-    set -l word (commandline -ct | string replace -r -- '^(--[a-z-]+=|-[wxgX])?["\']?' '')
+    set -l word (commandline -ct | string replace -r -- '^(--[a-z-]+=|-[wxgXJ])?["\']?' '')
     sshoal complete-hosts $argv -- $word 2>/dev/null
 end
 
@@ -84,6 +90,9 @@ pub(crate) fn script(shell: Shell) -> String {
         }
         Shell::Zsh => script
             .replace(&format!(":GROUP{ZSH_HOSTS}"), ":GROUP:_sshoal_groups")
+            .replace(":KINDS:_default", ":KINDS:_sshoal_kinds")
+            // A colon ends what is shown of a value, unless it is quoted.
+            .replace("HOST[:PORT]", "HOST[\\:PORT]")
             .replace(ZSH_HOSTS, ":_sshoal_hosts")
             .replace(ZSH_END, &format!("{ZSH}{ZSH_END}")),
         Shell::Fish => {
@@ -113,6 +122,9 @@ fn visible() -> Command {
 }
 
 fn fish(line: &str) -> String {
+    if line.contains(" -l retry-failed ") {
+        return format!("{line} -f -a \"(__fish_sshoal_names --kinds)\"");
+    }
     let is_about_groups = [" -l group ", " -l exclude-group "];
     let flag = match is_about_groups.iter().any(|flag| line.contains(flag)) {
         true => " --groups",
@@ -199,11 +211,13 @@ mod tests {
         let zsh = script(Shell::Zsh);
         assert!(!zsh.contains(":_hosts"), "{zsh}");
         assert!(zsh.contains(":LIST:_sshoal_hosts") && zsh.contains(":GROUP:_sshoal_groups"));
+        assert!(zsh.contains(":KINDS:_sshoal_kinds"));
         assert!(zsh.find("_sshoal_groups() {") < zsh.find(ZSH_END), "{zsh}");
         let fish = script(Shell::Fish);
         assert!(!fish.contains("__fish_print_hostnames"), "{fish}");
         assert!(fish.contains("(__fish_sshoal_names)"));
         assert!(fish.contains("(__fish_sshoal_names --groups)"));
+        assert!(fish.contains("(__fish_sshoal_names --kinds)"));
         let bash = script(Shell::Bash);
         assert!(!bash.contains("TAKERS"), "{bash}");
         assert!(bash.contains("            known-hosts\\ lookup\\ *) kind=hosts"));

@@ -17,9 +17,25 @@ use super::{HostsError, program, supply::AT_ONCE, vars_files};
 const GENDERS_FILE: &str = "PDSH_GENDERS_FILE";
 const GENDERS_DIR: &str = "PDSH_GENDERS_DIR";
 
-/// The inventory in a file, or as a program prints it, with the variables that stand beside it. What
-/// `ansible-inventory` prints has them already.
-pub(super) fn read(path: &Path) -> Result<Inventory, HostsError> {
+/// All inventories as one: what a later one says of a host or group counts more than what an earlier one says. The
+/// variables that stand beside each are about the hosts and groups of all.
+pub(super) fn read_all(paths: &[PathBuf]) -> Result<Inventory, HostsError> {
+    let mut all = Inventory::default();
+    let mut have_variables = Vec::new();
+    for path in paths {
+        let (inventory, is_printed) = read(path, &all)?;
+        all = all.merge(&path.display().to_string(), inventory)?;
+        // What `ansible-inventory` prints has them already.
+        have_variables.extend((!is_printed).then_some(path));
+    }
+    for path in have_variables {
+        vars_files::read(&mut all, path)?;
+    }
+    Ok(all)
+}
+
+/// The inventory in a file, or as a program prints it; and whether the file holds what `ansible-inventory` prints.
+fn read(path: &Path, earlier: &Inventory) -> Result<(Inventory, bool), HostsError> {
     let label = path.display().to_string();
     let unreadable = |error| HostsError::Inventory {
         path: label.clone(),
@@ -29,7 +45,7 @@ pub(super) fn read(path: &Path) -> Result<Inventory, HostsError> {
         return Err(HostsError::InventoryDirectory { path: label });
     }
     let contents = contents(path).map_err(unreadable)?;
-    let mut inventory = if is_program(path, &contents) {
+    let inventory = if is_program(path, &contents) {
         // A name without a slash would be looked for in PATH.
         let program = fs::canonicalize(path).map_err(unreadable)?;
         from_program(&program, &label)?
@@ -38,13 +54,12 @@ pub(super) fn read(path: &Path) -> Result<Inventory, HostsError> {
         let extension = path.extension().and_then(|extension| extension.to_str());
         match extension {
             Some("yml" | "yaml") => Inventory::parse_yaml(&label, &contents)?,
-            Some("json") => return Ok(Inventory::parse_list(&label, &contents)?),
-            _ if is_json => return Ok(Inventory::parse_list(&label, &contents)?),
-            _ => Inventory::parse_ini(&label, &contents)?,
+            Some("json") => return Ok((Inventory::parse_list(&label, &contents)?, true)),
+            _ if is_json => return Ok((Inventory::parse_list(&label, &contents)?, true)),
+            _ => Inventory::parse_ini_after(earlier, &label, &contents)?,
         }
     };
-    vars_files::read(&mut inventory, path)?;
-    Ok(inventory)
+    Ok((inventory, false))
 }
 
 /// As Ansible's plugin `script` does: what `--list` leaves out is asked for host by host.

@@ -36,12 +36,12 @@ enum Looked<T> {
 }
 
 impl Lists {
-    /// Reads the inventory, if one is named; everything else is read when a list needs it.
+    /// Reads the inventories that are named; everything else is read when a list needs it.
     pub(crate) fn new(args: &HostArgs) -> Result<Lists, HostsError> {
         let mut sources = Sources::new(conf_paths());
         let mut by_name = None;
-        if let Some(path) = &args.inventory {
-            let inventory = inventory::read(path)?;
+        if !args.inventory.is_empty() {
+            let inventory = inventory::read_all(&args.inventory)?;
             sources.add_table(INVENTORY, inventory.table()?);
             sources.set_default(INVENTORY);
             let targets = inventory.targets()?.into_iter();

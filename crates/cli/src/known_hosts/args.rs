@@ -63,7 +63,7 @@ pub(crate) struct EditArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct LookupArgs {
-    /// Hosts as known_hosts writes them: a name, an address, or `[name]:port`.
+    /// Hosts as known_hosts writes them: a name, an address, or `[name]:port`; name:port is understood, too.
     #[arg(value_name = "HOST", required_unless_present = "ssh_config", value_hint = ValueHint::Hostname)]
     pub(crate) hosts: Vec<String>,
     #[command(flatten)]
@@ -132,14 +132,20 @@ pub(crate) struct FetchArgs {
 #[derive(Debug, Args)]
 #[command(after_help = EXIT_STATUS)]
 pub(crate) struct CheckArgs {
+    /// Hosts whose hashed lines are to be recognised, besides those that plain lines name: names, ranges, `[name]:port`.
+    #[arg(value_name = "HOST", value_hint = ValueHint::Hostname)]
+    pub(crate) hosts: Vec<String>,
     #[command(flatten)]
     pub(crate) files: FileArgs,
+    /// Neither read nor write the index of known_hosts lines (docs/known-hosts-index.md).
+    #[arg(long)]
+    pub(crate) no_index_cache: bool,
 }
 
 #[derive(Debug, Args)]
 #[command(after_help = EXIT_STATUS)]
 pub(crate) struct ForgetArgs {
-    /// Hosts as known_hosts writes them: a name, an address, or `[name]:port`.
+    /// Hosts as known_hosts writes them: a name, an address, or `[name]:port`; name:port is understood, too.
     #[arg(value_name = "HOST", required = true, value_hint = ValueHint::Hostname, value_parser = NonEmptyStringValueParser::new())]
     pub(crate) hosts: Vec<String>,
     #[command(flatten)]

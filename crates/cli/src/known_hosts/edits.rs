@@ -5,7 +5,6 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use sshoal_known_hosts::HostName;
 use sshoal_known_hosts::edit::{self, Imported, KeptPlain};
 use sshoal_net::KnownHostsFile;
 
@@ -14,7 +13,7 @@ use super::args::{EditArgs, ForgetArgs, HashArgs, ImportArgs};
 use super::files::{self, print_lines, say};
 
 pub(super) fn forget(args: &ForgetArgs) -> Result<u8, Box<dyn Error>> {
-    let hosts: Vec<HostName<'_>> = args.hosts.iter().map(|host| HostName::new(host)).collect();
+    let hosts = files::host_names(&args.hosts);
     let file = File::named(&args.edit, false)?;
     let (forgotten, old) = file.edit(true, |old| {
         let forgotten = edit::forget(old, &hosts);

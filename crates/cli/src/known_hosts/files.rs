@@ -5,7 +5,7 @@ use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use sshoal_known_hosts::SALT_LEN;
+use sshoal_known_hosts::{HostName, SALT_LEN};
 
 use super::args::FileArgs;
 use crate::manual::print;
@@ -45,6 +45,23 @@ pub(super) fn ssh_folder() -> Result<PathBuf, Box<dyn Error>> {
     let home = std::env::var_os("HOME").filter(|home| !home.is_empty());
     let home = home.ok_or("HOME is not set; name the file with -f")?;
     Ok(Path::new(&home).join(".ssh"))
+}
+
+/// Hosts as known_hosts writes them; and as lists have them, `name:port`.
+pub(super) fn host_names(words: &[String]) -> Vec<HostName<'_>> {
+    let names = words
+        .iter()
+        .flat_map(|word| [Some(HostName::new(word)), host_and_port(word)]);
+    names.flatten().collect()
+}
+
+/// An address with colons has its port behind brackets only.
+fn host_and_port(word: &str) -> Option<HostName<'_>> {
+    let (name, port) = word.split_once(':')?;
+    let is_port = !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit());
+    let is_name = !name.is_empty() && !name.starts_with('[');
+    let port = port.parse().ok().filter(|port| *port != 0)?;
+    (is_name && is_port).then(|| HostName::with_port(name, port))
 }
 
 /// The whole of a file, or of standard input for `-`.

@@ -5,7 +5,6 @@ use std::collections::HashSet;
 use std::error::Error;
 use std::path::Path;
 
-use sshoal_known_hosts::HostName;
 use sshoal_net::{IndexCache, KnownHostsFiles};
 
 use super::args::LookupArgs;
@@ -17,7 +16,7 @@ pub(super) fn run(args: &LookupArgs) -> Result<u8, Box<dyn Error>> {
         let lines = ssh_config(&std::env::current_exe()?, &args.files.files)?;
         return print(lines.as_bytes());
     }
-    let hosts: Vec<HostName<'_>> = args.hosts.iter().map(|host| HostName::new(host)).collect();
+    let hosts = files::host_names(&args.hosts);
     let cache = (!args.no_index_cache).then(IndexCache::of_user).flatten();
     let paths = files::paths(&args.files)?;
     let (read, _) = KnownHostsFiles::read_for(&paths, &hosts, cache.as_ref())?;

@@ -111,7 +111,7 @@ fn hosts(args: &SplitArgs, known: &KnownHosts) -> Result<Vec<SplitHost>, Box<dyn
 }
 
 /// `[name]:port` as in known_hosts, or a list as everywhere here.
-fn hosts_of(word: &str) -> Result<Vec<SplitHost>, Box<dyn Error>> {
+pub(super) fn hosts_of(word: &str) -> Result<Vec<SplitHost>, Box<dyn Error>> {
     if (word.starts_with('[') && word.contains("]:")) || word.parse::<IpAddr>().is_ok() {
         return Ok(vec![SplitHost::parse(word)]);
     }

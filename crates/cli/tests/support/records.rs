@@ -13,6 +13,8 @@ pub(crate) struct Records {
 #[derive(Debug, Clone, Deserialize)]
 pub(crate) struct HostRecord {
     pub(crate) host: String,
+    pub(crate) transport: Option<String>,
+    pub(crate) transport_reason: Option<String>,
     pub(crate) outcome: String,
     pub(crate) signal: Option<String>,
     pub(crate) failure: Option<String>,
@@ -21,6 +23,7 @@ pub(crate) struct HostRecord {
     pub(crate) attempts: u32,
     pub(crate) times_us: Times,
     pub(crate) stdout: Option<String>,
+    pub(crate) stderr: Option<String>,
 }
 
 /// Microseconds.

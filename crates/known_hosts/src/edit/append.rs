@@ -40,8 +40,8 @@ pub struct Appended {
     pub tail: Vec<u8>,
     /// How many additions the tail holds.
     pub added: usize,
-    /// How many are in the file by now, or were given twice.
-    pub present: usize,
+    /// Places in the list of those that are in the file by now, or were given before.
+    pub present: Vec<usize>,
     /// Places in the list of those left out, because the file holds another key of the host by
     /// now, or revokes this one.
     pub conflicts: Vec<usize>,
@@ -62,7 +62,7 @@ pub fn append(
     let mut appended = Appended {
         tail: Vec::new(),
         added: 0,
-        present: 0,
+        present: Vec::new(),
         conflicts: Vec::new(),
     };
     let fresh = KnownHosts::parse(vec![(String::new(), since(judged, now).to_vec())]);
@@ -74,11 +74,11 @@ pub fn append(
             now: 0,
         };
         match fresh.judge(&query, &Presented::Key(addition.key)) {
-            Verdict::Trusted { .. } => appended.present += 1,
+            Verdict::Trusted { .. } => appended.present.push(place),
             Verdict::Changed(_) | Verdict::Revoked { .. } => appended.conflicts.push(place),
             Verdict::Unknown(_) => {
                 if !written.insert((addition.host.written(), key.canonical())) {
-                    appended.present += 1;
+                    appended.present.push(place);
                     continue;
                 }
                 let address = addition.address.as_ref();

@@ -28,6 +28,7 @@ pub struct IndexedLines {
 }
 
 /// What the bytes of a file were that are not at hand.
+#[derive(Clone)]
 pub(crate) struct ContentTag {
     key: [u8; INDEX_KEY_LEN],
     tag: Tag,

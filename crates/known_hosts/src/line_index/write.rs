@@ -55,10 +55,7 @@ impl KnownHosts {
                 .iter()
                 .map(|line| span(known, line.start, line.number))
                 .collect(),
-            tables: [
-                self.plain_rows(file, known, &keys)?,
-                self.hashed_rows(known, &keys, hashed),
-            ],
+            tables: [known.plain_rows(&keys)?, known.hashed_rows(&keys, hashed)],
         };
         let head = Head {
             key,
@@ -74,20 +71,18 @@ impl KnownHosts {
         };
         (head.index_len() <= MAX_INDEX_LEN as u64).then(|| sealed(&head, &keys, statements))
     }
+}
 
+impl File {
     /// The names of lines without wildcard, negation, marker or fault; `None` if they are too many.
-    fn plain_rows(&self, file: usize, known: &File, keys: &Keys) -> Option<Vec<Row>> {
+    fn plain_rows(&self, keys: &Keys) -> Option<Vec<Row>> {
         let mut rows = Vec::new();
         let is_plain = |record: &&Record| {
             let hosts = self.hosts(record);
             matches!(record.kind, Kind::Host) && !hosts.starts_with(b"|") && is_indexable(hosts)
         };
-        let records = self.records.iter();
-        for record in records
-            .filter(|record| record.file as usize == file)
-            .filter(is_plain)
-        {
-            let span = span(known, record.start, record.line);
+        for record in self.records.iter().filter(is_plain) {
+            let span = span(self, record.start, record.line);
             for name in self.hosts(record).split(|&c| c == b',') {
                 rows.push(Row {
                     tag: keys.tag_of_name(name),
@@ -100,22 +95,22 @@ impl KnownHosts {
     }
 
     /// The names that were looked up in hashed lines, by this run or those before; as many as there may be.
-    fn hashed_rows(&self, known: &File, keys: &Keys, before: Vec<Row>) -> Vec<Row> {
+    fn hashed_rows(&self, keys: &Keys, before: Vec<Row>) -> Vec<Row> {
         let mut names: BTreeMap<Tag, Vec<Row>> = BTreeMap::new();
         for row in before {
             names.entry(row.tag).or_default().push(row);
         }
         let mut count: usize = names.values().map(Vec::len).sum();
-        for (name, positions) in known.hashed.learned() {
+        for (name, positions) in self.hashed.learned() {
             let tag = keys.tag_of_name(name.as_bytes());
             let row = |span| Row {
                 tag,
                 span,
-                searched: known.hashed.len() as u32,
+                searched: self.hashed.len() as u32,
             };
             let span = |&position: &u32| {
-                let record = &self.records[known.hashed.ids()[position as usize] as usize];
-                span(known, record.start, record.line)
+                let record = &self.records[self.hashed.ids()[position as usize] as usize];
+                span(self, record.start, record.line)
             };
             let mut rows: Vec<Row> = positions.iter().map(span).map(row).collect();
             if rows.is_empty() {

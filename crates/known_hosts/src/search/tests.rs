@@ -69,7 +69,9 @@ fn of_entries_that_were_searched_before_only_the_rest_is_searched() {
             positions,
             searched,
         };
-        known.files[0].hashed.learn(name.to_owned(), learned);
+        Arc::make_mut(&mut known.files[0])
+            .hashed
+            .learn(name.to_owned(), learned);
     }
     let lines = |known: &KnownHosts| hosts.map(|host| lines_for(known, &host));
     assert_eq!(lines(&known), [vec![1, 3], vec![2], vec![4]]);

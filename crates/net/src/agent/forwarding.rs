@@ -17,10 +17,10 @@ use std::task::{Context, Poll, ready};
 
 use sshoal_agent::MAX_MESSAGE_LEN;
 use sshoal_proto::{Connection, ConnectionError, Event, LocalChannel};
-use tokio::sync::mpsc;
+use tokio::sync::{Semaphore, mpsc};
 use tokio::task::AbortHandle;
 
-use super::{Agent, Session};
+use super::{Agent, Asker, FORWARDED_OF_A_HOST, Session};
 
 /// Message numbers (RFC 9987).
 const FAILURE: u8 = 5;
@@ -39,6 +39,8 @@ const MAX_UNSENT: usize = 2 * MAX_MESSAGE_LEN;
 /// The channels of one connection to an agent.
 pub(crate) struct AgentForwarding {
     agent: Arc<Agent>,
+    /// Set with the first channel.
+    asker: Option<Rc<Asker>>,
     channels: HashMap<LocalChannel, Served>,
     teller: mpsc::UnboundedSender<(LocalChannel, Told)>,
     told: mpsc::UnboundedReceiver<(LocalChannel, Told)>,
@@ -74,6 +76,7 @@ impl AgentForwarding {
         let (teller, told) = mpsc::unbounded_channel();
         AgentForwarding {
             agent,
+            asker: None,
             channels: HashMap::new(),
             teller,
             told,
@@ -124,15 +127,20 @@ impl AgentForwarding {
             // No channel is opened before there is a session.
             return;
         };
-        let session = Session {
-            host_key: host_key.to_vec(),
-            session_id: session_id.to_vec(),
-            proof: proof.to_vec(),
-        };
+        let asker = self.asker.get_or_insert_with(|| {
+            Rc::new(Asker {
+                session: Session {
+                    host_key: host_key.to_vec(),
+                    session_id: session_id.to_vec(),
+                    proof: proof.to_vec(),
+                },
+                turns: Semaphore::new(FORWARDED_OF_A_HOST),
+            })
+        });
         let (input, requests) = mpsc::unbounded_channel();
         let serving = serve(
             self.agent.clone(),
-            Rc::new(session),
+            asker.clone(),
             channel,
             requests,
             self.teller.clone(),
@@ -201,7 +209,7 @@ impl AgentForwarding {
 /// Answers one request after the other, until the host sends no more or something that is no request.
 async fn serve(
     agent: Arc<Agent>,
-    session: Rc<Session>,
+    asker: Rc<Asker>,
     channel: LocalChannel,
     mut input: mpsc::UnboundedReceiver<Vec<u8>>,
     teller: mpsc::UnboundedSender<(LocalChannel, Told)>,
@@ -221,7 +229,7 @@ async fn serve(
             let Some(length) = length else { break };
             let request: Vec<u8> = unread.drain(..length).collect();
             tell(Told::Answer(
-                answer(&agent, &session, &mut binds, request).await,
+                answer(&agent, &asker, &mut binds, request).await,
             ));
         }
         tell(Told::Taken(octets.len()));
@@ -231,7 +239,7 @@ async fn serve(
 
 async fn answer(
     agent: &Agent,
-    session: &Session,
+    asker: &Asker,
     binds: &mut Vec<Vec<u8>>,
     request: Vec<u8>,
 ) -> Vec<u8> {
@@ -243,7 +251,7 @@ async fn answer(
     if binds_session && binds.len() == MAX_BINDS {
         return REFUSAL.to_vec();
     }
-    let answer = agent.pass_on(session, binds, &request).await;
+    let answer = agent.pass_on(asker, binds, &request).await;
     if binds_session {
         binds.push(request);
     }

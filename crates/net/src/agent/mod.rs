@@ -32,7 +32,9 @@ const CONNECT_PAUSE: Duration = Duration::from_millis(10);
 const MAX_IDLE: usize = 16;
 /// Requests of hosts that the agent is asked at a time, in the whole run: it serves one after the other.
 const FORWARDED_AT_ONCE: usize = 8;
-/// How long a request of a host may take: a person may have to confirm it, or to touch a key.
+/// Requests of one host among them: who asks for much waits for himself alone.
+const FORWARDED_OF_A_HOST: usize = 1;
+/// How long the agent may take over a request of a host: a person may have to confirm it, or to touch a key.
 const FORWARDED_PATIENCE: Duration = Duration::from_secs(60);
 
 /// What an agent failed to do, and what to do about it.
@@ -75,6 +77,12 @@ pub(crate) struct Session {
     pub(crate) session_id: Vec<u8>,
     /// The host key's signature of it.
     pub(crate) proof: Vec<u8>,
+}
+
+/// A host that the agent is forwarded to.
+struct Asker {
+    session: Session,
+    turns: Semaphore,
 }
 
 /// A signature, and how long the agent took.
@@ -181,16 +189,14 @@ impl Agent {
 
     /// Passes on a request that came over a session by which the agent is forwarded. The connection lasts for this one
     /// request, so that a host that keeps its own open holds nobody up; it is bound to the session, and then by
-    /// `binds`, what a client on that host bound its own to. `None` if the agent gives no answer.
-    async fn pass_on(
-        &self,
-        session: &Session,
-        binds: &[Vec<u8>],
-        request: &[u8],
-    ) -> Option<Vec<u8>> {
+    /// `binds`, what a client on that host bound its own to. `None` if the agent gives no answer in time, which is
+    /// counted from when it is asked: turns come in the order of the hosts' requests.
+    async fn pass_on(&self, asker: &Asker, binds: &[Vec<u8>], request: &[u8]) -> Option<Vec<u8>> {
+        let session = &asker.session;
+        // Neither semaphore is ever closed.
+        let _own = asker.turns.acquire().await.ok();
+        let _turn = self.forwarded.acquire().await.ok();
         let asking = async {
-            // The semaphore is never closed.
-            let _turn = self.forwarded.acquire().await.ok();
             let mut exchange = Exchange::new(self.reach().await.ok()?);
             let bind = SessionBind {
                 host_key: &session.host_key,

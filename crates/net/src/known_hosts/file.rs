@@ -36,7 +36,16 @@ impl KnownHostsFile {
     ///
     /// It cannot be opened for writing, is no regular file, or another program keeps it locked.
     pub fn open(path: &Path) -> io::Result<Self> {
-        Self::open_with(path, OpenOptions::new().read(true).append(true))
+        Self::open_while(path, &|| true)
+    }
+
+    /// The same, for somebody who may not wait until another program unlocks it.
+    ///
+    /// # Errors
+    ///
+    /// As [`open`](Self::open); or nobody `waits` any more.
+    pub(crate) fn open_while(path: &Path, waits: &dyn Fn() -> bool) -> io::Result<Self> {
+        Self::open_with(path, OpenOptions::new().read(true).append(true), waits)
     }
 
     /// The same; a file that is missing is created, mode 0600, and so is its folder if that is a `.ssh`, mode 0700
@@ -46,6 +55,15 @@ impl KnownHostsFile {
     ///
     /// As [`open`](Self::open); or it cannot be created.
     pub fn open_or_create(path: &Path) -> io::Result<Self> {
+        Self::open_or_create_while(path, &|| true)
+    }
+
+    /// The same, for somebody who may not wait until another program unlocks it.
+    ///
+    /// # Errors
+    ///
+    /// As [`open_or_create`](Self::open_or_create); or nobody `waits` any more.
+    pub(crate) fn open_or_create_while(path: &Path, waits: &dyn Fn() -> bool) -> io::Result<Self> {
         let folder = path.parent();
         if let Some(folder) = folder.filter(|folder| folder.ends_with(".ssh")) {
             match DirBuilder::new().mode(0o700).create(folder) {
@@ -55,10 +73,14 @@ impl KnownHostsFile {
         }
         let mut options = OpenOptions::new();
         options.read(true).append(true).create(true).mode(0o600);
-        Self::open_with(path, &mut options)
+        Self::open_with(path, &mut options, waits)
     }
 
-    fn open_with(path: &Path, options: &mut OpenOptions) -> io::Result<Self> {
+    fn open_with(
+        path: &Path,
+        options: &mut OpenOptions,
+        waits: &dyn Fn() -> bool,
+    ) -> io::Result<Self> {
         // A pipe must not keep us.
         options.custom_flags(OFlags::NONBLOCK.bits().cast_signed());
         let begun = Instant::now();
@@ -67,7 +89,7 @@ impl KnownHostsFile {
             if !file.metadata()?.is_file() {
                 return Err(io::Error::other("it is no regular file"));
             }
-            lock(&file, begun)?;
+            lock(&file, begun, waits)?;
             // Who held the lock may have put another file into this one's place.
             if is_at(&file, path)? {
                 let path = path.canonicalize()?;
@@ -180,11 +202,15 @@ impl KnownHostsFile {
 }
 
 /// Waits for the lock, until so long after `begun`.
-fn lock(file: &File, begun: Instant) -> io::Result<()> {
+fn lock(file: &File, begun: Instant, waits: &dyn Fn() -> bool) -> io::Result<()> {
     while begun.elapsed() < LOCK_PATIENCE {
         match flock(file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => return Ok(()),
-            Err(Errno::WOULDBLOCK) => thread::sleep(LOCK_GLANCE),
+            Err(Errno::WOULDBLOCK) if waits() => thread::sleep(LOCK_GLANCE),
+            Err(Errno::WOULDBLOCK) => {
+                let problem = "another program keeps it locked, and you did not wait for it";
+                return Err(io::Error::new(io::ErrorKind::Interrupted, problem));
+            }
             Err(error) => return Err(error.into()),
         }
     }

@@ -150,7 +150,9 @@ impl KnownHostsFiles {
     ) -> Searched {
         let mut indexed = Vec::new();
         for (file, state) in self.states.iter_mut().enumerate() {
-            if !self.known.is_whole(file) {
+            // Of a small file without hashed lines there is nothing to recall, and nothing to keep.
+            let is_plain = self.known.hashed_entries(file) == 0;
+            if !self.known.is_whole(file) || (is_plain && state.identity.size < LARGE) {
                 continue;
             }
             let index = cache.and_then(|cache| cache.of_content(state, self.known.content(file)));

@@ -96,12 +96,12 @@ pub(super) fn renew<'u>(
 
 impl Renewal<'_> {
     /// Takes the hosts' lines out of the files behind the first.
-    pub(super) fn finish(&self) -> io::Result<()> {
+    pub(super) fn finish(&self, waits: &dyn Fn() -> bool) -> io::Result<()> {
         if self.hosts.is_empty() {
             return Ok(());
         }
         for path in &self.behind {
-            KnownHostsFile::open(Path::new(path))?.edit(|content| {
+            KnownHostsFile::open_while(Path::new(path), waits)?.edit(|content| {
                 let mut known = KnownHosts::parse(vec![(path.clone(), content.to_vec())]);
                 learn(&mut known, self.hosts.iter().copied());
                 let result = changed(&known, path, &self.hosts, false, None);

@@ -71,7 +71,7 @@ struct NewKey {
 /// What became of the keys that belong into one file.
 #[derive(Default)]
 struct Recorded {
-    /// The names that are in the file now.
+    /// The names that this run has put into the file.
     added: Vec<String>,
     /// The names whose lines there have changed.
     updated: Vec<String>,
@@ -137,12 +137,19 @@ impl NewKeys {
         news.updates.entry(place).or_insert((user_files, update));
     }
 
-    /// Records all that was accepted, and gives what is to be said of it.
-    pub(crate) fn record(&self) -> Vec<String> {
+    /// Whether there is nothing to record.
+    pub(crate) fn is_empty(&self) -> bool {
+        let news = self.locked();
+        news.keys.is_empty() && news.updates.is_empty()
+    }
+
+    /// Records all that was accepted, and gives what is to be said of it. Files that other programs keep locked are
+    /// waited for as long as somebody waits.
+    pub(crate) fn record(&self, waits: &dyn Fn() -> bool) -> Vec<String> {
         let mut said = Vec::new();
         for (recording, batch) in &self.batches() {
             let path = &recording.file;
-            match record_in(recording, batch) {
+            match record_in(recording, batch, waits) {
                 Ok(recorded) => {
                     for (what, names) in [("new", &recorded.added), ("updated", &recorded.updated)]
                     {
@@ -210,19 +217,23 @@ fn counted(hosts: usize) -> String {
 }
 
 /// Appends new keys and updates the others, under one lock.
-fn record_in(recording: &Recording, batch: &Batch) -> io::Result<Recorded> {
+fn record_in(
+    recording: &Recording,
+    batch: &Batch,
+    waits: &dyn Fn() -> bool,
+) -> io::Result<Recorded> {
     let mut recorded = Recorded::default();
     let path = Path::new(&recording.file);
     // /dev/null is what many name who want nothing recorded.
     if fs::metadata(path).is_ok_and(|metadata| !metadata.is_file()) {
         return Ok(recorded);
     }
-    let mut file = KnownHostsFile::open_or_create(path)?;
+    let mut file = KnownHostsFile::open_or_create_while(path, waits)?;
     if !batch.keys.is_empty() {
         append_to(&mut file, recording, &batch.keys, &mut recorded)?;
     }
     if !batch.updates.is_empty() {
-        match renew_in(file, recording, batch) {
+        match renew_in(file, recording, batch, waits) {
             Ok(names) => recorded.updated = names,
             Err(error) => recorded.problems.push(format!(
                 "host keys are not updated in {}: {error}",
@@ -254,19 +265,26 @@ fn append_to(
     }
     for (place, addition) in additions.iter().enumerate() {
         let name = addition.host.written();
-        match appended.conflicts.contains(&place) {
-            true => recorded.problems.push(format!(
+        let is_one = |places: &[usize]| places.binary_search(&place).is_ok();
+        if is_one(&appended.conflicts) {
+            recorded.problems.push(format!(
                 "{name}: {} has got another key of it meanwhile; the one that was accepted is not recorded",
                 recording.file
-            )),
-            false => recorded.added.push(addition.host.name.to_owned()),
+            ));
+        } else if !is_one(&appended.present) {
+            recorded.added.push(addition.host.name.to_owned());
         }
     }
     Ok(())
 }
 
 /// Gives the names of the hosts whose lines have changed.
-fn renew_in(file: KnownHostsFile, recording: &Recording, batch: &Batch) -> io::Result<Vec<String>> {
+fn renew_in(
+    file: KnownHostsFile,
+    recording: &Recording,
+    batch: &Batch,
+    waits: &dyn Fn() -> bool,
+) -> io::Result<Vec<String>> {
     let renewal = file.edit(|content| {
         let mut random = random_salt;
         let salts: Option<Salts<'_>> = recording.hashes_names.then_some(&mut random);
@@ -276,7 +294,7 @@ fn renew_in(file: KnownHostsFile, recording: &Recording, batch: &Batch) -> io::R
             Err(error) => (content.to_vec(), Err(error)),
         }
     })??;
-    renewal.finish()?;
+    renewal.finish(waits)?;
     let names = renewal.hosts.iter().map(|host| host.name.clone());
     Ok(names.collect())
 }

@@ -3,13 +3,15 @@
 
 use std::collections::VecDeque;
 use std::io;
+use std::os::unix::process::CommandExt;
 use std::process::{Child, Stdio};
-use std::sync::mpsc;
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use dns_lookup::{AddrFamily, AddrInfoHints, SockType, getaddrinfo};
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::io::Errno;
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 use sshoal_ssh_config::{AddressFamily, Answers, Lookup, Question};
 
 use crate::shell;
@@ -25,8 +27,37 @@ const COMMAND_LIMIT: Duration = Duration::from_secs(60);
 struct Asked {
     question: Question,
     until: Instant,
-    /// The process to end if it takes too long.
-    process: Option<Pid>,
+    /// The processes to end if it takes too long.
+    running: Option<Running>,
+}
+
+/// A command and what it has started: a process group, whose number is its own as long as its leader has not been
+/// waited for.
+#[derive(Clone)]
+struct Running(Arc<Mutex<Option<Pid>>>);
+
+impl Running {
+    fn of(child: &Child) -> Self {
+        Running(Arc::new(Mutex::new(Some(Pid::from_child(child)))))
+    }
+
+    fn kill(&self) {
+        let leader = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(leader) = *leader {
+            // A group that has ended needs no signal.
+            let _ = kill_process_group(leader, Signal::KILL);
+        }
+    }
+
+    /// Waits for the command. Nobody signals its number once that may be another's.
+    fn wait(&self, mut child: Child) -> Option<i32> {
+        let ended = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+        let pid = Pid::from_child(&child);
+        while waitid(WaitId::Pid(pid), ended).is_err_and(|error| error == Errno::INTR) {}
+        let mut leader = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        *leader = None;
+        child.wait().ok()?.code()
+    }
 }
 
 /// What is heard of a question.
@@ -37,8 +68,13 @@ enum Heard {
 }
 
 /// Finds the answers to questions of which each is there once. A name that is not found in time has no address, and a
-/// command that does not end in time is killed, which ends the host's resolution with an error, as any signal does.
+/// command that does not end in time is killed with all that it has started, which ends the host's resolution with an
+/// error, as any signal does.
 pub(super) fn find_out(questions: Vec<Question>, answers: &mut Answers) {
+    find_out_within(COMMAND_LIMIT, questions, answers);
+}
+
+fn find_out_within(command_limit: Duration, questions: Vec<Question>, answers: &mut Answers) {
     let (heard, results) = mpsc::channel();
     let mut waiting = questions.into_iter();
     let mut asked: VecDeque<Asked> = VecDeque::new();
@@ -46,7 +82,7 @@ pub(super) fn find_out(questions: Vec<Question>, answers: &mut Answers) {
         while asked.len() < AT_ONCE
             && let Some(question) = waiting.next()
         {
-            asked.push_back(ask(question, &heard));
+            asked.push_back(ask(question, command_limit, &heard));
         }
         let Some(next) = asked.iter().min_by_key(|asked| asked.until) else {
             return;
@@ -66,28 +102,32 @@ pub(super) fn find_out(questions: Vec<Question>, answers: &mut Answers) {
 }
 
 /// Asks in a thread of its own, or here if there is none to be had.
-fn ask(question: Question, heard: &mpsc::Sender<(Question, Heard)>) -> Asked {
-    let child = match &question {
+fn ask(
+    question: Question,
+    command_limit: Duration,
+    heard: &mpsc::Sender<(Question, Heard)>,
+) -> Asked {
+    let command = match &question {
         Question::Exec { command } => Some(start(command)),
         _ => None,
     };
-    let limit = match child {
-        Some(_) => COMMAND_LIMIT,
+    let limit = match command {
+        Some(_) => command_limit,
         None => LOOKUP_LIMIT,
     };
-    let process = match &child {
-        Some(Ok(child)) => Some(Pid::from_child(child)),
+    let running = match &command {
+        Some(Ok((_, running))) => Some(running.clone()),
         _ => None,
     };
     let asked = Asked {
         question: question.clone(),
         until: Instant::now() + limit,
-        process,
+        running,
     };
     let heard = heard.clone();
     thread::spawn(move || {
-        let answer = match (&question, child) {
-            (_, Some(child)) => Heard::Status(exit_status(child)),
+        let answer = match (&question, command) {
+            (_, Some(command)) => Heard::Status(exit_status(command)),
             (Question::Lookup { name, family }, None) => Heard::Name(look_up(name, *family)),
             (_, None) => return,
         };
@@ -103,13 +143,12 @@ fn give_up(asked: &mut VecDeque<Asked>, answers: &mut Answers) {
         asked.drain(..).partition(|asked| asked.until <= now);
     *asked = rest;
     for Asked {
-        question, process, ..
+        question, running, ..
     } in late
     {
         tracing::warn!(%question, "no answer in time");
-        // It has not been waited for, so that the number is still its own.
-        if let Some(process) = process {
-            let _ = kill_process(process, Signal::KILL);
+        if let Some(running) = running {
+            running.kill();
         }
         let answer = match question {
             Question::Exec { .. } => Heard::Status(None),
@@ -129,14 +168,19 @@ fn note(question: Question, answer: Heard, answers: &mut Answers) {
     }
 }
 
-/// As ssh runs it: by the user's shell, with nothing to read and its output unseen (`execute_in_shell`, readconf.c).
-fn start(command: &str) -> io::Result<Child> {
+/// As ssh runs it: by the user's shell, with nothing to read and its output unseen (`execute_in_shell`, readconf.c); but
+/// in a process group of its own, so that all of it can be ended.
+fn start(command: &str) -> io::Result<(Child, Running)> {
     let mut shell = shell::command(command);
-    shell.stdin(Stdio::null()).stdout(Stdio::null()).spawn()
+    shell.stdin(Stdio::null()).stdout(Stdio::null());
+    let child = shell.process_group(0).spawn()?;
+    let running = Running::of(&child);
+    Ok((child, running))
 }
 
-fn exit_status(child: io::Result<Child>) -> Option<i32> {
-    child.ok()?.wait().ok()?.code()
+fn exit_status(command: io::Result<(Child, Running)>) -> Option<i32> {
+    let (child, running) = command.ok()?;
+    running.wait(child)
 }
 
 /// What the system's resolver says, and what the name is an alias for (`resolve_host`, ssh.c).
@@ -163,12 +207,40 @@ fn look_up(name: &str, family: AddressFamily) -> Lookup {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use std::fs::OpenOptions;
+    use std::io::Read;
+    use std::os::unix::fs::OpenOptionsExt;
+
+    use rustix::fs::{CWD, FileType, Mode, OFlags, mknodat};
+
     use super::*;
 
     #[test]
     fn commands_are_judged_by_their_status() {
         assert_eq!(exit_status(start("exit 3")), Some(3));
         assert_eq!(exit_status(start("kill -9 $$")), None);
+    }
+
+    /// Whoever was started has the pipe open for writing; its end can be read once nobody has.
+    #[test]
+    fn a_command_that_takes_too_long_is_ended_with_all_that_it_started() {
+        let folder = tempfile::tempdir().unwrap();
+        let pipe = folder.path().join("pipe");
+        mknodat(CWD, &pipe, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+        let mut options = OpenOptions::new();
+        let flags = OFlags::NONBLOCK.bits().cast_signed();
+        let mut read = options.read(true).custom_flags(flags).open(&pipe).unwrap();
+        let command = format!("exec 3>{}; sleep 1000 & wait", pipe.display());
+        let mut answers = Answers::default();
+        let question = Question::Exec { command };
+        find_out_within(Duration::from_secs(1), vec![question], &mut answers);
+        let patience = Instant::now() + Duration::from_secs(30);
+        while read.read(&mut [0]).is_err() {
+            assert!(Instant::now() < patience, "something is left running");
+            thread::sleep(Duration::from_millis(5));
+        }
     }
 
     #[test]

@@ -116,6 +116,9 @@ impl Preparation {
             reads: request.standard_input,
             lends_terminal: line.has_terminal,
             is_proxied: connection.proxy.value != Proxy::None,
+            takes_password: login_plans::methods(&resolved.authentication)
+                .iter()
+                .any(|method| *method != Method::PublicKey),
             line,
             why,
         }

@@ -1,6 +1,6 @@
-//! known_hosts files, each set read once.
+//! known_hosts files, each read once.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fs;
 use std::io;
 use std::sync::Arc;
@@ -54,16 +54,43 @@ impl From<Unreadable> for TrustError {
     }
 }
 
-/// Sets of known_hosts files that are consulted together.
+/// known_hosts files, each read once, however many hosts' lists it is in.
 #[derive(Default)]
 pub(super) struct TrustFiles {
-    /// By their paths, what stands for them until it is known which hosts they will be asked for.
+    /// By the paths of a list, what stands for it until it is known which hosts it will be asked for.
     promised: HashMap<Vec<String>, Arc<KnownHosts>>,
-    /// What was read of them for these hosts.
-    read: Vec<Arc<KnownHosts>>,
-    /// Those that were read in whole.
-    whole: HashMap<Vec<String>, Arc<KnownHosts>>,
+    /// What was read for these hosts.
+    read: Vec<KnownHosts>,
+    /// Those that were read in whole, by their paths.
+    whole: HashMap<String, KnownHosts>,
     revoked: HashMap<Vec<String>, Revoked>,
+}
+
+/// What one file will be asked for.
+#[derive(Default)]
+struct Asked<'t> {
+    names: Vec<HostName<'t>>,
+    /// For addresses as they are connected to as well: which these are is not known yet.
+    addresses: bool,
+}
+
+impl Asked<'_> {
+    fn read(
+        &self,
+        path: &str,
+        cache: Option<&IndexCache>,
+    ) -> Result<(KnownHosts, Searched), TrustError> {
+        let path = [path.to_owned()];
+        let (read, searched) = match self.addresses {
+            true => {
+                let mut read = KnownHostsFiles::read(&path)?;
+                let searched = read.look_up_hashed(&self.names, cache);
+                (read, searched)
+            }
+            false => KnownHostsFiles::read_for(&path, &self.names, cache)?,
+        };
+        Ok((read.into_known(), searched))
+    }
 }
 
 impl TrustFiles {
@@ -76,14 +103,16 @@ impl TrustFiles {
 
     /// The known_hosts files of one host's settings, in whole. Files that do not exist are empty; one that is there and
     /// cannot be read might revoke a key, so it is an error.
-    pub(super) fn read(&mut self, host_keys: &HostKeys) -> Result<Arc<KnownHosts>, TrustError> {
+    pub(super) fn read(&mut self, host_keys: &HostKeys) -> Result<KnownHosts, TrustError> {
         let paths = paths(host_keys);
-        if let Some(known) = self.whole.get(&paths) {
-            return Ok(known.clone());
+        for path in &paths {
+            if !self.whole.contains_key(path) {
+                let known = KnownHostsFiles::read(std::slice::from_ref(path))?.into_known();
+                self.whole.insert(path.clone(), known);
+            }
         }
-        let known = Arc::new(KnownHostsFiles::read(&paths)?.into_known());
-        self.whole.insert(paths, known.clone());
-        Ok(known)
+        let files = paths.iter().filter_map(|path| self.whole.get(path));
+        Ok(KnownHosts::chain(files))
     }
 
     /// The files of RevokedHostKeys, each set read once.
@@ -118,28 +147,41 @@ impl TrustFiles {
         trusts: &mut [&mut HostTrust],
         cache: Option<&IndexCache>,
     ) -> Result<Searched, TrustError> {
-        let mut searched = Vec::new();
-        for (paths, promised) in self.promised.drain() {
-            let own = |trust: &HostTrust| Arc::ptr_eq(&trust.known, &promised);
-            let theirs = trusts.iter().filter(|trust| own(trust));
-            // Addresses are asked for as they are connected to: which these are is not known yet.
-            let addresses = theirs.clone().any(|trust| trust.checks_address);
-            let names: Vec<HostName<'_>> = theirs.map(|trust| trust.host_name()).collect();
-            let (read, search) = match addresses {
-                true => {
-                    let mut read = KnownHostsFiles::read(&paths)?;
-                    let search = read.look_up_hashed(&names, cache);
-                    (read, search)
-                }
-                false => KnownHostsFiles::read_for(&paths, &names, cache)?,
-            };
-            let known = Arc::new(read.into_known());
-            for trust in trusts.iter_mut().filter(|trust| own(trust)) {
-                trust.known = known.clone();
+        let promised = std::mem::take(&mut self.promised);
+        let promises = promised
+            .iter()
+            .map(|(paths, promise)| (Arc::as_ptr(promise), paths));
+        let paths: HashMap<_, _> = promises.collect();
+        let mut asked: BTreeMap<&str, Asked<'_>> = BTreeMap::new();
+        for trust in trusts.iter() {
+            let paths = paths.get(&Arc::as_ptr(&trust.known));
+            for path in paths.into_iter().copied().flatten() {
+                let asked = asked.entry(path).or_default();
+                asked.names.push(trust.host_name());
+                asked.addresses |= trust.checks_address;
             }
-            self.read.push(known);
+        }
+        let mut searched = Vec::new();
+        let mut files: BTreeMap<&str, KnownHosts> = BTreeMap::new();
+        for (path, asked) in asked {
+            let (known, search) = asked.read(path, cache)?;
+            files.insert(path, known);
             searched.push(search);
         }
+        let list = |paths: &[String]| {
+            let files = paths.iter().filter_map(|path| files.get(path.as_str()));
+            Arc::new(KnownHosts::chain(files))
+        };
+        let lists = promised
+            .iter()
+            .map(|(paths, promise)| (Arc::as_ptr(promise), list(paths)));
+        let lists: HashMap<_, _> = lists.collect();
+        for trust in trusts {
+            if let Some(known) = lists.get(&Arc::as_ptr(&trust.known)) {
+                trust.known = known.clone();
+            }
+        }
+        self.read.extend(files.into_values());
         Ok(searched.into_iter().sum())
     }
 }

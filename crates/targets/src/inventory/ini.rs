@@ -15,7 +15,12 @@ enum Section {
     Variables,
 }
 
-pub(super) fn parse(label: &str, contents: &[u8]) -> Result<Inventory, TargetError> {
+/// Groups that are defined in `earlier` inventories may be children here.
+pub(super) fn parse(
+    earlier: &Inventory,
+    label: &str,
+    contents: &[u8],
+) -> Result<Inventory, TargetError> {
     let mut inventory = Inventory::default();
     let mut section = (UNGROUPED.to_owned(), Section::Hosts);
     let mut children = Vec::new();
@@ -48,10 +53,11 @@ pub(super) fn parse(label: &str, contents: &[u8]) -> Result<Inventory, TargetErr
         read.map_err(|error| error.at(label, number))?;
     }
     // A child may be defined below the group that names it, but somewhere it has to be.
-    match children
-        .into_iter()
-        .find(|(_, child)| !inventory.groups.contains_key(child))
-    {
+    let is_defined = |child: &str| {
+        let mut groups = [&inventory, earlier].into_iter();
+        groups.any(|inventory| inventory.groups.contains_key(child))
+    };
+    match children.into_iter().find(|(_, child)| !is_defined(child)) {
         Some((number, child)) => {
             Err(TargetError::new(&child, TargetProblem::UndefinedGroup).at(label, number))
         }

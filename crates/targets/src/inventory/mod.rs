@@ -6,6 +6,7 @@
 
 mod ini;
 mod range;
+mod ssh_arguments;
 mod tree;
 mod variables;
 
@@ -52,7 +53,19 @@ impl Inventory {
     /// # Errors
     /// The first line that is not understood, with what to write.
     pub fn parse_ini(label: &str, contents: &[u8]) -> Result<Inventory, TargetError> {
-        ini::parse(label, contents)?.checked(label)
+        Self::parse_ini_after(&Inventory::default(), label, contents)
+    }
+
+    /// The same, where groups of an `earlier` inventory may be children.
+    ///
+    /// # Errors
+    /// As for [`Inventory::parse_ini`].
+    pub fn parse_ini_after(
+        earlier: &Inventory,
+        label: &str,
+        contents: &[u8],
+    ) -> Result<Inventory, TargetError> {
+        ini::parse(earlier, label, contents)?.checked(label)
     }
 
     /// Reads an inventory in YAML: groups with `hosts`, `children` and `vars`.
@@ -71,6 +84,30 @@ impl Inventory {
     /// What is no such JSON.
     pub fn parse_list(label: &str, contents: &[u8]) -> Result<Inventory, TargetError> {
         tree::parse_list(label, contents)?.checked(label)
+    }
+
+    /// Adds what a later inventory, called `label` in errors, says: its hosts and groups come together with those of the
+    /// same names, and of two values of a variable its own counts, as when Ansible is given several.
+    ///
+    /// # Errors
+    /// Groups that contain themselves, now that all children are known; or there are too many hosts.
+    pub fn merge(self, label: &str, later: Inventory) -> Result<Inventory, TargetError> {
+        let wrong = |problem| TargetError::new("", problem).in_file(label);
+        let mut merged = self;
+        let mut places = Vec::with_capacity(later.hosts.len());
+        for host in later.hosts {
+            let place = merged.host(&host.name).map_err(wrong)?;
+            merged.hosts[place].variables.add(host.variables);
+            places.push(place);
+        }
+        for (name, group) in later.groups {
+            let known = merged.group(&name).map_err(wrong)?;
+            let hosts = group.hosts.into_iter().map(|host| places[host]);
+            known.hosts.extend(hosts);
+            known.children.extend(group.children);
+            known.variables.add(group.variables);
+        }
+        merged.checked(label)
     }
 
     /// All hosts in order, with the address, port, user and key that the inventory gives them.

@@ -215,3 +215,77 @@ fn variables_beside_an_inventory_count_more_than_its_own() {
          root@www03.lan:2222{HostName=10.0.0.1}{IdentityFile=k} prodfile@x:8{HostName=10.0.0.1}{IdentityFile=k}"
     );
 }
+
+/// As `ansible-inventory -i one -i two --list` has it.
+#[test]
+fn of_several_inventories_the_later_counts() {
+    let one = "a ansible_user=one ansible_port=1\n[web]\nw1 ansible_user=w\n[web:vars]\nansible_port=10\n";
+    let two = "a ansible_user=two\n[web]\nw2\nw1\n[prod:children]\nweb\n[prod:vars]\nansible_user=prod\n\
+               [web:vars]\nansible_port=20\n";
+    let earlier = Inventory::parse_ini("one", one.as_bytes()).unwrap();
+    let later = Inventory::parse_ini_after(&earlier, "two", two.as_bytes()).unwrap();
+    let both = earlier.clone().merge("two", later);
+    assert_eq!(hosts(&both, "@*"), "two@a:1 w@w1:20 prod@w2:20");
+    assert_eq!(hosts(&both, "@prod"), "w@w1:20 prod@w2:20");
+    assert_eq!(hosts(&both, "@ungrouped"), "two@a:1");
+    // A child of the first alone, and a cycle that both make together.
+    let child = "[prod:children]\nweb\n";
+    assert!(Inventory::parse_ini("two", child.as_bytes()).is_err());
+    let cycle = "[up:children]\nweb\n[down:children]\nup\n";
+    let below = Inventory::parse_ini_after(&earlier, "two", cycle.as_bytes()).unwrap();
+    let first = "[down]\nx\n[web:children]\ndown\n";
+    let first = Inventory::parse_ini("one", first.as_bytes()).unwrap();
+    let error = first.merge("two", below).unwrap_err().to_string();
+    assert!(error.contains("two: a group contains itself"), "{error}");
+}
+
+#[test]
+fn arguments_for_ssh_are_settings_or_refused() {
+    let of = |arguments: &str| {
+        let text = format!("[all:vars]\n{arguments}\n[web]\nw ansible_port=7\n");
+        Inventory::parse_ini("hosts", text.as_bytes())
+    };
+    let common = |arguments: &str| of(&format!("ansible_ssh_common_args='{arguments}'"));
+    for (arguments, expected) in [
+        ("", "w:7"),
+        ("-J u@gate:22,b", "w:7{ProxyJump=u@gate:22,b}"),
+        (
+            "-o ProxyJump=gate -oForwardAgent=yes",
+            "w:7{ProxyJump=gate}{ForwardAgent=yes}",
+        ),
+        (
+            r#"-o ProxyCommand="ssh -W %h:%p -q gate""#,
+            "w:7{ProxyCommand=ssh -W %h:%p -q gate}",
+        ),
+        (r#"-o "ConnectTimeout 5""#, "w:7{ConnectTimeout=5}"),
+        (r#"-o "ConnectTimeout = 5""#, "w:7{ConnectTimeout=5}"),
+        (
+            "-p 8 -l me -i k1 -ik2",
+            "me@w:7{IdentityFile=k1}{IdentityFile=k2}",
+        ),
+    ] {
+        assert_eq!(hosts(&common(arguments), "@*"), expected, "{arguments}");
+    }
+    let both = "ansible_ssh_extra_args=-o Compression=no\nansible_ssh_common_args=-J gate";
+    assert_eq!(
+        hosts(&of(both), "@*"),
+        "w:7{ProxyJump=gate}{Compression=no}"
+    );
+    for (arguments, word) in [
+        ("-C", "\"-C\" is not understood"),
+        ("-o Foo", "\"-o Foo\" is not understood"),
+        ("-o", "\"-o\" is not understood"),
+        ("gate", "\"gate\" is not understood"),
+        ("--", "\"--\" is not understood"),
+        ("-p x", "\"x\" is not a port"),
+        ("-o \"a", "quote"),
+        ("-J {{ gate }}", "template"),
+    ] {
+        let inventory = common(arguments).unwrap();
+        let error = inventory.targets().unwrap_err().to_string();
+        assert!(
+            error.contains("ansible_ssh_common_args of w") && error.contains(word),
+            "{arguments}: {error}"
+        );
+    }
+}

@@ -8,7 +8,7 @@ use crate::{
     yaml::{self, Node},
 };
 
-use super::{ALL, Host, Inventory, UNGROUPED, tree};
+use super::{ALL, Host, Inventory, UNGROUPED, ssh_arguments, tree};
 
 /// The variables that are read, and what they set. Where a host has several for one thing, the first counts.
 const VARIABLES: &[(&str, &str)] = &[
@@ -21,6 +21,9 @@ const VARIABLES: &[(&str, &str)] = &[
     ("ansible_private_key_file", "IdentityFile"),
     ("ansible_ssh_private_key_file", "IdentityFile"),
 ];
+
+/// What is passed to ssh besides, in the order in which Ansible does so (plugins/connection/ssh.py).
+const ARGUMENTS: [&str; 2] = ["ansible_ssh_common_args", "ansible_ssh_extra_args"];
 
 /// Decides among groups of one depth; the higher one's variables win.
 const PRIORITY: &str = "ansible_group_priority";
@@ -41,11 +44,18 @@ impl Variables {
     fn is_empty(&self) -> bool {
         self.own.is_empty() && self.beside.is_empty()
     }
+
+    /// Takes what a later inventory says.
+    pub(super) fn add(&mut self, later: Variables) {
+        self.own.extend(later.own);
+        self.beside.extend(later.beside);
+    }
 }
 
 /// Notes a variable if it is one of those that are read.
 pub(super) fn keep(variables: &mut BTreeMap<String, String>, name: &str, value: &str) {
-    if name == PRIORITY || VARIABLES.iter().any(|(known, _)| *known == name) {
+    let mut read = VARIABLES.iter().map(|(known, _)| *known).chain(ARGUMENTS);
+    if name == PRIORITY || read.any(|known| known == name) {
         variables.insert(name.to_owned(), value.to_owned());
     }
 }
@@ -214,19 +224,36 @@ impl Inventory {
         }
         let mut target = Target::named(&host.name);
         let mut set = BTreeSet::new();
+        let value = |variable: &str| {
+            let value = variables.get(variable).copied();
+            match value.filter(|value| value.contains("{{")) {
+                Some(_) => Err(of_host_variable(host, variable)(TargetProblem::Template)),
+                None => Ok(value),
+            }
+        };
         for (variable, keyword) in VARIABLES {
-            let Some(value) = variables.get(variable).filter(|_| set.insert(keyword)) else {
+            if set.contains(keyword) {
+                continue;
+            }
+            let Some(value) = value(variable)? else {
                 continue;
             };
-            let wrong =
-                |problem| TargetError::new(&format!("{} of {}", variable, host.name), problem);
-            if value.contains("{{") {
-                return Err(wrong(TargetProblem::Template));
-            }
+            set.insert(keyword);
             if *keyword != "HostName" || *value != host.name {
-                apply_option(&mut target, keyword, value).map_err(wrong)?;
+                apply_option(&mut target, keyword, value)
+                    .map_err(of_host_variable(host, variable))?;
             }
+        }
+        for variable in ARGUMENTS {
+            let arguments = value(variable)?.unwrap_or_default();
+            ssh_arguments::apply(&mut target, arguments)
+                .map_err(of_host_variable(host, variable))?;
         }
         Ok(target)
     }
+}
+
+fn of_host_variable(host: &Host, variable: &str) -> impl Fn(TargetProblem) -> TargetError {
+    let what = format!("{variable} of {}", host.name);
+    move |problem| TargetError::new(&what, problem)
 }

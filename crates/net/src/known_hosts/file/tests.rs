@@ -71,7 +71,7 @@ fn a_lock_is_waited_for_until_its_deadline_and_then_named() {
     let path = folder.path().join("known_hosts");
     let _held = KnownHostsFile::open_or_create(&path).unwrap();
     let begun = Instant::now().checked_sub(LOCK_PATIENCE).unwrap();
-    let refused = lock(&File::open(&path).unwrap(), begun).unwrap_err();
+    let refused = lock(&File::open(&path).unwrap(), begun, &|| true).unwrap_err();
     assert_eq!(refused.kind(), io::ErrorKind::WouldBlock);
     assert!(refused.to_string().contains("locked"), "{refused}");
 }

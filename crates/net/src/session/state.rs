@@ -1,0 +1,181 @@
+//! What a session makes of the events of its connection, and what it reports.
+
+use std::future::poll_fn;
+use std::time::Instant;
+
+use sshoal_fleet::{Event as FleetEvent, Failure, FailureKind, Gate, Outcome, Phase};
+use sshoal_proto::{Connection, Event};
+
+use super::{PROOF_PATIENCE, State};
+use crate::drive::Answer;
+use crate::host::Orders;
+use crate::host_key_update::HostKeyUpdate;
+use crate::login::Wish;
+use crate::worker::{Control, Report};
+
+impl Answer for State<'_> {
+    fn answer(&mut self, connection: &mut Connection, event: Event, input: &[u8]) {
+        match &event {
+            Event::AuthenticationNeeded(_) => self.report(FleetEvent::KeysExchanged),
+            // Only now have merged flights worked.
+            Event::Started(_) => self.learn(connection, !self.login.took_several()),
+            Event::Authenticated => {
+                self.host_keys = self.login.take_host_key_update();
+                self.report(FleetEvent::Entered(Phase::Session));
+            }
+            _ => {}
+        }
+        let new_keys = &self.worker.new_keys;
+        match self.login.answer(self.peer, new_keys, connection, event) {
+            Ok(None) => {}
+            Ok(Some(event @ (Event::HostKeysOffered(_) | Event::HostKeysProven(_)))) => {
+                if let Some(update) = &mut self.host_keys {
+                    update.handle(connection, &event, &self.worker.new_keys);
+                }
+            }
+            Ok(Some(event)) => {
+                let event = match &mut self.forwarding {
+                    Some(forwarding) => forwarding.handle(connection, event, input),
+                    None => Some(event),
+                };
+                if let Some(event) = event {
+                    self.take(event, input);
+                }
+            }
+            Err(failure) => self.fail(Err(failure)),
+        }
+    }
+
+    fn is_settled(&self) -> bool {
+        (self.is_over() && !self.awaits_proof()) || self.failure.is_some()
+    }
+}
+
+impl State<'_> {
+    /// Whether nothing more of the session is to come. CHANNEL_CLOSE need not be waited for: some servers never send
+    /// it. Without EOF there may be more output although the command has ended, of what it has started; ssh waits for
+    /// it, too.
+    pub(super) fn is_over(&self) -> bool {
+        self.closed || (self.ended && self.outcome.is_some())
+    }
+
+    /// Whether the server still owes a proof of host keys that are new, and may yet give it.
+    pub(super) fn awaits_proof(&self) -> bool {
+        !self.torn_down
+            && self
+                .host_keys
+                .as_ref()
+                .is_some_and(HostKeyUpdate::is_waiting)
+    }
+
+    /// A command that has ended is not kept long from being a result.
+    pub(super) fn limit_proof(&mut self) {
+        if self.is_over() && self.proof_by.is_none() {
+            self.proof_by = Some(Instant::now() + PROOF_PATIENCE);
+        }
+    }
+
+    pub(super) fn give_up_proof(&mut self) {
+        if let Some(update) = &mut self.host_keys {
+            update.give_up();
+        }
+    }
+
+    /// What happens to the session.
+    fn take(&mut self, event: Event, input: &[u8]) {
+        match event {
+            Event::Started(_) => {
+                self.started = true;
+                if self.plan.lends_terminal && !self.pty_refused {
+                    self.worker.report(Report::TerminalLent);
+                }
+                self.report(FleetEvent::Entered(Phase::Command));
+            }
+            Event::PtyRefused(_) => {
+                self.pty_refused = true;
+                let label = &self.plan.endpoint.label;
+                self.worker.report(Report::Notice(format!(
+                    "{label}: the server gave no terminal (PermitTTY in its sshd_config); the command runs without one"
+                )));
+            }
+            Event::ChannelRefused {
+                description,
+                reason_code,
+                ..
+            } => {
+                let detail =
+                    format!("the server opened no session: {description} (reason {reason_code})");
+                self.fail(Err(Failure::new(FailureKind::ChannelRefused, detail)));
+            }
+            Event::StartRefused(_) => {
+                let detail = "the server refused to run the command";
+                self.fail(Err(Failure::new(FailureKind::ChannelRefused, detail)));
+            }
+            Event::Data { stream, range, .. } => self.outbox.push(stream, &input[range]),
+            // What is said on another channel, an agent's, is not about the command.
+            Event::ExitStatus { channel, .. } | Event::ExitSignal { channel, .. }
+                if channel != self.channel => {}
+            Event::ExitStatus { status, .. } => self.outcome = Some(Outcome::Exit(status)),
+            Event::ExitSignal {
+                name,
+                core_dumped,
+                message,
+                ..
+            } => {
+                self.outcome = Some(Outcome::Signal {
+                    name,
+                    core_dumped,
+                    message,
+                });
+            }
+            Event::Eof(_) => self.ended = true,
+            Event::Closed(_) => self.closed = true,
+            // Logging in is over, and the rest needs no answer.
+            _ => {}
+        }
+    }
+
+    /// Makes a failure the host's, unless it has one.
+    pub(super) fn fail(&mut self, result: Result<(), Failure>) {
+        self.failure = self.failure.take().or(result.err());
+    }
+
+    /// Hands over what came before the end, as there is room; at once if the host is torn down meanwhile.
+    pub(super) async fn deliver_rest(&mut self, orders: &mut Orders) {
+        let State { worker, host, .. } = *self;
+        while !self.outbox.is_empty() {
+            if self.torn_down {
+                return self.outbox.deliver_regardless(worker, host);
+            }
+            tokio::select! {
+                biased;
+                order = orders.recv() => {
+                    self.torn_down = matches!(order, Some(Control::Abort | Control::Terminate) | None);
+                }
+                _ = poll_fn(|context| self.outbox.poll_deliver(worker, host, context)) => {}
+            }
+        }
+    }
+
+    /// Passes on what the login wants done.
+    pub(super) fn grant_wishes(&mut self) {
+        while let Some(wish) = self.login.poll_wish() {
+            match wish {
+                Wish::ReachGate => self.report(FleetEvent::Reached(Gate::Signature)),
+                Wish::LeaveGate => self.report(FleetEvent::Left(Gate::Signature)),
+                Wish::Demand(text) => self.worker.report(Report::Demand(text)),
+                Wish::Show(banner) => self.worker.report(Report::Banner(banner)),
+                Wish::Unlock(key) => self.worker.report(Report::Unlock(key)),
+                Wish::AddKey(addition) => self.worker.report(Report::AddKey(addition)),
+            }
+        }
+    }
+
+    fn report(&self, event: FleetEvent) {
+        self.worker.report(Report::Host(self.host, event));
+    }
+
+    pub(super) fn learn(&self, connection: &Connection, pipelining: bool) {
+        self.shortcuts.learn(self.worker, connection, pipelining);
+    }
+}
