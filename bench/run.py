@@ -8,6 +8,7 @@ import argparse
 import os
 import sys
 
+import plots
 from harness import (
     descriptors,
     desktop,
@@ -16,8 +17,10 @@ from harness import (
     known_hosts_fleet,
     known_hosts_lookup,
     known_hosts_session,
+    monitoring,
     mpssh_fleet,
     open_connections,
+    preload,
     process_starts,
     round_trips,
     scale,
@@ -34,6 +37,8 @@ EXPERIMENTS = {
     "T5": scale,
     "T7": known_hosts_session,
     "T12": process_starts,
+    "preload": preload,
+    "monitoring": monitoring,
     "T16": known_hosts_lookup,
     "T17": desktop,
     "known-hosts-fleet": known_hosts_fleet,
@@ -81,6 +86,11 @@ class Options(argparse.Namespace):
         self.parent_mebibytes = (0, 256) if quick else (0, 20, 1024, 4096)
         self.spawn_rounds = 3 if quick else 20
         self.spawn_starts = 200 if quick else 1_000
+        self.preload_starts = 500 if quick else 10_000
+        self.preload_rounds = 1 if quick else 3
+        self.checks = 500 if quick else 14_250
+        self.monitor_rounds = 1 if quick else 5
+        self.monitor_mebibytes = 256
         self.idle_seconds = 3 if quick else 10
         # Where a benchmark needs the client alone on a core, it gets the first; the simulated hosts have the others.
         cores = sorted(os.sched_getaffinity(0))
@@ -105,6 +115,8 @@ def main():
     record = Record(options.name, sys.argv[1:])
     for name in options.only.split(","):
         EXPERIMENTS[name].measure(options, record, report)
+    if not options.quick:
+        plots.draw(record.folder, report)
     print(record.folder)
 
 

@@ -148,7 +148,8 @@ def scale(results):
 
 
 def process_starts(results):
-    """T12: the CPU of a start, beside vfork's, for each size of the parent."""
+    """T12: the CPU of a start for each size of the parent, beside vfork's; where there is a pipe, beside vfork with the
+    same pipe, too."""
     sizes = sorted({row["parent_mib"] for row in results.rows("T12")})
     ways = list(dict.fromkeys(row["client"] for row in results.rows("T12")))
     rows = []
@@ -156,11 +157,44 @@ def process_starts(results):
         value = lambda figure, size, way=way: results.value("T12", figure, way, parent_mib=size)  # noqa: E731
         costs = []
         for size in sizes:
-            cost, plain = value("cpu_us_a_start", size), results.value("T12", "cpu_us_a_start", "vfork", parent_mib=size)
-            costs.append(NOTHING if cost is None else f"{cost:,.0f} us" + (f" ({cost / plain:.2f} x)" if plain else ""))
+            cost = value("cpu_us_a_start", size)
+            bases = ["vfork"] if way in WITHOUT_PIPE else ["vfork", "vfork pipe"]
+            plain = [results.value("T12", "cpu_us_a_start", base, parent_mib=size) for base in bases]
+            ratios = " / ".join(f"{cost / base:.2f} x" for base in plain if cost and base)
+            costs.append(NOTHING if cost is None else f"{cost:,.0f} us" + (f" ({ratios})" if ratios else ""))
         rows.append([way, *costs, show(value("system_calls", sizes[0]), "{:.0f}")])
     head = ["by", *(f"parent of {size:,} MiB" for size in sizes), "system calls a start"]
-    title = "CPU to start a program of one system call and wait for it, with its parent's memory touched (beside vfork):"
+    title = (
+        "CPU to start a program of one system call and wait for it, with its parent's memory touched, beside vfork and exec; "
+        "where a pipe is read, also beside vfork and exec with the same pipe:"
+    )
+    return [title, "", *table(head, rows)]
+
+
+# The ways of T12 that read nothing.
+WITHOUT_PIPE = ("vfork", "sshoal", "posix_spawn", "fork", "system")
+
+
+def preload(results):
+    """What libsshoal_preload saves real programs."""
+    rows = []
+    for name in results.clients("preload"):
+        alone, under = (results.value("preload", "cpu_us_a_start", name, way=way) for way in ("alone", "libsshoal_preload"))
+        rows.append([name, show(alone, "{:,.0f} us"), show(under, "{:,.0f} us"), ratio(under, alone)])
+    count = results.settings("preload")["starts"]
+    head = ["program", "alone", "with libsshoal_preload", ""]
+    return [f"CPU a start, {count:,} starts of a program of one system call by programs that others have built:", "", *table(head, rows)]
+
+
+def monitoring(results):
+    settings = results.settings("monitoring")
+    value = lambda figure, name: results.value("monitoring", figure, name)  # noqa: E731
+    rows = []
+    for name in results.clients("monitoring"):
+        figures = [show(value("cpu_s", name), "{:.2f} s"), show(value("own_cpu_s", name), "{:.2f} s"), show(value("checks_a_second", name), "{:,.0f}")]
+        rows.append([name, *figures, show(value("started_rss_kib", name), "{:.1f} MiB", 1 / 1024)])
+    head = ["by", "CPU", "of it the server's own", "checks a second", "most memory of shells and checks at a time"]
+    title = f"A monitoring server of {settings['server_mib']} MiB starts {settings['checks']:,} checks from {settings['threads']} threads:"
     return [title, "", *table(head, rows)]
 
 
@@ -243,6 +277,8 @@ SECTIONS = {
     "T5": scale,
     "T7": known_hosts_session,
     "T12": process_starts,
+    "preload": preload,
+    "monitoring": monitoring,
     "T16": known_hosts_lookup,
     "known-hosts-fleet": known_hosts_fleet,
     "mpssh": mpssh_fleet,

@@ -12,6 +12,8 @@ REQUIREMENTS = PEERS / "requirements.txt"
 
 # Command to look for, and the Debian package that brings it.
 DEBIAN = {"parallel-ssh": "pssh", "pdsh": "pdsh", "clush": "clustershell", "xargs": "findutils", "strace": "strace", "cc": "gcc"}
+# What the library for LD_PRELOAD is measured with.
+DEBIAN |= {"gawk": "gawk", "lua5.4": "lua5.4", "busybox": "busybox"}
 
 
 class CannotInstall(Exception):
@@ -30,7 +32,7 @@ def install_peers():
 
 def build_sshoal():
     """sshoal and its test bed as they are released."""
-    run(["cargo", "build", "--release", "--locked", "-p", "sshoal", "-p", "sshoal-testbed", "-p", "sshoal-spawn-capi"], cwd=REPO)
+    run(["cargo", "build", "--release", "--locked", "-p", "sshoal", "-p", "sshoal-testbed", "-p", "sshoal-spawn-capi", "-p", "sshoal-spawn-preload"], cwd=REPO)
 
 
 def debian_packages():
@@ -76,11 +78,14 @@ def russh_program():
 
 
 def start_programs():
-    """The program that starts others in all ways, and the one that it starts."""
+    """The programs that start others, and those that they start."""
     sources, include = PEERS / "spawn", REPO / "crates/spawn_capi/include"
     library = [str(REPO / "target/release/libsshoal_spawn.a"), "-lgcc_s", "-lutil", "-lrt", "-lpthread", "-lm"]
-    run(["cc", "-O2", "-static", "-nostdlib", "-o", str(BUILT / "tiny"), str(sources / "tiny.c")])
-    run(["cc", "-O2", "-Wall", "-I", str(include), "-o", str(BUILT / "starts"), str(sources / "starts.c"), *library])
+    for name in ("tiny", "check"):
+        run(["cc", "-O2", "-static", "-nostdlib", "-o", str(BUILT / name), str(sources / f"{name}.c")])
+    for name in ("starts", "monitor"):
+        options = ["-O2", "-Wall", "-pthread", "-I", str(include)]
+        run(["cc", *options, "-o", str(BUILT / name), str(sources / f"{name}.c"), *library])
 
 
 def run(argv, **options):

@@ -15,6 +15,7 @@ use crate::start;
 use crate::stdio::Stdio;
 use crate::steps::Placement;
 use crate::strings::{StringArray, c_string};
+use crate::withheld::DescriptorSet;
 
 /// How a process is made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -53,7 +54,7 @@ pub struct Command {
     pub(crate) stderr: ErrorStream,
     pub(crate) descriptors: Vec<(RawFd, OwnedFd)>,
     pub(crate) close_others: bool,
-    pub(crate) withheld: Vec<RawFd>,
+    pub(crate) withheld: Option<&'static DescriptorSet>,
     pub(crate) directory: Option<CString>,
     pub(crate) placement: Placement,
     pub(crate) umask: Option<u32>,
@@ -102,7 +103,7 @@ impl Command {
             stderr: ErrorStream::Own(Stdio::inherit()),
             descriptors: Vec::new(),
             close_others: true,
-            withheld: Vec::new(),
+            withheld: None,
             directory: None,
             placement: Placement::Callers,
             umask: None,
@@ -203,10 +204,11 @@ impl Command {
         self
     }
 
-    /// Keeps these descriptors from the program where [`Command::inherit_descriptors`] lets it have others. A number that
-    /// is not open is no error, and one that is given to the program is the one that was given.
-    pub fn withhold(&mut self, descriptors: impl IntoIterator<Item = RawFd>) -> &mut Command {
-        self.withheld.extend(descriptors);
+    /// Keeps from the program what is in this set when its process is born, where [`Command::inherit_descriptors`] lets it
+    /// have others. A number that is not open is no error, and one that is given to the program is the one that was given.
+    /// posix_spawn(3), where it must be used, takes what is in the set a little earlier.
+    pub fn withhold(&mut self, descriptors: &'static DescriptorSet) -> &mut Command {
+        self.withheld = Some(descriptors);
         self
     }
 

@@ -45,12 +45,14 @@ mod stdio;
 mod steps;
 mod strings;
 mod wiring;
+mod withheld;
 
 pub use child::Child;
 pub use command::{Command, Method};
 pub use error::{SpawnError, Step};
 pub use signals::SignalSet;
 pub use stdio::Stdio;
+pub use withheld::DescriptorSet;
 
 /// Types of rustix that appear in this crate's functions.
 pub use rustix::process::{Resource, Rlimit, Signal};

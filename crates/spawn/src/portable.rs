@@ -26,7 +26,8 @@ pub(crate) fn start(plan: &Plan) -> Result<Started, Failure> {
         true => others(plan).at(Step::CloseOthers)?,
         false => {
             let is_theirs = |number: &RawFd| !is_given(plan, *number);
-            plan.withheld.iter().copied().filter(is_theirs).collect()
+            let withheld = plan.withheld.iter().flat_map(|set| set.numbers());
+            withheld.filter(is_theirs).collect()
         }
     };
     let wanted = Portable {

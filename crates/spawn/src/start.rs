@@ -61,7 +61,7 @@ pub(crate) fn start(command: &Command) -> Result<Child, Failure> {
         mask_before_exec: Cell::default(),
         placement: command.placement,
         close_others: command.close_others,
-        withheld: &command.withheld,
+        withheld: command.withheld,
         wiring: wiring(command, [&stdin, &stdout, &stderr])?,
         limits: &command.limits,
         umask: command.umask,

@@ -13,6 +13,7 @@ use crate::search;
 use crate::signals::SignalSet;
 use crate::strings::Pointers;
 use crate::wiring::{Move, Wiring};
+use crate::withheld::DescriptorSet;
 
 /// The first descriptor after the standard streams.
 pub(crate) const FIRST_OTHER: RawFd = 3;
@@ -45,7 +46,7 @@ pub(crate) struct Plan<'a> {
     pub(crate) placement: Placement,
     pub(crate) close_others: bool,
     /// Not for the program, even where others are left to it.
-    pub(crate) withheld: &'a [RawFd],
+    pub(crate) withheld: Option<&'static DescriptorSet>,
     pub(crate) wiring: Wiring,
     /// Resource, soft and hard limit.
     pub(crate) limits: &'a [(u32, [u64; 2])],
@@ -87,8 +88,8 @@ fn prepare(plan: &Plan, handlers_remain: bool) -> Result<(), Failure> {
     if plan.close_others {
         close_others().at(Step::CloseOthers)?;
     }
-    for descriptor in plan.withheld {
-        withhold(*descriptor).at(Step::CloseOthers)?;
+    for descriptor in plan.withheld.iter().flat_map(|set| set.numbers()) {
+        withhold(descriptor).at(Step::CloseOthers)?;
     }
     for connection in plan.wiring.moves() {
         put_in_place(*connection).at(Step::Descriptors)?;

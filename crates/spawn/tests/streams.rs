@@ -8,7 +8,7 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 
 use rustix::io::FdFlags;
-use sshoal_spawn::{Child, Command, Method, Stdio, Step};
+use sshoal_spawn::{Child, Command, DescriptorSet, Method, Stdio, Step};
 
 /// The ways in which a child can be made. All must do the same.
 const METHODS: [Method; 3] = [Method::Clone, Method::Fork, Method::PosixSpawn];
@@ -198,12 +198,18 @@ fn what_is_withheld_is_not_inherited_where_others_are() {
         rustix::io::fcntl_setfd(file, FdFlags::empty()).unwrap();
     }
     let [kept, withheld] = [&leaky[0], &leaky[1]].map(AsRawFd::as_raw_fd);
+    static WITHHELD: DescriptorSet = DescriptorSet::new();
     let not_open = 999;
+    assert!(
+        [withheld, not_open, 31]
+            .into_iter()
+            .all(|number| WITHHELD.insert(number))
+    );
     for method in METHODS {
         let given = leaky[1].try_clone().unwrap();
         let mut ls = Command::new("/bin/ls");
         ls.inherit_descriptors(true)
-            .withhold([withheld, not_open, 31])
+            .withhold(&WITHHELD)
             .descriptor(31, given);
         let seen = numbers_seen(ls.method(method));
         assert!(

@@ -202,16 +202,14 @@ pub unsafe extern "C" fn popen(line: *const c_char, kind: *const c_char) -> *mut
 }
 
 fn open(line: &[u8], direction: Direction, inheritable: bool) -> *mut FILE {
-    let started = streams::start(|withheld| {
-        let setting = Setting {
-            stream: Some(direction),
-            mask: signal_mask(),
-            default_signals: SignalSet::EMPTY,
-            withheld,
-        };
-        // SAFETY: as POSIX has it for popen.
-        start::start(line, unsafe { surroundings() }, &setting)
-    });
+    let setting = Setting {
+        stream: Some(direction),
+        mask: signal_mask(),
+        default_signals: SignalSet::EMPTY,
+        withheld: Some(&streams::WITHHELD),
+    };
+    // SAFETY: as POSIX has it for popen.
+    let started = start::start(line, unsafe { surroundings() }, &setting);
     let mut started = match started {
         Ok(started) => started,
         Err(error) => return none(error.errno()),
@@ -235,7 +233,7 @@ fn open(line: &[u8], direction: Direction, inheritable: bool) -> *mut FILE {
         descriptor,
         inheritable,
     };
-    streams::insert(stream.addr(), remembered, || {
+    streams::insert(stream.addr(), remembered, |descriptor| {
         set_close_on_exec(descriptor, false)
     });
     stream
@@ -405,7 +403,7 @@ fn begin(line: &[u8]) -> Result<Running, c_int> {
         stream: None,
         mask: in_kernel_form(&mask),
         default_signals: noticed,
-        withheld: Vec::new(),
+        withheld: None,
     };
     // SAFETY: as POSIX has it for system.
     match start::start(line, unsafe { surroundings() }, &setting) {

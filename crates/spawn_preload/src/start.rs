@@ -2,7 +2,6 @@
 
 use std::ffi::OsStr;
 use std::fs;
-use std::os::fd::RawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
@@ -10,7 +9,7 @@ use std::process::ExitStatus;
 use std::sync::OnceLock;
 
 use rustix::process::{getegid, geteuid, getgid, getuid};
-use spawn::{Child, Command, SignalSet, SpawnError, Stdio, Step};
+use spawn::{Child, Command, DescriptorSet, SignalSet, SpawnError, Stdio, Step};
 
 use crate::shells::Shell;
 use crate::surroundings::Surroundings;
@@ -35,8 +34,8 @@ pub(crate) struct Setting {
     /// What a shell is given.
     pub(crate) mask: SignalSet,
     pub(crate) default_signals: SignalSet,
-    /// The caller's ends of other streams.
-    pub(crate) withheld: Vec<RawFd>,
+    /// The caller's ends of other streams, where they are not to be inherited.
+    pub(crate) withheld: Option<&'static DescriptorSet>,
 }
 
 impl Setting {
@@ -46,9 +45,11 @@ impl Setting {
             Some(Direction::Read) => drop(command.stdout(Stdio::pipe())),
             Some(Direction::Write) => drop(command.stdin(Stdio::pipe())),
         }
+        if let Some(withheld) = self.withheld {
+            command.withhold(withheld);
+        }
         command
             .inherit_descriptors(true)
-            .withhold(self.withheld.iter().copied())
             .signal_mask(Some(self.mask))
             .default_signals(self.default_signals);
     }

@@ -1,14 +1,15 @@
 //! The streams that popen has opened, and what a fork does to the memory of them.
 //!
-//! A child of popen's is not to have the streams that are open already, though they are not close-on-exec. So the number
-//! of a stream becomes inheritable and known in one step, and no child is made by popen between another's look at the
-//! known ones and its birth: starts share a lock that registration has to itself.
+//! A child of popen's is not to have the streams that are open already, though they are not close-on-exec. So a stream is
+//! marked as withheld before its descriptor becomes inheritable, and until it is no longer: then starts need no lock.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{PoisonError, RwLock, RwLockWriteGuard};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use spawn::DescriptorSet;
 
 use crate::start::Started;
 
@@ -24,19 +25,21 @@ pub(crate) struct Stream {
 /// By the address of the `FILE`.
 type Streams = BTreeMap<usize, Stream>;
 
-static STREAMS: RwLock<Streams> = RwLock::new(BTreeMap::new());
+static STREAMS: Mutex<Streams> = Mutex::new(BTreeMap::new());
 /// How many there are: what fclose asks first.
 static COUNT: AtomicUsize = AtomicUsize::new(0);
+/// The descriptors of the inheritable ones.
+pub(crate) static WITHHELD: DescriptorSet = DescriptorSet::new();
 
 thread_local! {
     /// This thread is in one of our functions: a signal handler that forks must not wait for it.
     static INSIDE: Cell<bool> = const { Cell::new(false) };
     /// Held by a thread that forks, in parent and child.
-    static HELD: Cell<Option<RwLockWriteGuard<'static, Streams>>> = const { Cell::new(None) };
+    static HELD: Cell<Option<MutexGuard<'static, Streams>>> = const { Cell::new(None) };
 }
 
-fn write() -> RwLockWriteGuard<'static, Streams> {
-    STREAMS.write().unwrap_or_else(PoisonError::into_inner)
+fn lock() -> MutexGuard<'static, Streams> {
+    STREAMS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Runs a part that locks something.
@@ -52,19 +55,12 @@ pub(crate) fn is_inside() -> bool {
     INSIDE.get()
 }
 
-/// Starts a child that is to have none of the open streams.
-pub(crate) fn start<T>(start: impl FnOnce(Vec<RawFd>) -> T) -> T {
-    let open = STREAMS.read().unwrap_or_else(PoisonError::into_inner);
-    let inheritable = open.values().filter(|stream| stream.inheritable);
-    start(inheritable.map(|stream| stream.descriptor).collect())
-}
-
-/// Remembers a stream. `open_up` makes its descriptor inheritable.
-pub(crate) fn insert(address: usize, stream: Stream, open_up: impl FnOnce()) {
-    let mut open = write();
-    if stream.inheritable {
-        open_up();
+/// Remembers a stream. `open_up` makes its descriptor inheritable; one that has no place in the set stays as it is.
+pub(crate) fn insert(address: usize, stream: Stream, open_up: impl FnOnce(RawFd)) {
+    if stream.inheritable && WITHHELD.insert(stream.descriptor) {
+        open_up(stream.descriptor);
     }
+    let mut open = lock();
     open.insert(address, stream);
     COUNT.store(open.len(), Ordering::Release);
 }
@@ -74,18 +70,22 @@ pub(crate) fn remove(address: usize, close_up: impl FnOnce(RawFd)) -> Option<Str
     if COUNT.load(Ordering::Acquire) == 0 {
         return None;
     }
-    let mut open = write();
-    let stream = open.remove(&address)?;
+    let stream = {
+        let mut open = lock();
+        let stream = open.remove(&address)?;
+        COUNT.store(open.len(), Ordering::Release);
+        stream
+    };
     if stream.inheritable {
         close_up(stream.descriptor);
+        WITHHELD.remove(stream.descriptor);
     }
-    COUNT.store(open.len(), Ordering::Release);
     Some(stream)
 }
 
 /// Before a fork: no other thread holds the lock when memory is copied, so that the child can use it.
 pub(crate) fn hold() {
-    HELD.set(Some(write()));
+    HELD.set(Some(lock()));
 }
 
 /// After a fork, in both processes.

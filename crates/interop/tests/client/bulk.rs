@@ -34,7 +34,7 @@ impl Host {
         let server =
             Server::start(Software::OpenSsh, &options).unwrap_or_else(|error| panic!("{error}"));
         Host {
-            trust: Trust::new(server.address(), server.known_hosts()),
+            trust: Trust::of_keys(server.known_hosts()),
             server,
             keys,
         }

@@ -33,7 +33,7 @@ fn start(software: Software, keys: &UserKeys) -> Vec<Host> {
         };
         let server = Server::start(software, &options).unwrap_or_else(|error| panic!("{error}"));
         Host {
-            trust: Trust::new(server.address(), server.known_hosts()),
+            trust: Trust::of_keys(server.known_hosts()),
             server,
             kinds: kinds.to_vec(),
         }

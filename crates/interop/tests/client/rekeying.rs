@@ -69,7 +69,7 @@ impl Host {
         };
         let server = Server::start(software, &options).unwrap_or_else(|error| panic!("{error}"));
         Host {
-            trust: Trust::new(server.address(), server.known_hosts()),
+            trust: Trust::of_keys(server.known_hosts()),
             axes: Axes::shared(&[server.offers()]),
             server,
             keys,
