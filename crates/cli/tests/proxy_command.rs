@@ -79,6 +79,33 @@ fn ssh_itself_may_be_the_proxy() {
     }
 }
 
+/// Both ways to a bastion that are written in inventories.
+#[test]
+fn an_inventory_tells_the_way_through_a_bastion() {
+    let shoal = shoal(&SshdSpec::new(3));
+    let (config, gate) = (shoal.file("ssh_config"), shoal.name(0));
+    let inventory = shoal.file("inventory.ini");
+    for way in [
+        format!("-J {gate}"),
+        format!("-o ProxyCommand=\"ssh -F {config} -W [%h]:%p {gate}\""),
+    ] {
+        let text = format!(
+            "[web]\n{}\n{}\n[web:vars]\nansible_ssh_common_args='{way} -o SetEnv=A=1'\n",
+            shoal.name(1),
+            shoal.name(2)
+        );
+        fs::write(&inventory, text).unwrap();
+        let line = ["--json", "echo ${SSH_CLIENT%% *}"];
+        let mut command = shoal.configured(&["--inventory", &inventory, "-g", "web"]);
+        let ended = Running::start(command.args(line)).wait().expect(0);
+        for record in &ended.records().hosts {
+            let from = record.stdout.as_deref().unwrap().trim();
+            assert!(!from.is_empty() && from != record.host, "{way}: {record:?}");
+        }
+        assert_eq!(ended.records().hosts.len(), 2);
+    }
+}
+
 #[test]
 fn no_more_processes_run_than_hosts_at_a_time_and_all_are_ended_and_reaped() {
     let shoal = shoal(&SshdSpec::new(12));

@@ -2,7 +2,7 @@
 
 use crate::{
     Target, TargetError, TargetProblem,
-    options::apply_option,
+    options::{apply_option, is_keyword},
     target::{expand_spec, split_specs},
     words::words,
 };
@@ -78,7 +78,7 @@ fn parse_line(line: &[u8], targets: &mut Vec<Target>) -> Result<(), TargetError>
 fn options_at(text: &str) -> usize {
     let is_option = |word: &str| {
         let keyword = word.split_once('=').map_or("", |(keyword, _)| keyword);
-        !keyword.is_empty() && keyword.bytes().all(|byte| byte.is_ascii_alphabetic())
+        is_keyword(keyword)
     };
     let words = text
         .match_indices(char::is_whitespace)

@@ -11,6 +11,12 @@ const MAX_VALUE: usize = 4096;
 /// Most options of one host.
 const MAX_OPTIONS: usize = 64;
 
+/// Whether it may be a keyword of ssh_config: `IdentityFile`, `ForwardX11`.
+pub(crate) fn is_keyword(word: &str) -> bool {
+    word.starts_with(|first: char| first.is_ascii_alphabetic())
+        && word.bytes().all(|byte| byte.is_ascii_alphanumeric())
+}
+
 /// Sets `keyword` of ssh_config for a target. `User` and `Port` become its own fields, unless its spec has said
 /// them already: the nearest word to the name counts.
 pub(crate) fn apply_option(
@@ -18,7 +24,7 @@ pub(crate) fn apply_option(
     keyword: &str,
     value: &str,
 ) -> Result<(), TargetProblem> {
-    if keyword.is_empty() || !keyword.bytes().all(|byte| byte.is_ascii_alphabetic()) {
+    if !is_keyword(keyword) {
         return Err(TargetProblem::OptionKeyword(keyword.to_owned()));
     }
     let is_bad = |c: char| c.is_control() && c != '\t';

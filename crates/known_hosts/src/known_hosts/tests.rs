@@ -231,3 +231,42 @@ fn the_last_line_needs_no_line_feed_and_empty_files_are_fine() {
         assert_eq!(known.lookup(&HostName::new("a")).len(), entries);
     }
 }
+
+#[test]
+fn files_that_are_shared_say_what_they_say_together() {
+    let (one, two) = (text(&ed25519(1)), text(&ed25519(2)));
+    let user = format!("a {one}\n{} {one}\nwhat\n", hash(1, "b"));
+    let global = format!(
+        "a {two}\n*.c {two}\n@revoked a {one}\n{} {two}\n",
+        hash(2, "b")
+    );
+    let file = |label: &str, content: &String| (label.to_owned(), content.clone().into_bytes());
+    let together = KnownHosts::parse(vec![file("user", &user), file("global", &global)]);
+    let shared = KnownHosts::parse(vec![file("global", &global)]);
+    let mut own = KnownHosts::parse(vec![file("user", &user)]);
+    own.learn(&[HostName::new("b")], |_| Vec::new());
+    let chained = KnownHosts::chain([&own, &shared]);
+    let said = |known: &KnownHosts, name: &str| {
+        let matches = known.lookup(&HostName::new(name));
+        let lines = matches.iter().map(|entry| entry.location().to_string());
+        lines.collect::<Vec<_>>()
+    };
+    for name in ["a", "b", "x.c", "nobody"] {
+        assert_eq!(said(&chained, name), said(&together, name), "{name}");
+    }
+    let all = |known: &KnownHosts| {
+        let entries = known.entries().map(|entry| entry.location().to_string());
+        entries.collect::<Vec<_>>()
+    };
+    assert_eq!(all(&chained), all(&together));
+    assert_eq!(chained.problems(), together.problems());
+    assert_eq!(chained.len(), together.len());
+    let user_files = ["user".to_owned()];
+    assert_eq!(chained.leading_files(&user_files), 1);
+    assert_eq!(chained.seen_of("global", global.as_bytes()), global.len());
+    // What one list learns is no other's business.
+    let mut learned = KnownHosts::chain([&shared]);
+    learned.learn(&[HostName::new("b")], |_| Vec::new());
+    assert_eq!(said(&learned, "b"), said(&shared, "b"));
+    assert_eq!(shared.files[0].hashed.learned().count(), 0);
+}

@@ -258,6 +258,7 @@ fn arguments_for_ssh_are_settings_or_refused() {
             "w:7{ProxyCommand=ssh -W %h:%p -q gate}",
         ),
         (r#"-o "ConnectTimeout 5""#, "w:7{ConnectTimeout=5}"),
+        ("-o ForwardX11=no", "w:7{ForwardX11=no}"),
         (r#"-o "ConnectTimeout = 5""#, "w:7{ConnectTimeout=5}"),
         (
             "-p 8 -l me -i k1 -ik2",
