@@ -17,11 +17,13 @@ def measure(options, record, report):
     original = os.environ.get("MPSSH_PY")
 
     def fans(file, split):
-        made = [mpssh(f"mpssh: {file.kind}", file), pssh(f"pssh: {file.kind}", file.options)]
+        made = [pssh(f"pssh: {file.kind}", file.options)]
         if file.kind in (PLAIN, HASHED):
-            made.append(mpssh(f"mpssh the first time: {file.kind}", file, prepare=file.forget))
-            made.append(mpssh(f"mpssh, its own pause: {file.kind}", file, pause=[]))
             made.append(pssh(f"pssh after split: {file.kind}", split))
+            made.append(mpssh(f"mpssh the first time: {file.kind}", file, prepare=file.forget))
+        made.append(mpssh(f"mpssh: {file.kind}", file))
+        if file.kind in (PLAIN, HASHED):
+            made.append(mpssh(f"mpssh, its own pause: {file.kind}", file, pause=[]))
         if original:
             made.append(mpssh(f"mpssh.py: {file.kind}", file, program=original))
             if file.kind in (PLAIN, HASHED):

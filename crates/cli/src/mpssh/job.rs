@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use sshoal_fleet::{Deadlines, Limits, RetryPolicy};
 use sshoal_net::{
-    IndexCache, Interruption, LocalCommand, Observer, Preparation, RunPlan, SshOptions, Transport,
-    Work, processes_allowed, server_cache_path,
+    HostPlan, IndexCache, Interruption, LocalCommand, Observer, Preparation, RunPlan, SshOptions,
+    Transport, Work, processes_allowed, server_cache_path,
 };
 use sshoal_openssh::Surroundings;
 use sshoal_proto::SessionRequest;
@@ -64,7 +64,7 @@ impl Job<'_> {
         let deadlines = run::deadlines(&login, &pace, &mut plans);
         let jumps = preparation.into_jumps();
         let limits = run::limits(&login, &pace, &plans, jumps.len(), &deadlines);
-        let reached = plans.iter().map(Reached::of).collect();
+        let printing = self.printing(since, &plans)?;
         let plan = RunPlan {
             limits: self.paced(limits),
             deadlines,
@@ -75,7 +75,7 @@ impl Job<'_> {
             jumps,
             ..plan(Work::Sessions(plans))
         };
-        carried_out(plan, self.printing(since, reached)?)
+        carried_out(plan, printing)
     }
 
     /// With this ssh, started for each host as mpssh.py starts it.
@@ -84,7 +84,7 @@ impl Job<'_> {
         program: &Path,
         since: Instant,
     ) -> Result<u8, Box<dyn std::error::Error>> {
-        let mut printing = self.printing(since, Vec::new())?;
+        let mut printing = self.printing(since, &[])?;
         if let Err(error) = ssh_program::check(program) {
             // What the report cannot write it tells at its end.
             let _ = printing.show_unstarted(program, &error);
@@ -147,14 +147,17 @@ impl Job<'_> {
         }
     }
 
-    /// Who shows the run; the header is shown already.
-    fn printing(&self, since: Instant, reached: Vec<Reached>) -> io::Result<Printing> {
-        let hosts = self.hosts.iter().map(|host| Host {
-            label: host.line.clone(),
-            target: host.target.clone(),
-            user: None,
-            port: None,
-            way: None,
+    /// Who shows the run; the header is shown already. Without plans an ssh is started for each host.
+    fn printing(&self, since: Instant, plans: &[HostPlan]) -> io::Result<Printing> {
+        let hosts = self.hosts.iter().zip(0..).map(|(host, number)| {
+            let plan = plans.get(number);
+            Host {
+                label: host.line.clone(),
+                target: host.target.clone(),
+                user: plan.map(|plan| plan.user().to_owned()),
+                port: plan.map(HostPlan::port),
+                way: plan.map(transport::way),
+            }
         });
         let options = Options {
             layout: Layout::Own,
@@ -170,13 +173,14 @@ impl Job<'_> {
         let form = Form::new(lines, max_line, !self.args.badchars_ok);
         let bursts = Bursts::new(self.hosts.len(), max_line);
         let labels = self.hosts.iter().map(|host| host.target.to_string());
+        let reached = plans.iter().map(Reached::of);
         let mut printing = Printing::new(
             report,
             self.shown(),
             form,
             bursts,
             labels.collect(),
-            reached,
+            reached.collect(),
         );
         if !self.args.noheader {
             // What the report cannot write it tells at its end.

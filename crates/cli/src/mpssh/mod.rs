@@ -38,10 +38,10 @@ pub(crate) const NAME: &str = "mpssh";
 /// The run was interrupted, or could not begin.
 pub(crate) const FAILED: u8 = 1;
 
-/// The arguments as `sshoal mpssh` takes them, if the program was called as mpssh.
+/// The arguments as `sshoal mpssh` takes them, if the program was called as mpssh or mpssh.py.
 pub(crate) fn as_command(arguments: &[OsString]) -> Option<Vec<OsString>> {
     let (program, rest) = arguments.split_first()?;
-    let is_mpssh = Path::new(program).file_name() == Some(OsStr::new(NAME));
+    let is_mpssh = Path::new(program).file_stem() == Some(OsStr::new(NAME));
     is_mpssh.then(|| {
         let command = [program.clone(), OsString::from(NAME)];
         command.into_iter().chain(rest.iter().cloned()).collect()
@@ -55,7 +55,7 @@ pub(crate) fn parsed_alone(arguments: &[OsString]) -> Result<MpsshArgs, clap::Er
 
 /// The program of its own, for its manual page and completions.
 pub(crate) fn program() -> clap::Command {
-    Mpssh::command()
+    Mpssh::command().version(env!("CARGO_PKG_VERSION"))
 }
 
 /// Runs the command; returns the exit status.

@@ -29,6 +29,12 @@ fn both_names_are_the_same_program() {
             .contains("web1 -> %h\nweb1 =: SSH exit code 0\n")
     );
     assert_eq!(alone.stdout(), below.stdout());
+    let third = scene.shoal.dir.path().join("mpssh.py");
+    std::os::unix::fs::symlink(&scene.program, &third).unwrap();
+    let third = Scene { program: third, ..scene };
+    let alone_too = third.run("web1\n", &["-e", "echo %h"]).expect(0);
+    assert_eq!(alone.stdout(), alone_too.stdout());
+    let scene = third;
     let versions = format!("MPSSH.py 1.2\nsshoal {}\n", env!("CARGO_PKG_VERSION"));
     let version = |flag| Running::start(&mut scene.plain(&[flag])).wait().expect(0);
     assert_eq!(version("-V").stdout(), versions);

@@ -9,7 +9,10 @@ use crate::support::shared_folder;
 
 /// The scene, with the original in it if there is one.
 fn scene(hosts: u32) -> Scene {
-    let mut scene = Scene::new(hosts);
+    with_original(Scene::new(hosts))
+}
+
+fn with_original(mut scene: Scene) -> Scene {
     if let Some(original) = std::env::var_os("MPSSH_PY") {
         scene.program = PathBuf::from(original);
     }
@@ -92,6 +95,52 @@ fn hosts_of_all_kinds_stand_in_lines_of_their_own() {
     expected.sort_unstable();
     assert_eq!(lines, expected);
     assert_eq!(ended.stderr(), "");
+}
+
+#[test]
+fn what_a_server_says_before_a_login_is_its_standard_error() {
+    let folder = shared_folder();
+    let banner = folder.path().join("banner");
+    fs::write(&banner, "Keep out.\n\nReally.\n").unwrap();
+    let mut spec = SshdSpec::new(1);
+    spec.lines = vec![format!("Banner {}", banner.display())];
+    let scene = with_original(Scene::of(&spec));
+    let shown = b"web1 => Keep out.\nweb1 => \nweb1 => Really.\nweb1 =: SSH exit code 5\n";
+    prints(&scene, &[], "exit 5", shown);
+    prints(&scene, &["-O", "q"], "exit 5", b"web1 =: SSH exit code 5\n");
+}
+
+#[test]
+fn a_host_that_does_not_answer_is_timed_out() {
+    let scene = scene(1);
+    let shoal = Shoal::simulated(1, &["0=connect-hang"]);
+    let name = shoal.name(0);
+    let port = shoal.hosts.addresses()[0].port();
+    let config = format!("F{}", shoal.file("ssh_config"));
+    let hosts = shoal.file("hosts");
+    let arguments = [
+        "-H",
+        "-d",
+        "0",
+        "-O",
+        &config,
+        "-O",
+        "o ConnectTimeout=1",
+        "-f",
+        &hosts,
+    ];
+    let mut command = scene.plain(&[&arguments[..], &["true"]].concat());
+    let ended = Running::start(&mut command).wait().expect(0);
+    let words = format!("ssh: connect to host {name} port {port}: Connection timed out");
+    let lines = [words.as_str(), "SSH exit code 255 (possible SSH failure)"];
+    let broken = |line: &str| match line.split_at_checked(80) {
+        Some((first, rest)) if !rest.is_empty() => format!("{first}\n{name} => {rest}"),
+        _ => line.to_owned(),
+    };
+    assert_eq!(
+        ended.stdout(),
+        format!("{name} => {}\n{name} =: {}\n", broken(lines[0]), lines[1])
+    );
 }
 
 #[test]

@@ -43,7 +43,11 @@ struct Scene {
 
 impl Scene {
     fn new(hosts: u32) -> Scene {
-        let shoal = Shoal::real(&SshdSpec::new(hosts));
+        Scene::of(&SshdSpec::new(hosts))
+    }
+
+    fn of(spec: &SshdSpec) -> Scene {
+        let shoal = Shoal::real(spec);
         let program = shoal.dir.path().join("mpssh");
         symlink(env!("CARGO_BIN_EXE_sshoal"), &program).unwrap();
         let scene = Scene {
@@ -52,7 +56,7 @@ impl Scene {
             program,
         };
         let mut config = String::new();
-        for host in 0..hosts as usize {
+        for host in 0..spec.hosts as usize {
             let line = format!(
                 "Host web{}\n    HostName {}\n",
                 host + 1,

@@ -76,6 +76,50 @@ fn an_ssh_asks_nobody_even_where_there_is_a_terminal() {
 }
 
 #[test]
+fn a_host_whose_configuration_requires_ssh_is_reached_by_it() {
+    let scene = Scene::new(2);
+    let config = scene.shoal.file("required");
+    let usual = fs::read_to_string(scene.config()).unwrap();
+    let required = "Host web1\n    PKCS11Provider /nonexistent/provider.so\n";
+    fs::write(&config, format!("{required}{usual}")).unwrap();
+    let list = scene.list("web1\nweb2\n");
+    let config = format!("F{config}");
+    let arguments = [
+        "-d",
+        "0",
+        "-H",
+        "-u",
+        &scene.user,
+        "-O",
+        &config,
+        "-f",
+        &list,
+    ];
+    let mut command = scene.plain(&[&arguments[..], &["echo in; exit 3"]].concat());
+    let text = Running::start(&mut command).wait().expect(0).stdout();
+    let mut lines: Vec<&str> = text.lines().filter(|line| !line.contains("=>")).collect();
+    lines.sort_unstable();
+    let expected = [
+        "web1 -> in",
+        "web1 =: SSH exit code 3",
+        "web2 -> in",
+        "web2 =: SSH exit code 3",
+    ];
+    assert_eq!(lines, expected);
+    let results = scene
+        .shoal
+        .user
+        .home()
+        .join(".local/state/sshoal/last-run.jsonl");
+    let results = fs::read_to_string(results).unwrap();
+    let by_ssh: Vec<&str> = results
+        .lines()
+        .filter(|line| line.contains("openssh"))
+        .collect();
+    assert!(by_ssh.len() == 1 && by_ssh[0].contains("web1"), "{results}");
+}
+
+#[test]
 fn a_flag_that_only_ssh_has_starts_the_installed_one() {
     let scene = Scene::new(1);
     let programs = scene.shoal.dir.path().join("bin");
