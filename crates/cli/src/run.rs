@@ -360,29 +360,30 @@ fn limits(args: &RunArgs, hosts: &[HostPlan], jumps: usize, deadlines: &Deadline
 /// The flags go before ConnectTimeout of ssh_config, which is each host's own.
 fn deadlines(args: &RunArgs, hosts: &mut [HostPlan]) -> Deadlines {
     let defaults = fan_out::deadlines(&args.pace);
-    let timeouts = || {
-        hosts
-            .iter()
-            .filter_map(HostPlan::native)
-            .filter_map(|host| host.endpoint.tcp.connect_timeout)
-    };
+    let timeouts = || hosts.iter().filter_map(HostPlan::connect_timeout);
     let connect = match args.login.connect_timeout {
         Some(limit) => Some(limit),
         None => timeouts().max().max(defaults.connect),
     };
-    for host in hosts.iter_mut().filter_map(HostPlan::native_mut) {
-        let own = &mut host.endpoint.tcp.connect_timeout;
-        *own = match args.login.connect_timeout {
-            Some(_) => None,
-            // The run's deadline is then another host's.
-            None => own.or(defaults.connect.filter(|_| connect != defaults.connect)),
-        };
-    }
-    Deadlines {
+    let deadlines = Deadlines {
         connect,
         login: args.login.login_timeout.or(defaults.login),
         ..defaults
+    };
+    for host in hosts {
+        let own = match args.login.connect_timeout {
+            Some(_) => None,
+            // The run's deadline is then another host's.
+            None => host
+                .connect_timeout()
+                .or(defaults.connect.filter(|_| connect != defaults.connect)),
+        };
+        match host {
+            HostPlan::Native(plan) => plan.endpoint.tcp.connect_timeout = own,
+            HostPlan::OpenSsh(plan) => transport::limit_connecting(plan, own, &deadlines),
+        }
     }
+    deadlines
 }
 
 fn workers(hosts: usize) -> usize {
