@@ -271,15 +271,22 @@ static void check_signals(const char *more)
 	signal(SIGQUIT, SIG_DFL);
 }
 
+/* dash has a handler for it, bash hands it on: a program alone finds what one in a longer line finds. */
 static void check_ignored_child_signal(void)
 {
-	CHECK(signal(SIGCHLD, SIG_IGN) != SIG_ERR);
+	const char *more[] = {"", "; :"};
+	int ignored[2] = {-1, -1};
 	char line[64];
-	FILE *stream = popen(command("--signals", ""), "r");
-	while (fgets(line, sizeof line, stream))
-		CHECK(strncmp(line, "SigIgn", 6) != 0 || !has_signal(line, "SigIgn:", SIGCHLD));
-	pclose(stream);
+	CHECK(signal(SIGCHLD, SIG_IGN) != SIG_ERR);
+	for (int way = 0; way < 2; way++) {
+		FILE *stream = popen(command("--signals", more[way]), "r");
+		while (fgets(line, sizeof line, stream))
+			if (strncmp(line, "SigIgn", 6) == 0)
+				ignored[way] = has_signal(line, "SigIgn:", SIGCHLD);
+		pclose(stream);
+	}
 	signal(SIGCHLD, SIG_DFL);
+	CHECK(ignored[0] != -1 && ignored[0] == ignored[1]);
 }
 
 static void check_interruptions(void)
