@@ -31,7 +31,10 @@ fn both_names_are_the_same_program() {
     assert_eq!(alone.stdout(), below.stdout());
     let third = scene.shoal.dir.path().join("mpssh.py");
     std::os::unix::fs::symlink(&scene.program, &third).unwrap();
-    let third = Scene { program: third, ..scene };
+    let third = Scene {
+        program: third,
+        ..scene
+    };
     let alone_too = third.run("web1\n", &["-e", "echo %h"]).expect(0);
     assert_eq!(alone.stdout(), alone_too.stdout());
     let scene = third;
