@@ -1,5 +1,5 @@
 # Every target is one line and calls a script; CI runs the same ones.
-.PHONY: setup check test demo bench fuzz interop docs wan install clean
+.PHONY: setup check test demo bench fuzz interop docs wan install install-spawn clean
 
 setup:   ; scripts/setup.sh all
 check:   ; scripts/check.sh
@@ -11,4 +11,5 @@ interop: ; scripts/interop.sh
 docs:    ; scripts/docs.sh
 wan:     ; scripts/wan.sh
 install: ; scripts/install.sh
+install-spawn: ; scripts/install_spawn.sh
 clean:   ; scripts/clean.sh

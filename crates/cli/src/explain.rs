@@ -211,7 +211,9 @@ fn transport(explanation: &Explanation, facts: &mut Vec<Fact>) {
             }
         }
         (_, required) => {
-            facts.push(Fact::new("transport", "native", ""));
+            if required.is_empty() && explanation.obstacles.is_empty() {
+                facts.push(Fact::new("transport", "native", ""));
+            }
             for Shortfall { what, origin } in required {
                 let value = format!("{what}: needs --transport auto or openssh");
                 facts.push(Fact::new("refused", value, origin));

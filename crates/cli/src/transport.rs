@@ -10,7 +10,7 @@ use crate::args::LoginArgs;
 
 /// The program, unless `--ssh` says otherwise.
 const SSH: &str = "ssh";
-/// Logins of ssh's in progress for each core, unless `--logins` says otherwise (docs/adr/0008).
+/// Logins of ssh's in progress for each core, unless `--logins` says otherwise (docs/adr/0009).
 const LOGINS_A_CORE: u32 = 4;
 
 /// How many ssh's may log in at a time.

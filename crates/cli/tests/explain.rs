@@ -123,20 +123,22 @@ fn what_cannot_be_done_natively_is_named() {
     let text = said(&user, &["old", "kerberos"]);
     for words in [
         "through       ProxyCommand nc old 22  (~/.ssh/config:11)",
-        "not native, use ssh itself: KexAlgorithms: ",
+        "transport     openssh, for KexAlgorithms: ",
         "(~/.ssh/config:12)",
-        "not native, use ssh itself: PreferredAuthentications gssapi-with-mic  (~/.ssh/config:14)",
+        "transport     openssh, for PreferredAuthentications gssapi-with-mic  (~/.ssh/config:14)",
     ] {
         assert!(text.contains(words), "{words:?} is missing:\n{text}");
     }
     assert!(!text.contains("transport     native"), "{text}");
     let text = said(&user, &["old", "-o", "ProxyUseFdpass=yes"]);
-    let fdpass = "not native, use ssh itself: ProxyUseFdpass  (command line)";
+    let fdpass = "transport     openssh, for ProxyUseFdpass  (command line)";
     assert!(text.contains(fdpass), "{text}");
+    let text = said(&user, &["old", "--transport", "native"]);
+    assert!(text.contains("refused       KexAlgorithms: "), "{text}");
 }
 
 #[test]
-fn what_only_ssh_has_is_an_obstacle_where_it_is_required() {
+fn what_only_ssh_has_makes_it_the_transport_and_what_neither_has_is_refused() {
     let user = user();
     let no_others = [
         "PubkeyAuthentication=no",
@@ -154,26 +156,31 @@ fn what_only_ssh_has_is_an_obstacle_where_it_is_required() {
     for (arguments, words) in [
         (
             &["-o", "PKCS11Provider=/lib/token.so", "web9"][..],
-            "PKCS11Provider /lib/token.so  (command line)",
+            "transport     openssh, for PKCS11Provider /lib/token.so  (command line)",
         ),
         (
             &only[..],
-            "HostbasedAuthentication is the only method that is switched on  (command line)",
+            "transport     openssh, for HostbasedAuthentication is the only method that is switched on  (command line)",
         ),
         (
             &["-o", "PubkeyAcceptedAlgorithms=ssh-dss", "web9"],
-            "PubkeyAcceptedAlgorithms: ",
+            "transport     openssh, for PubkeyAcceptedAlgorithms: ",
         ),
-        (&["-o", "SessionType=none", "web9"], "SessionType none"),
+        (
+            &["-o", "SessionType=none", "web9"],
+            "refused       SessionType none",
+        ),
         (
             &["-o", "BindInterface=absent0", "web9"],
-            "BindInterface absent0: ",
+            "refused       BindInterface absent0: ",
         ),
-        (&["-o", "ProxyCommand=-", "web9"], "ProxyCommand \"-\""),
+        (
+            &["-o", "ProxyCommand=-", "web9"],
+            "refused       ProxyCommand \"-\"",
+        ),
     ] {
         let text = said(&user, arguments);
-        let obstacle = format!("not native, use ssh itself: {words}");
-        assert!(text.contains(&obstacle), "{obstacle:?} is missing:\n{text}");
+        assert!(text.contains(words), "{words:?} is missing:\n{text}");
         assert!(!text.contains("transport     native"), "{text}");
     }
     let text = said(
@@ -220,10 +227,10 @@ fn json_has_the_names_of_ssh_and_the_lines() {
     assert_eq!(web1["known_hosts"][0]["line"], 2);
     assert_eq!(web1["way"][1], "me@gate2:23");
     assert_eq!(web1["identity_files"][0], "~/.ssh/fleet");
-    assert_eq!(old["transport"], "ssh");
+    assert_eq!(old["transport"], "openssh");
     assert_eq!(old["proxy_command"], "nc old 22");
     assert!(
-        old["obstacles"][0]["what"]
+        old["requirements"][0]["what"]
             .as_str()
             .unwrap()
             .starts_with("KexAlgorithms")

@@ -57,7 +57,11 @@ fn where_nothing_else_serves_the_failure_names_the_method_that_the_server_takes(
         hostbased.contains("ssh itself: it takes host-based"),
         "{hostbased}"
     );
-    let token = said("PKCS11Provider=/lib/token.so", "FILE:/nonexistent");
+    let native = |option: &str| {
+        let mut command = shoal.command(&["--transport", "native", "-o", option, "true"]);
+        Running::start(&mut command).wait().expect(3).stderr()
+    };
+    let token = native("PKCS11Provider=/lib/token.so");
     assert!(
         token.contains("PKCS11Provider /lib/token.so (command line)"),
         "{token}"

@@ -241,7 +241,13 @@ fn what_cannot_be_a_connection_is_refused_before_anything_begins() {
         &["ProxyCommand \"-\"", "command line"],
     );
     let proxy = relay(&shoal);
-    let fdpass = ["-o", &proxy, "-o", "ProxyUseFdpass=yes"];
+    let fdpass = [
+        "-o",
+        &proxy,
+        "-o",
+        "ProxyUseFdpass=yes",
+        "--transport=native",
+    ];
     refused(&fdpass, &["ProxyUseFdpass", "command line"]);
     refused(&["-o", "ProxyCommand=nc %d"], &["\"%d\"", "command line"]);
     shoal.run(&["-o", "ProxyCommand=none", "true"]).expect(0);

@@ -7,7 +7,7 @@ use std::future::poll_fn;
 use std::io;
 use std::os::unix::process::ExitStatusExt;
 use std::pin::Pin;
-use std::process::{ExitStatus, Stdio};
+use std::process::ExitStatus;
 use std::rc::Rc;
 use std::task::ready;
 use std::time::Duration;
@@ -15,15 +15,16 @@ use std::time::Duration;
 use rustix::process::Signal;
 use sshoal_fleet::{Failure, FailureKind, Gate, HostId, Outcome, Phase};
 use sshoal_proto::{ExecFate, Stream};
+use sshoal_spawn::{Command, Stdio};
 use tokio::io::{AsyncRead, ReadBuf};
-use tokio::process::{Child, ChildStdin, Command};
+use tokio::net::unix::pipe::Sender;
 use tokio::time::timeout;
 
 use crate::failures::Ended;
 use crate::host::{Orders, aborted, pass};
 use crate::input::Feeder;
 use crate::plan::LocalCommand;
-use crate::process_group::{Group, is_shortage};
+use crate::process::{Process, is_shortage};
 use crate::worker::{Control, Worker};
 
 /// From SIGTERM to SIGKILL. The fleet waits 5 s for the answer to an abort.
@@ -41,13 +42,13 @@ pub(crate) async fn run(
 ) -> Result<Outcome, Ended> {
     pass(worker, host, orders, Gate::Session).await?;
     let feeder = worker.plan.input.as_ref().map(Feeder::new);
-    let child = match spawn(command, feeder.is_some()) {
-        Ok(child) => child,
+    let mut process = match spawn(command, feeder.is_some()) {
+        Ok(process) => process,
         Err(error) => return not_started(worker, host, command, &error).await,
     };
     worker.enter(host, Phase::Command);
-    let mut group = Group::of(&child);
-    let mut work = std::pin::pin!(perform(worker, host, child, feeder));
+    let group = process.group.clone();
+    let mut work = std::pin::pin!(perform(worker, host, &mut process, feeder));
     loop {
         tokio::select! {
             biased;
@@ -66,21 +67,25 @@ pub(crate) async fn run(
     group.signal(Signal::TERM);
     // Its output is read on: who writes last words must not be kept from ending by a full pipe.
     let end = async { tokio::join!(work, group.ended()) };
-    // Without an end within the grace, dropping the group kills it.
+    // Without an end within the grace, dropping the process kills its group.
     let _ = timeout(GRACE, end).await;
     Err(aborted(ExecFate::Ran))
 }
 
-fn spawn(command: &LocalCommand, reads: bool) -> io::Result<Child> {
-    Command::new(&command.program)
+fn spawn(command: &LocalCommand, reads: bool) -> io::Result<Process> {
+    let stdin = if reads { Stdio::pipe() } else { Stdio::null() };
+    let mut started = Command::new(&command.program);
+    for (name, value) in &command.variables {
+        started.env(name, value);
+    }
+    started
         .args(&command.arguments)
-        .envs(command.variables.iter().cloned())
-        .process_group(0)
-        .stdin(if reads { Stdio::piped() } else { Stdio::null() })
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .kill_on_drop(true)
-        .spawn()
+        .stdin(stdin)
+        .stdout(Stdio::pipe())
+        .stderr(Stdio::pipe())
+        // What the user's shell has opened for us (3<file) is the command's, as it would be for xargs.
+        .inherit_descriptors(true);
+    Process::start(&mut started)
 }
 
 /// What became of a command that could not be started.
@@ -108,13 +113,14 @@ async fn not_started(
 async fn perform(
     worker: &Rc<Worker>,
     host: HostId,
-    mut child: Child,
+    process: &mut Process,
     feeder: Option<Feeder>,
 ) -> Result<ExitStatus, Ended> {
-    let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+    let stdin = process.stdin.take();
+    let (stdout, stderr) = (process.stdout.take(), process.stderr.take());
     let end = async {
         let (status, (), ()) = tokio::join!(
-            child.wait(),
+            process.wait(),
             carry(worker, host, Stream::Stdout, stdout),
             carry(worker, host, Stream::Stderr, stderr),
         );
@@ -155,7 +161,7 @@ async fn carry(
 }
 
 /// Gives the command its input; returns only if that cannot be read.
-async fn feed(feeder: Option<Feeder>, stdin: Option<ChildStdin>) -> io::Error {
+async fn feed(feeder: Option<Feeder>, stdin: Option<Sender>) -> io::Error {
     if let (Some(feeder), Some(stdin)) = (feeder, stdin)
         && let Err(error) = feeder.pour(stdin).await
     {

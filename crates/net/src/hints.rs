@@ -26,7 +26,16 @@ const SIZE: c_uint = size_of::<sched_attr>() as c_uint;
 /// Linux 6.12); with equal slices it waits until the running one's is over, up to 4 ms later, and hundreds of logins
 /// make that happen all the time (docs/adr/0004).
 pub fn lengthen_time_slice() {
-    let Some(mut attributes) = attributes() else {
+    lengthen(THIS_THREAD);
+}
+
+/// The same for a process that we have started, of one thread; what it starts has the usual slice.
+pub(crate) fn lengthen_time_slice_of(process: u32) {
+    lengthen(c_long::from(process));
+}
+
+fn lengthen(whose: c_long) {
+    let Some(mut attributes) = attributes(whose) else {
         return;
     };
     // Whoever chose another policy had a reason. The niceness stays.
@@ -36,19 +45,12 @@ pub fn lengthen_time_slice() {
     attributes.sched_flags |= SCHED_FLAG_RESET_ON_FORK as u64;
     attributes.sched_runtime = SLICE.as_nanos() as u64;
     // SAFETY: sched_setattr(2) reads `size` octets of the structure, which outlives the call, and keeps no pointer.
-    let status = unsafe {
-        libc::syscall(
-            SYS_sched_setattr,
-            THIS_THREAD,
-            &raw mut attributes,
-            NO_FLAGS,
-        )
-    };
+    let status = unsafe { libc::syscall(SYS_sched_setattr, whose, &raw mut attributes, NO_FLAGS) };
     tracing::debug!(accepted = status == 0, "asked for a longer time slice");
 }
 
-/// How the calling thread is scheduled.
-fn attributes() -> Option<sched_attr> {
+/// How a thread is scheduled.
+fn attributes(whose: c_long) -> Option<sched_attr> {
     let mut attributes = sched_attr {
         size: SIZE,
         sched_policy: 0,
@@ -64,7 +66,7 @@ fn attributes() -> Option<sched_attr> {
     let status = unsafe {
         libc::syscall(
             SYS_sched_getattr,
-            THIS_THREAD,
+            whose,
             &raw mut attributes,
             SIZE,
             NO_FLAGS,
@@ -99,9 +101,9 @@ mod tests {
     #[test]
     fn the_niceness_stays_and_the_slice_is_not_inherited() {
         std::thread::spawn(|| {
-            let before = attributes().map(|attributes| attributes.sched_nice);
+            let before = attributes(THIS_THREAD).map(|attributes| attributes.sched_nice);
             lengthen_time_slice();
-            let after = attributes();
+            let after = attributes(THIS_THREAD);
             assert_eq!(before, after.map(|attributes| attributes.sched_nice));
             let flags = after.map_or(0, |attributes| attributes.sched_flags);
             assert_ne!(flags & SCHED_FLAG_RESET_ON_FORK as u64, 0);

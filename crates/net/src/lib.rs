@@ -31,6 +31,7 @@ mod outbox;
 mod passphrases;
 mod plan;
 mod prepare;
+mod process;
 mod process_group;
 mod proxy;
 mod server_cache;

@@ -19,10 +19,11 @@ use tokio::sync::watch;
 use tokio::time::timeout;
 
 use crate::failures::Ended;
+use crate::hints;
 use crate::host::{Orders, aborted, pass};
 use crate::input::Feeder;
 use crate::plan::SshPlan;
-use crate::process_group::is_shortage;
+use crate::process::is_shortage;
 use crate::worker::{Banner, Control, Report, Worker};
 
 /// From SIGTERM to SIGKILL. The fleet waits 5 s for the answer to an abort.
@@ -53,6 +54,10 @@ pub(crate) async fn run(
     };
     let mut ssh =
         Ssh::start(&worker.plan.ssh, &plan.line, input).map_err(|error| not_started(&error))?;
+    if !plan.lends_terminal {
+        // Everything else on the machine comes first (docs/adr/0009).
+        hints::lengthen_time_slice_of(ssh.id());
+    }
     let pipes = Pipes::of(&mut ssh);
     let heard = Heard {
         worker,

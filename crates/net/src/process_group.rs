@@ -1,35 +1,38 @@
 //! The processes of one command on this machine.
 
-use std::io;
+use std::cell::Cell;
+use std::rc::Rc;
 use std::time::Duration;
 
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
-use tokio::process::Child;
+use sshoal_spawn::Child;
 use tokio::time::sleep;
 
 /// How often a group is looked at that was asked to end.
 const GLANCE: Duration = Duration::from_millis(20);
 
-/// A command's process group. Dropping it kills what is left, unless it was released.
-pub(crate) struct Group(Option<Pid>);
+/// A command's process group, for all who signal it.
+#[derive(Clone)]
+pub(crate) struct Group(Rc<Cell<Option<Pid>>>);
 
 impl Group {
     /// The group that a child leads.
     pub(crate) fn of(leader: &Child) -> Self {
-        Group(leader.id().and_then(|id| Pid::from_raw(id.cast_signed())))
+        let leader = Pid::from_raw(leader.id().cast_signed());
+        Group(Rc::new(Cell::new(leader)))
     }
 
     pub(crate) fn signal(&self, signal: Signal) {
-        if let Some(group) = self.0 {
+        if let Some(group) = self.0.get() {
             // A group that has ended needs no signal.
             let _ = kill_process_group(group, signal);
         }
     }
 
     /// Until no process of the group is left.
-    pub(crate) async fn ended(&mut self) {
-        while let Some(group) = self.0 {
+    pub(crate) async fn ended(&self) {
+        while let Some(group) = self.0.get() {
             match test_kill_process_group(group) {
                 Err(Errno::SRCH) => self.release(),
                 // Others' processes (sudo) are there, too, though they cannot be signalled.
@@ -38,20 +41,14 @@ impl Group {
         }
     }
 
-    /// The command has ended by itself: what it left running is meant to stay.
-    pub(crate) fn release(&mut self) {
-        self.0 = None;
-    }
-}
-
-impl Drop for Group {
-    fn drop(&mut self) {
+    /// Kills what is left of it, unless it was released.
+    pub(crate) fn kill(&self) {
         self.signal(Signal::KILL);
+        self.release();
     }
-}
 
-/// Whether this machine has no room for one more process now: fork(2), pipe(2).
-pub(crate) fn is_shortage(error: &io::Error) -> bool {
-    let shortages = [Errno::AGAIN, Errno::NOMEM, Errno::MFILE, Errno::NFILE];
-    Errno::from_io_error(error).is_some_and(|errno| shortages.contains(&errno))
+    /// The command has ended by itself: what it left running is meant to stay.
+    pub(crate) fn release(&self) {
+        self.0.set(None);
+    }
 }

@@ -8,23 +8,23 @@
 use std::cell::RefCell;
 use std::io;
 use std::pin::Pin;
-use std::process::{ExitStatus, Stdio};
+use std::process::ExitStatus;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use rustix::process::Signal;
 use sshoal_fleet::{Failure, FailureKind};
+use sshoal_spawn::Stdio;
 use tokio::io::{AsyncRead, AsyncReadExt, ReadBuf};
 use tokio::net::unix::pipe::{Receiver, Sender};
-use tokio::process::{Child, ChildStderr, Command};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use crate::dial;
 use crate::failures;
 use crate::plan::Endpoint;
-use crate::process_group::{Group, is_shortage};
+use crate::process::{Process, is_shortage};
 use crate::shell;
 use crate::worker::{Report, Worker};
 
@@ -41,8 +41,7 @@ const LINE: usize = 1024;
 pub(crate) struct Proxy {
     reading: Receiver,
     writing: Sender,
-    child: Child,
-    group: Group,
+    process: Process,
     command: String,
     said: Rc<RefCell<Said>>,
     listener: JoinHandle<()>,
@@ -93,26 +92,23 @@ fn not_started(command: &str, error: &io::Error) -> Failure {
 
 impl Proxy {
     fn start(worker: &Rc<Worker>, label: &str, command: &str) -> io::Result<Proxy> {
-        let mut child = Command::from(shell::command(&format!("exec {command}")))
-            .process_group(0)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .kill_on_drop(true)
-            .spawn()?;
-        let group = Group::of(&child);
-        let (Some(stdin), Some(stdout), Some(stderr)) =
-            (child.stdin.take(), child.stdout.take(), child.stderr.take())
-        else {
+        let mut shell = shell::command(&format!("exec {command}"));
+        shell
+            .stdin(Stdio::pipe())
+            .stdout(Stdio::pipe())
+            .stderr(Stdio::pipe());
+        let mut process = Process::start(&mut shell)?;
+        let stdin = process.stdin.take();
+        let (stdout, stderr) = (process.stdout.take(), process.stderr.take());
+        let (Some(writing), Some(reading), Some(stderr)) = (stdin, stdout, stderr) else {
             return Err(io::ErrorKind::BrokenPipe.into());
         };
         let said = Rc::default();
         let listening = listen(worker.clone(), label.to_owned(), stderr, Rc::clone(&said));
         Ok(Proxy {
-            reading: Receiver::from_owned_fd(stdout.into_owned_fd()?)?,
-            writing: Sender::from_owned_fd(stdin.into_owned_fd()?)?,
-            child,
-            group,
+            reading,
+            writing,
+            process,
             command: command.to_owned(),
             said,
             listener: tokio::task::spawn_local(listening),
@@ -151,7 +147,7 @@ impl Proxy {
         if !hung_up {
             return failure;
         }
-        let Ok(Ok(status)) = timeout(LAST_WORDS, self.child.wait()).await else {
+        let Ok(Ok(status)) = timeout(LAST_WORDS, self.process.wait()).await else {
             return failure;
         };
         // What it has started may keep its standard error open.
@@ -175,13 +171,13 @@ impl Proxy {
 
     /// Ends the process, and waits until it has ended.
     pub(crate) async fn end(&mut self) {
-        self.group.signal(Signal::HUP);
+        self.process.group.signal(Signal::HUP);
         // One that was stopped for reading from the terminal would not notice.
-        self.group.signal(Signal::CONT);
-        if timeout(GRACE, self.child.wait()).await.is_err() {
-            self.group.signal(Signal::KILL);
+        self.process.group.signal(Signal::CONT);
+        if timeout(GRACE, self.process.wait()).await.is_err() {
+            self.process.group.signal(Signal::KILL);
             // The system's error would be that there is no such child.
-            let _ = self.child.wait().await;
+            let _ = self.process.wait().await;
         }
     }
 }
@@ -211,12 +207,7 @@ fn shortened(command: &str) -> String {
 
 /// Tells what the process writes to standard error, a line at a time. All of it is read, so that the process never
 /// waits for us.
-async fn listen(
-    worker: Rc<Worker>,
-    label: String,
-    mut stderr: ChildStderr,
-    said: Rc<RefCell<Said>>,
-) {
+async fn listen(worker: Rc<Worker>, label: String, mut stderr: Receiver, said: Rc<RefCell<Said>>) {
     let mut line = Vec::with_capacity(LINE);
     let mut buffer = [0; LINE];
     // A pipe knows no error but those of this program: nothing more comes of it.

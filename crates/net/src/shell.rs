@@ -1,6 +1,6 @@
 //! Command lines of ssh_config.
 
-use std::process::Command;
+use sshoal_spawn::Command;
 
 /// A command line as ssh runs it: by the user's shell (`execute_in_shell`, readconf.c; `ssh_proxy_connect`,
 /// sshconnect.c).

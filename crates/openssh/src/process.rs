@@ -67,7 +67,8 @@ impl Surroundings {
 /// An ssh that runs. Dropping it kills it and all that it has started.
 #[derive(Debug)]
 pub struct Ssh {
-    child: Child,
+    /// Here until this is dropped.
+    child: Option<Child>,
     /// Whether it leads a session, and has not been waited for.
     group: Option<Pid>,
     /// Writes to the command's standard input.
@@ -131,7 +132,7 @@ impl Ssh {
             .map(|pipe| Receiver::from_owned_fd(pipe.into()));
         Ok(Ssh {
             group,
-            child,
+            child: Some(child),
             stdin: stdin.transpose()?,
             stdout: stdout.transpose()?,
             stderr: stderr.transpose()?,
@@ -145,7 +146,7 @@ impl Ssh {
         command.args(line.arguments(None)).with_pidfd();
         let child = command.spawn()?;
         Ok(Ssh {
-            child,
+            child: Some(child),
             group: None,
             stdin: None,
             stdout: None,
@@ -157,13 +158,15 @@ impl Ssh {
 
     /// Its process number.
     pub fn id(&self) -> u32 {
-        self.child.id()
+        self.child.as_ref().map_or(0, Child::id)
     }
 
     /// Signals it alone: it ends what it has started, and closes its connection.
     pub fn signal(&self, signal: Signal) {
         // One that has ended needs no signal.
-        let _ = self.child.signal(signal);
+        if let Some(child) = &self.child {
+            let _ = child.signal(signal);
+        }
     }
 
     /// Until it has ended; [`reap`](Ssh::reap) tells how. May be dropped and called again.
@@ -172,7 +175,10 @@ impl Ssh {
     ///
     /// The system gives no descriptor for the process.
     pub async fn ended(&self) -> io::Result<()> {
-        self.child.ended_async().await
+        match &self.child {
+            Some(child) => child.ended_async().await,
+            None => Ok(()),
+        }
     }
 
     /// How it has ended, waiting for its end if it has not.
@@ -183,7 +189,7 @@ impl Ssh {
     ///
     /// Somebody else has waited for it.
     pub async fn reap(&mut self) -> io::Result<ExitStatus> {
-        let status = self.child.wait_async().await;
+        let status = self.wait().await;
         self.group = None;
         status
     }
@@ -195,14 +201,21 @@ impl Ssh {
     /// Somebody else has waited for it.
     pub async fn kill(&mut self) -> io::Result<ExitStatus> {
         self.kill_group();
-        self.child.wait_async().await
+        self.wait().await
+    }
+
+    async fn wait(&mut self) -> io::Result<ExitStatus> {
+        match &mut self.child {
+            Some(child) => child.wait_async().await,
+            None => Err(io::ErrorKind::NotFound.into()),
+        }
     }
 
     fn kill_group(&mut self) {
         match self.group.take() {
             // It has not been waited for: the number is still its own.
             Some(group) => drop(kill_process_group(group, Signal::KILL)),
-            None => drop(self.child.kill()),
+            None => self.signal(Signal::KILL),
         }
     }
 }
@@ -210,6 +223,11 @@ impl Ssh {
 impl Drop for Ssh {
     fn drop(&mut self) {
         self.kill_group();
+        if let Some(child) = self.child.take()
+            && child.is_unreaped()
+        {
+            child.reap_later();
+        }
     }
 }
 

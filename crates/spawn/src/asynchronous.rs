@@ -48,6 +48,19 @@ impl Child {
         }
     }
 
+    /// Lets it be waited for by nobody in particular, on the tokio runtime of this thread, so that it does not stay a
+    /// zombie. Without a runtime, or when that ends, it stays one until this program ends.
+    pub fn reap_later(mut self) {
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            drop(runtime.spawn(async move { self.wait_async().await }));
+        }
+    }
+
+    /// Whether nobody has learnt its status yet: it runs, or is a zombie.
+    pub fn is_unreaped(&self) -> bool {
+        !self.has_status()
+    }
+
     /// For kernels without pidfds: a thread of tokio's sees the end and leaves the status to be fetched.
     async fn wait_in_thread(&self) -> io::Result<()> {
         let pid = self.pid();

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::ffi::{CString, OsStr, OsString};
 use std::os::fd::{OwnedFd, RawFd};
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use rustix::io::Errno;
@@ -67,6 +68,9 @@ pub struct Command {
     pub(crate) pidfd: bool,
 }
 
+/// Most command lines are no longer.
+const ROOM_FOR_ARGUMENTS: usize = 256;
+
 /// Where the standard error goes.
 #[derive(Debug)]
 pub(crate) enum ErrorStream {
@@ -95,7 +99,7 @@ impl Command {
     pub fn new(program: impl AsRef<OsStr>) -> Command {
         let mut command = Command {
             program: program.as_ref().to_owned(),
-            arguments: StringArray::new(),
+            arguments: StringArray::with_capacity(ROOM_FOR_ARGUMENTS),
             refused: None,
             variables: None,
             stdin: Stdio::inherit(),
@@ -121,10 +125,8 @@ impl Command {
 
     /// One argument more.
     pub fn arg(&mut self, argument: impl AsRef<OsStr>) -> &mut Command {
-        if let Some(argument) = self.checked(argument.as_ref()) {
-            self.arguments.push(argument);
-        }
-        self
+        let added = self.arguments.push(&[argument.as_ref().as_bytes()]);
+        self.note(added)
     }
 
     /// More arguments.
@@ -140,10 +142,8 @@ impl Command {
 
     /// What the program is told its own name is, in place of the one by which it is found.
     pub fn arg0(&mut self, name: impl AsRef<OsStr>) -> &mut Command {
-        if let Some(name) = self.checked(name.as_ref()) {
-            self.arguments.replace_first(name);
-        }
-        self
+        let replaced = self.arguments.replace_first(name.as_ref().as_bytes());
+        self.note(replaced)
     }
 
     /// Sets a variable of the program's.
@@ -215,8 +215,13 @@ impl Command {
     /// The working directory, relative to the caller's. A program whose name has a slash and is relative is looked for
     /// there.
     pub fn current_dir(&mut self, directory: impl AsRef<Path>) -> &mut Command {
-        self.directory = self.checked(directory.as_ref().as_os_str());
-        self
+        match c_string(directory.as_ref().as_os_str()) {
+            Ok(directory) => {
+                self.directory = Some(directory);
+                self
+            }
+            Err(errno) => self.note(Err(errno)),
+        }
     }
 
     /// A session of its own, without a controlling terminal, in which it leads a new process group.
@@ -323,10 +328,11 @@ impl Command {
         Some(number)
     }
 
-    /// As a C string; if it cannot be one, that is remembered.
-    fn checked(&mut self, text: &OsStr) -> Option<CString> {
-        c_string(text)
-            .map_err(|errno| self.refused.get_or_insert(errno))
-            .ok()
+    /// Remembers the first error.
+    fn note(&mut self, done: Result<(), Errno>) -> &mut Command {
+        if let Err(errno) = done {
+            self.refused.get_or_insert(errno);
+        }
+        self
     }
 }

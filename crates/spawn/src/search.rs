@@ -1,34 +1,36 @@
 //! Where a program may be: the search of execvp(3), written down before the child is made.
 
-use std::ffi::{CString, OsStr};
+use std::ffi::{CStr, OsStr};
 use std::os::unix::ffi::OsStrExt;
 
 use rustix::io::Errno;
+
+use crate::strings::StringArray;
 
 /// Searched where there is no PATH at all: what confstr(_CS_PATH) says with glibc.
 const PATH_WITHOUT_PATH: &[u8] = b"/bin:/usr/bin";
 
 /// The names to execute, one after the other: `program` itself when it has a slash in it, otherwise `program` in each
 /// directory of `path`. An empty element of it is the working directory.
-pub(crate) fn candidates(program: &OsStr, path: Option<&OsStr>) -> Result<Vec<CString>, Errno> {
+pub(crate) fn candidates(program: &OsStr, path: Option<&OsStr>) -> Result<StringArray, Errno> {
     let name = program.as_bytes();
     if name.is_empty() {
         return Err(Errno::NOENT);
     }
     if name.contains(&b'/') {
-        return Ok(vec![CString::new(name).map_err(|_| Errno::INVAL)?]);
+        let mut only = StringArray::with_capacity(name.len() + 1);
+        only.push(&[name])?;
+        return Ok(only);
     }
-    path.map_or(PATH_WITHOUT_PATH, OsStrExt::as_bytes)
-        .split(|byte| *byte == b':')
-        .map(|folder| {
-            let mut candidate = folder.to_vec();
-            if !folder.is_empty() {
-                candidate.push(b'/');
-            }
-            candidate.extend_from_slice(name);
-            CString::new(candidate).map_err(|_| Errno::INVAL)
-        })
-        .collect()
+    let mut candidates = StringArray::default();
+    let path = path.map_or(PATH_WITHOUT_PATH, OsStrExt::as_bytes);
+    for folder in path.split(|byte| *byte == b':') {
+        match folder {
+            [] => candidates.push(&[name])?,
+            _ => candidates.push(&[folder, b"/", name])?,
+        }
+    }
+    Ok(candidates)
 }
 
 /// What becomes of the search when one candidate could not be executed.
@@ -55,12 +57,12 @@ pub(crate) fn verdict(errno: Errno) -> Verdict {
 
 /// Tries `execute` with each candidate, which returns only when it failed. The error is the one that execvp(3) gives.
 pub(crate) fn each<T>(
-    candidates: &[CString],
-    mut execute: impl FnMut(&CString) -> Result<T, Errno>,
+    candidates: &StringArray,
+    mut execute: impl FnMut(&CStr) -> Result<T, Errno>,
 ) -> Result<T, Errno> {
     let mut answer = Errno::NOENT;
     let mut denied = false;
-    for candidate in candidates {
+    for candidate in candidates.strings() {
         match execute(candidate) {
             Ok(done) => return Ok(done),
             Err(errno) => match verdict(errno) {
@@ -81,8 +83,8 @@ mod tests {
     fn names(program: &str, path: Option<&str>) -> Vec<String> {
         candidates(OsStr::new(program), path.map(OsStr::new))
             .unwrap()
-            .into_iter()
-            .map(|name| name.into_string().unwrap())
+            .strings()
+            .map(|name| name.to_str().unwrap().to_owned())
             .collect()
     }
 

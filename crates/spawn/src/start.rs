@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::env;
 use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsRawFd, RawFd};
+use std::os::unix::ffi::OsStrExt;
 
 use rustix::io::Errno;
 
@@ -16,7 +17,7 @@ use crate::portable;
 use crate::search;
 use crate::stdio::Stream;
 use crate::steps::Plan;
-use crate::strings::{StringArray, c_string};
+use crate::strings::StringArray;
 use crate::wiring::{Move, Wiring};
 
 /// The number of the standard output.
@@ -133,12 +134,9 @@ fn complete(variables: &Variables) -> BTreeMap<OsString, OsString> {
 
 /// `NAME=value`, each.
 fn variable_strings(variables: &BTreeMap<OsString, OsString>) -> Result<StringArray, Errno> {
-    let mut strings = StringArray::new();
+    let mut strings = StringArray::default();
     for (name, value) in variables {
-        let mut line = name.clone();
-        line.push("=");
-        line.push(value);
-        strings.push(c_string(&line)?);
+        strings.push(&[name.as_bytes(), b"=", value.as_bytes()])?;
     }
     Ok(strings)
 }

@@ -2,7 +2,7 @@
 //! nothing, takes no lock, cannot panic, and calls nothing but the raw system calls of `kernel`.
 
 use std::cell::Cell;
-use std::ffi::{CStr, CString};
+use std::ffi::CStr;
 use std::os::fd::RawFd;
 
 use rustix::io::Errno;
@@ -11,7 +11,7 @@ use crate::error::{AtStep, Failure, Step};
 use crate::kernel::{self, Disposition, Environment};
 use crate::search;
 use crate::signals::SignalSet;
-use crate::strings::Pointers;
+use crate::strings::{Pointers, StringArray};
 use crate::wiring::{Move, Wiring};
 use crate::withheld::DescriptorSet;
 
@@ -34,7 +34,7 @@ pub(crate) enum Placement {
 /// Everything about a start, written down before the child is made.
 #[derive(Debug)]
 pub(crate) struct Plan<'a> {
-    pub(crate) candidates: &'a [CString],
+    pub(crate) candidates: &'a StringArray,
     pub(crate) arguments: Pointers<'a>,
     pub(crate) environment: Environment<'a>,
     pub(crate) default_signals: SignalSet,

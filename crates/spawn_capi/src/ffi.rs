@@ -7,7 +7,7 @@
 
 #![allow(unsafe_code)]
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::ffi::{CStr, OsStr, c_char, c_int, c_void};
 use std::io;
 use std::mem;
@@ -614,9 +614,9 @@ pub unsafe extern "C" fn sshoal_process_free(process: *mut Child) {
 // popen and pclose
 
 /// The children of open streams, by the stream's address.
-static STREAMS: Mutex<Option<HashMap<usize, Child>>> = Mutex::new(None);
+static STREAMS: Mutex<BTreeMap<usize, Child>> = Mutex::new(BTreeMap::new());
 
-fn streams() -> MutexGuard<'static, Option<HashMap<usize, Child>>> {
+fn streams() -> MutexGuard<'static, BTreeMap<usize, Child>> {
     STREAMS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -649,9 +649,7 @@ pub unsafe extern "C" fn sshoal_popen(
     if stream.is_null() {
         give_up(child);
     } else {
-        streams()
-            .get_or_insert_default()
-            .insert(stream.addr(), child);
+        streams().insert(stream.addr(), child);
     }
     stream
 }
@@ -662,9 +660,7 @@ pub unsafe extern "C" fn sshoal_popen(
 /// See the header.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sshoal_pclose(stream: *mut FILE) -> c_int {
-    let child = streams()
-        .as_mut()
-        .and_then(|open| open.remove(&stream.addr()));
+    let child = streams().remove(&stream.addr());
     let Some(mut child) = child else {
         return failed(libc::ECHILD);
     };

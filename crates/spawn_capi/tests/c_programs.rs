@@ -27,6 +27,8 @@ fn libraries() -> PathBuf {
             "--locked",
             "-p",
             "sshoal-spawn-capi",
+            "-p",
+            "sshoal-spawn-preload",
         ])
         .current_dir(here())
         .status()
@@ -142,6 +144,8 @@ fn what_is_installed_says_how_to_link_and_is_explained() {
         "share/man/man3/sshoal_spawn.3",
         "lib/libsshoal_spawn.so",
         "lib/libsshoal_spawn.so.0",
+        "share/man/man7/libsshoal_preload.7",
+        "lib/libsshoal_preload.so",
     ] {
         assert!(fs::metadata(folder.path().join(file)).is_ok(), "{file}");
     }

@@ -3,7 +3,7 @@
 //! Whatever is not certain is the shell's. POSIX, Shell Command Language, 2.2 (quoting) and 2.3 (tokens); dash and bash
 //! agree on everything that is accepted here.
 
-use crate::shells;
+use crate::names;
 
 /// Longer lines are the shell's: near the kernel's limit of one argument (128 KiB) it may refuse what we would take.
 pub const MAX_LINE_BYTES: usize = 64 * 1024;
@@ -41,7 +41,7 @@ pub fn words(line: &[u8]) -> Result<Vec<Vec<u8>>, NeedsShell> {
     if !begins_like_one || command.contains(&b'=') {
         return Err(NeedsShell::Command);
     }
-    if shells::keeps_for_itself(command) {
+    if names::keeps_for_itself(command) {
         return Err(NeedsShell::Builtin);
     }
     Ok(words)

@@ -135,7 +135,7 @@ proptest! {
         arguments in proptest::collection::vec(("[ -~\t\n]{0,12}", any::<u8>()), 0..6),
         blank in "[ \t]{1,3}",
     ) {
-        prop_assume!(!shells::keeps_for_itself(command.as_bytes()));
+        prop_assume!(!names::keeps_for_itself(command.as_bytes()));
         let mut line = command.clone();
         for (word, way) in &arguments {
             line.push_str(&blank);

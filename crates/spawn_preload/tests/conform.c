@@ -316,9 +316,9 @@ static void check_environment(void)
 	CHECK(setenv("PATH", "", 1) == 0 && system("cat /dev/null 2>/dev/null") == 127 << 8);
 	CHECK(setenv("PATH", path, 1) == 0 && system("cat /dev/null") == 0);
 	free(path);
-	if (geteuid() == 0) {
+	if (geteuid() == 0 && seteuid(65534) == 0) {
 		/* A shell gives up what is not its real user's. */
-		CHECK(seteuid(65534) == 0 && strcmp(output_of("id -u"), "0\n") == 0 && seteuid(0) == 0);
+		CHECK(strcmp(output_of("id -u"), "0\n") == 0 && seteuid(0) == 0);
 	}
 }
 

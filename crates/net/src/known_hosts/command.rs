@@ -2,7 +2,7 @@
 
 use std::io;
 use std::path::Path;
-use std::process::{ExitStatus, Stdio};
+use std::process::ExitStatus;
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -10,10 +10,12 @@ use base64::engine::general_purpose::STANDARD;
 use sshoal_crypto::fingerprint_sha256;
 use sshoal_fleet::{Failure, FailureKind};
 use sshoal_known_hosts::KnownHosts;
+use sshoal_spawn::{Command, Stdio};
 use sshoal_ssh_config::Piece;
 use tokio::io::{AsyncRead, AsyncReadExt};
-use tokio::process::Command;
 use tokio::sync::Semaphore;
+
+use crate::process::Process;
 
 /// How long a program may take. The login's own deadline holds as well.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -143,16 +145,19 @@ fn expanded(
 
 /// Starts the program and reads it to its end. It is killed if nobody waits for it any more.
 async fn output(program: &str, arguments: &[String]) -> io::Result<(ExitStatus, Vec<u8>, Vec<u8>)> {
-    let mut child = Command::new(program)
+    let mut command = Command::new(program);
+    command
         .args(arguments)
         .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .kill_on_drop(true)
-        .spawn()?;
-    let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
+        .stdout(Stdio::pipe())
+        .stderr(Stdio::pipe());
+    let mut process = Process::start(&mut command)?;
+    let (stdout, stderr) = (process.stdout.take(), process.stderr.take());
     let (lines, said) = tokio::try_join!(all(stdout), beginning(stderr))?;
-    Ok((child.wait().await?, lines, said))
+    let status = process.wait().await?;
+    // What it may have left running is meant to stay.
+    process.group.release();
+    Ok((status, lines, said))
 }
 
 /// All that comes.

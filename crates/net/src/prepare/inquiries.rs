@@ -3,8 +3,6 @@
 
 use std::collections::VecDeque;
 use std::io;
-use std::os::unix::process::CommandExt;
-use std::process::{Child, Stdio};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -12,6 +10,7 @@ use std::time::{Duration, Instant};
 use dns_lookup::{AddrFamily, AddrInfoHints, SockType, getaddrinfo};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
+use sshoal_spawn::{Child, Stdio};
 use sshoal_ssh_config::{AddressFamily, Answers, Lookup, Question};
 
 use crate::shell;
@@ -38,7 +37,7 @@ struct Running(Arc<Mutex<Option<Pid>>>);
 
 impl Running {
     fn of(child: &Child) -> Self {
-        Running(Arc::new(Mutex::new(Some(Pid::from_child(child)))))
+        Running(Arc::new(Mutex::new(number(child))))
     }
 
     fn kill(&self) {
@@ -52,12 +51,16 @@ impl Running {
     /// Waits for the command. Nobody signals its number once that may be another's.
     fn wait(&self, mut child: Child) -> Option<i32> {
         let ended = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
-        let pid = Pid::from_child(&child);
+        let pid = number(&child)?;
         while waitid(WaitId::Pid(pid), ended).is_err_and(|error| error == Errno::INTR) {}
         let mut leader = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         *leader = None;
         child.wait().ok()?.code()
     }
+}
+
+fn number(child: &Child) -> Option<Pid> {
+    Pid::from_raw(child.id().cast_signed())
 }
 
 /// What is heard of a question.
