@@ -18,7 +18,8 @@ use sshoal_targets::{Target, TargetError, distinct, exclude, pick};
 use crate::args::HostArgs;
 use crate::retry;
 
-pub(crate) use files::{MAX_FILE, contents};
+use files::MAX_FILE;
+pub(crate) use files::contents;
 pub(crate) use known_names::{config_names, known_hosts_names};
 pub(crate) use lists::Lists;
 

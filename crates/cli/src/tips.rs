@@ -7,6 +7,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Command, CommandFactory};
 
 use crate::args::Cli;
+use crate::mpssh;
 
 /// Programs, their flags that we do not have, and what to do here.
 #[rustfmt::skip]
@@ -121,10 +122,11 @@ fn unknown(cli: &Command, arguments: &[OsString], flag: &str) -> Vec<String> {
         return vec![COMMAND_FIRST.to_owned()];
     }
     if cli.find_subcommand("run").is_some_and(|run| has(run, flag)) {
-        return vec![format!(
-            "{flag} is a flag of sshoal run; sshoal {} does not log in anywhere",
-            command.get_name()
-        )];
+        let why = match command.get_name() {
+            mpssh::NAME => "sshoal mpssh has those of mpssh alone (docs/mpssh.md)".to_owned(),
+            name => format!("sshoal {name} does not log in anywhere"),
+        };
+        return vec![format!("{flag} is a flag of sshoal run; {why}")];
     }
     let lacked = LACKED.iter().filter(|(_, flags, _)| flags.contains(&flag));
     lacked

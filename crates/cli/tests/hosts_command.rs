@@ -155,6 +155,16 @@ fn groups_are_listed_with_and_without_their_hosts() {
 }
 
 #[test]
+fn a_list_that_is_too_long_is_refused_and_not_cut_off() {
+    let user = User::new();
+    let octets = 256 * 1024 * 1024 + 1;
+    let line = format!("yes web1 | head -c {octets} | sshoal hosts count");
+    let ended = Running::start(&mut user.shell(&line)).wait();
+    assert_eq!(ended.stdout(), "");
+    ended.expect(2).says(&["the host list - is larger than"]);
+}
+
+#[test]
 fn what_is_wrong_is_said() {
     let user = User::new();
     ended(&user, &["expand", "web[1-"])

@@ -38,7 +38,10 @@ fn both_names_are_installed_with_manual_pages_and_completions() {
     for (file, words) in [
         ("share/man/man1/sshoal.1", ".TH sshoal 1"),
         ("share/man/man1/sshoal-run.1", ".TH sshoal-run 1"),
-        ("share/man/man1/mpssh.1", ".TH mpssh 1  \"mpssh "),
+        (
+            "share/man/man1/mpssh.1",
+            concat!(".TH mpssh 1  \"mpssh ", env!("CARGO_PKG_VERSION")),
+        ),
         (
             "share/bash-completion/completions/sshoal",
             "complete -F _sshoal",

@@ -3,7 +3,8 @@
 mod groups;
 
 use std::fmt::Write as _;
-use std::io::{self, IsTerminal, Read};
+use std::io::{self, IsTerminal};
+use std::path::Path;
 
 use clap::{Args, ValueEnum, ValueHint};
 use serde::Serialize;
@@ -111,15 +112,11 @@ fn targets(args: &HostsArgs) -> Result<Vec<Target>, HostsError> {
 
 /// The lists on standard input as one; `#` begins a comment.
 fn standard_input() -> Result<String, HostsError> {
-    let mut text = String::new();
-    io::stdin()
-        .lock()
-        .take(hosts::MAX_FILE)
-        .read_to_string(&mut text)
-        .map_err(|error| HostsError::Unreadable {
-            path: "-".to_owned(),
-            error,
-        })?;
+    let text = hosts::contents(Path::new("-"))?;
+    let text = String::from_utf8(text).map_err(|error| HostsError::Unreadable {
+        path: "-".to_owned(),
+        error: io::Error::new(io::ErrorKind::InvalidData, error),
+    })?;
     let lines = text.lines().map(|line| line.split('#').next());
     Ok(lines.flatten().collect::<Vec<_>>().join(" "))
 }

@@ -128,14 +128,14 @@ impl Bursts {
 }
 
 /// How much of the octets can be shown before more are known, as it will be shown in the end. A CR at the end may be
-/// half an end of line, and so may be what follows the last full part of a line.
+/// half an end of line. Of a line that goes on something is left, or its end alone would look like an empty line.
 fn whole_lines(octets: &[u8], max_line: usize) -> usize {
-    let newline = octets.iter().rposition(|octet| *octet == b'\n');
-    let inner = &octets[..octets.len().saturating_sub(1)];
-    let carriage_return = || inner.iter().rposition(|octet| *octet == b'\r');
+    let settled = octets.strip_suffix(b"\r").unwrap_or(octets);
+    let newline = settled.iter().rposition(|octet| *octet == b'\n');
+    let carriage_return = || settled.iter().rposition(|octet| *octet == b'\r');
     match newline.or_else(carriage_return) {
         Some(at) => at + 1,
-        None => inner.len() / max_line * max_line,
+        None => settled.len().saturating_sub(1) / max_line * max_line,
     }
 }
 

@@ -118,9 +118,10 @@ proptest! {
             form.push(0, super::super::lines::Sign::Out, octets, &mut out);
             out
         };
-        // Something must follow, or there would be no reason to cut.
-        let more = [octets.as_slice(), b"c"].concat();
-        let (first, rest) = more.split_at(whole_lines(&octets, max_line));
-        prop_assert_eq!([shown(first), shown(rest)].concat(), shown(&more));
+        for more in ["", "c", "\n", "\rc"] {
+            let more = [octets.as_slice(), more.as_bytes()].concat();
+            let (first, rest) = more.split_at(whole_lines(&octets, max_line));
+            prop_assert_eq!([shown(first), shown(rest)].concat(), shown(&more));
+        }
     }
 }

@@ -99,8 +99,12 @@ fn unusable(why: &str) -> u8 {
 
 /// What the hosts' shells get.
 fn command(args: &MpsshArgs) -> Result<Vec<u8>, ScriptError> {
-    match (&args.c.script, &args.command) {
-        (Some(path), _) => script::with_interpreter(path),
-        (None, command) => Ok(command.as_deref().unwrap_or_default().as_bytes().to_vec()),
+    let line = match (&args.c.script, &args.command) {
+        (Some(path), _) => script::with_interpreter(path)?,
+        (None, command) => command.as_deref().unwrap_or_default().as_bytes().to_vec(),
+    };
+    match line.len() > script::MAX_LINE {
+        true => Err(ScriptError::TooLong),
+        false => Ok(line),
     }
 }

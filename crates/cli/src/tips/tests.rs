@@ -42,6 +42,10 @@ fn a_flag_that_we_lack_is_answered_with_what_to_write() {
             "sshoal each -w web1 --sudo true",
             "--sudo is a flag of sshoal run",
         ),
+        (
+            "sshoal mpssh -w web1 true",
+            "-w is a flag of sshoal run; sshoal mpssh has those of mpssh alone",
+        ),
         ("sshoal -w web1 true", COMMAND_FIRST),
         ("sshoal web1 true", COMMAND_FIRST),
         ("sshoal help run", "sshoal run --help"),

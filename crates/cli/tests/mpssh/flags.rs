@@ -99,6 +99,11 @@ fn wrong_usage_is_told_with_the_programs_own_name() {
         assert_eq!(ended.stdout(), "");
         ended.expect(1).says(words);
     }
+    let script = scene.shoal.file("long.sh");
+    fs::write(&script, "'".repeat(100_000)).unwrap();
+    let arguments = ["-f", &list, "--script", &script];
+    let ended = Running::start(&mut scene.plain(&arguments)).wait();
+    ended.expect(1).says(&["longer than", "copy what is long"]);
     let latin = scene.shoal.file("latin");
     fs::write(&latin, b"web1\n\n\xe4\n").unwrap();
     let ended = Running::start(&mut scene.plain(&["-f", &latin, "true"])).wait();
