@@ -66,9 +66,7 @@ pub(crate) enum Command {
 /// The names of the program.
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
 pub(crate) enum Program {
-    /// The usual one.
     Sshoal,
-    /// Where it is called by its other name.
     Mpssh,
 }
 

@@ -14,7 +14,6 @@ use crate::mpssh;
 const LACKED: &[(&str, &[&str], &str)] = &[
     ("pssh", &["-H", "--host"], "write -w HOST,..."),
     ("pssh", &["--askpass"], "write --ask-pass"),
-    ("pssh", &["-O"], "write -o KEY=VALUE"),
     ("pssh", &["--extra-arg", "--extra-args"], "write -o KEY=VALUE"),
     ("pssh", &["-I", "--send-input"], "write --stdin -"),
     ("pssh", &["-P", "--print", "--inline", "--inline-stdout"], "output is shown without a flag"),
@@ -33,7 +32,6 @@ const LACKED: &[(&str, &[&str], &str)] = &[
     ("clush", &["--connect_timeout"], "write --connect-timeout SECONDS"),
     ("clush", &["--command_timeout"], "write -u SECONDS"),
     ("clush", &["--options"], "write -o KEY=VALUE"),
-    ("clush", &["-O"], "defaults stand in ~/.config/sshoal/config.toml"),
     ("clush", &["-P", "--progress"], "progress is shown on a terminal without a flag"),
     ("clush", &["-n", "--nostdin"], "nothing is read without --stdin"),
     ("clush", &["-c", "--copy", "--rcopy", "--dest"], "sshoal does not copy files"),
@@ -42,10 +40,10 @@ const LACKED: &[(&str, &[&str], &str)] = &[
     ("mpssh", &["--file"], "write -f FILE"),
     ("mpssh", &["--procs"], "write -p N"),
     ("mpssh", &["--conntmout"], "write --connect-timeout SECONDS"),
-    ("mpssh", &["--label"], "there are no labels; write -f FILE, with a file for each"),
+    ("mpssh", &["--label"], "write -f FILE, with a file for each; sshoal mpssh has labels"),
     ("mpssh", &["-e", "--exit"], "statuses other than 0 are in the summary; -v shows a line for each host"),
     ("mpssh", &["-E", "--no-err"], "write 2>/dev/null"),
-    ("mpssh", &["-O", "--no-out"], "write >/dev/null"),
+    ("mpssh", &["--no-out"], "write >/dev/null"),
     ("mpssh", &["-s", "--nokeychk"], "write -o StrictHostKeyChecking=no"),
 ];
 
