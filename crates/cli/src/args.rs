@@ -249,12 +249,7 @@ pub(crate) struct LoginArgs {
     #[arg(long, value_name = "PROGRAM", value_hint = ValueHint::CommandName)]
     pub(crate) ssh: Option<OsString>,
     /// A word for the command line of that ssh, as it is; may be given several times.
-    #[arg(
-        short = 'O',
-        long = "ssh-word",
-        value_name = "WORD",
-        allow_hyphen_values = true
-    )]
+    #[arg(long = "ssh-word", value_name = "WORD", allow_hyphen_values = true)]
     pub(crate) ssh_word: Vec<OsString>,
     /// Threads to work with.
     #[arg(long, value_name = "N", hide = true)]

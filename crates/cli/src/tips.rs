@@ -14,6 +14,7 @@ use crate::mpssh;
 const LACKED: &[(&str, &[&str], &str)] = &[
     ("pssh", &["-H", "--host"], "write -w HOST,..."),
     ("pssh", &["--askpass"], "write --ask-pass"),
+    ("pssh", &["-O"], "write -o KEY=VALUE"),
     ("pssh", &["--extra-arg", "--extra-args"], "write -o KEY=VALUE"),
     ("pssh", &["-I", "--send-input"], "write --stdin -"),
     ("pssh", &["-P", "--print", "--inline", "--inline-stdout"], "output is shown without a flag"),
@@ -32,6 +33,7 @@ const LACKED: &[(&str, &[&str], &str)] = &[
     ("clush", &["--connect_timeout"], "write --connect-timeout SECONDS"),
     ("clush", &["--command_timeout"], "write -u SECONDS"),
     ("clush", &["--options"], "write -o KEY=VALUE"),
+    ("clush", &["-O"], "defaults stand in ~/.config/sshoal/config.toml"),
     ("clush", &["-P", "--progress"], "progress is shown on a terminal without a flag"),
     ("clush", &["-n", "--nostdin"], "nothing is read without --stdin"),
     ("clush", &["-c", "--copy", "--rcopy", "--dest"], "sshoal does not copy files"),
@@ -43,7 +45,7 @@ const LACKED: &[(&str, &[&str], &str)] = &[
     ("mpssh", &["--label"], "write -f FILE, with a file for each; sshoal mpssh has labels"),
     ("mpssh", &["-e", "--exit"], "statuses other than 0 are in the summary; -v shows a line for each host"),
     ("mpssh", &["-E", "--no-err"], "write 2>/dev/null"),
-    ("mpssh", &["--no-out"], "write >/dev/null"),
+    ("mpssh", &["-O", "--no-out"], "write >/dev/null"),
     ("mpssh", &["-s", "--nokeychk"], "write -o StrictHostKeyChecking=no"),
 ];
 

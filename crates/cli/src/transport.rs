@@ -44,9 +44,7 @@ pub(crate) fn check(args: &LoginArgs, plans: &mut [HostPlan]) -> Result<(), Stri
     let by_ssh = plans.iter().any(|plan| plan.openssh().is_some());
     if !args.ssh_word.is_empty() && !by_ssh {
         return Err(
-            "-O is for hosts that go by ssh, and none does; --transport openssh has all of them go by it. For the -O of \
-             pssh write -o KEY=VALUE"
-                .to_owned(),
+            "--ssh-word is for hosts that go by ssh, and none does; --transport openssh has all of them go by it".to_owned(),
         );
     }
     if !args.ask_pass {

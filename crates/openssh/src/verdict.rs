@@ -76,7 +76,7 @@ const WORDS: &[(&str, FailureKind)] = &[
 ];
 
 /// What to do about a program of which nothing is known.
-const SILENT: &str = "it has told nothing of itself, so that nothing is known of the command: check what ssh was given (--ssh, -O)";
+const SILENT: &str = "it has told nothing of itself, so that nothing is known of the command: check what ssh was given (--ssh, --ssh-word)";
 
 /// A server that hangs up: what that is depends on when it does.
 const HUNG_UP: &[&str] = &[

@@ -144,11 +144,15 @@ fn explain_and_dry_run_name_the_transport_and_the_reason() {
 fn words_for_ssh_are_passed_on_and_refused_where_no_host_goes_by_it() {
     let shoal = Shoal::real(&SshdSpec::new(1));
     shoal
-        .run(&["-O", "-4", "true"])
+        .run(&["--ssh-word", "-4", "true"])
         .expect(2)
-        .says(&["-O is for hosts that go by ssh"]);
+        .says(&["--ssh-word is for hosts that go by ssh"]);
     let by_ssh = ["--transport", "openssh", "--json"];
-    let with = |word: &str| [&by_ssh[..], &["-O", word, "true"]].concat().join(" ");
+    let with = |word: &str| {
+        [&by_ssh[..], &["--ssh-word", word, "true"]]
+            .concat()
+            .join(" ")
+    };
     let line = with("-oPort=1");
     // As typed to ssh itself, where it counts before what the configuration says.
     let arguments: Vec<&str> = line.split(' ').collect();
