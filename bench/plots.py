@@ -109,6 +109,8 @@ def draw(folder, report):
 
 def show(document, names):
     """Puts the pictures between the document's markers."""
+    if not names:
+        return
     before, _, rest = document.read_text().partition(BEGIN)
     _, _, after = rest.partition(END)
     links = "\n\n".join(f"![{CAPTIONS[name]}](pictures/{name}.svg)" for name in names)

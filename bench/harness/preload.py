@@ -10,6 +10,9 @@ TINY = BUILT / "tiny"
 STATUS = 7
 
 AWK_SYSTEM = 'BEGIN { for (at = 0; at < n; at++) if (system(cmd) == 7) right++; print right }'
+# What a line costs that a shell must read, and one whose program is dynamic and so loads the library, too.
+FOR_THE_SHELL = f"{TINY}; exit {STATUS}"
+DYNAMIC = f"/bin/sh -c 'exit {STATUS}'"
 # A pipe to which nothing is written. What close() returns is the status, or what wait(2) gave.
 AWK_POPEN = 'BEGIN { for (at = 0; at < n; at++) { printf "" | cmd; s = close(cmd); if (s == 7 || s == 7 * 256) right++ } print right }'
 LUA_SYSTEM = "local n, right = tonumber(arg[1]), 0 for at = 1, n do local _, _, s = os.execute(arg[2]) if s == 7 then right = right + 1 end end print(right)"
@@ -22,7 +25,8 @@ ALONE, PRELOADED = "alone", "libsshoal_preload"
 
 def programs(starts, scripts):
     """Each program by the name that it has in the table, with its arguments."""
-    awk = ["-v", f"n={starts}", "-v", f"cmd={TINY}"]
+    awk_of = lambda line: ["-v", f"n={starts}", "-v", f"cmd={line}"]  # noqa: E731
+    awk = awk_of(TINY)
     lua = {}
     for name, text in (("system", LUA_SYSTEM), ("popen", LUA_POPEN)):
         lua[name] = scripts / f"{name}.lua"
@@ -34,6 +38,8 @@ def programs(starts, scripts):
         "lua5.4: io.popen": ["lua5.4", str(lua["popen"]), str(starts), str(TINY)],
         "busybox awk: system": ["busybox", "awk", *awk, AWK_SYSTEM],
         "busybox awk: popen": ["busybox", "awk", *awk, AWK_POPEN],
+        "gawk: system, a line for the shell": ["gawk", *awk_of(FOR_THE_SHELL), AWK_SYSTEM],
+        "gawk: system, a dynamic program": ["gawk", *awk_of(DYNAMIC), AWK_SYSTEM],
     }
 
 

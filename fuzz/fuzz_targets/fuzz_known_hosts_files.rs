@@ -132,7 +132,7 @@ fn edits(bytes: &[u8]) {
     };
     let appended = edit::append(bytes, bytes, &[addition], None).expect("name and key are good");
     assert_eq!(
-        appended.added + appended.present + appended.conflicts.len(),
+        appended.added + appended.present.len() + appended.conflicts.len(),
         1
     );
 

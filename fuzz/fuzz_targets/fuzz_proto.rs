@@ -16,8 +16,8 @@ use sshoal_proto::{
     PublicKeyCredential, Secret, SessionRequest, Settings, SignatureAlgorithm, Signer,
 };
 use sshoal_wire::{
-    ChannelData, ChannelOpenConfirmation, ChannelSuccess, ChannelWindowAdjust, Dialect,
-    KexEcdhReply, KexInit, Message, NameList, NewKeys, Put, ServiceAccept, Unimplemented,
+    ChannelData, ChannelOpen, ChannelOpenConfirmation, ChannelSuccess, ChannelWindowAdjust,
+    Dialect, KexEcdhReply, KexInit, Message, NameList, NewKeys, Put, ServiceAccept, Unimplemented,
     UserauthFailure, UserauthSuccess,
 };
 
@@ -40,11 +40,12 @@ enum Step<'a> {
     Success,
     Confirm { channel: u8, number: u8 },
     Started { channel: u8 },
+    AgentChannel { number: u8 },
     Window { channel: u8, octets: u32 },
     Data { channel: u8, len: u16 },
     Close,
     // The client's caller.
-    Session { stdin: bool },
+    Session { stdin: bool, agent: bool },
     Tunnel,
     Authenticate(Method),
     Sign(&'a [u8]),
@@ -171,7 +172,10 @@ impl Run {
             self.step(&Step::Success);
         }
         if story.start >= Start::InSession {
-            self.step(&Step::Session { stdin: true });
+            self.step(&Step::Session {
+                stdin: true,
+                agent: true,
+            });
             self.step(&Step::Confirm {
                 channel: 0,
                 number: 0,
@@ -214,6 +218,13 @@ impl Run {
             Step::Started { channel } => self.say_message(ChannelSuccess {
                 recipient_channel: channel.into(),
             }),
+            Step::AgentChannel { number } => self.say_message(ChannelOpen {
+                channel_type: b"auth-agent@openssh.com",
+                sender_channel: number.into(),
+                initial_window_size: 1000,
+                maximum_packet_size: 100,
+                data: b"",
+            }),
             Step::Window { channel, octets } => self.say_message(ChannelWindowAdjust {
                 recipient_channel: channel.into(),
                 bytes_to_add: octets,
@@ -235,11 +246,12 @@ impl Run {
         let client = &mut self.client;
         let channel = |number: u8| self.channels.get(usize::from(number)).copied();
         let result = match *step {
-            Step::Session { stdin } if self.channels.len() < 64 => {
+            Step::Session { stdin, agent } if self.channels.len() < 64 => {
                 let request = SessionRequest {
                     environment: Vec::new(),
                     pty: None,
                     command: Command::Exec(b"command".to_vec()),
+                    forward_agent: agent,
                     standard_input: stdin,
                 };
                 client
@@ -346,6 +358,7 @@ impl Run {
             count += 1;
             match event {
                 Event::HostKey(_) => drop(self.client.accept_host_key()),
+                Event::AgentChannel(channel) => self.channels.push(channel),
                 Event::Data { range, .. } => assert!(input.get(range).is_some()),
                 _ => {}
             }

@@ -379,29 +379,30 @@ pub(crate) fn limits(
 /// The flags go before ConnectTimeout of ssh_config, which is each host's own.
 pub(crate) fn deadlines(login: &LoginArgs, pace: &PaceArgs, hosts: &mut [HostPlan]) -> Deadlines {
     let defaults = fan_out::deadlines(pace);
-    let timeouts = || {
-        hosts
-            .iter()
-            .filter_map(HostPlan::native)
-            .filter_map(|host| host.endpoint.tcp.connect_timeout)
-    };
+    let timeouts = || hosts.iter().filter_map(HostPlan::connect_timeout);
     let connect = match login.connect_timeout {
         Some(limit) => Some(limit),
         None => timeouts().max().max(defaults.connect),
     };
-    for host in hosts.iter_mut().filter_map(HostPlan::native_mut) {
-        let own = &mut host.endpoint.tcp.connect_timeout;
-        *own = match login.connect_timeout {
-            Some(_) => None,
-            // The run's deadline is then another host's.
-            None => own.or(defaults.connect.filter(|_| connect != defaults.connect)),
-        };
-    }
-    Deadlines {
+    let deadlines = Deadlines {
         connect,
         login: login.login_timeout.or(defaults.login),
         ..defaults
+    };
+    for host in hosts {
+        let own = match login.connect_timeout {
+            Some(_) => None,
+            // The run's deadline is then another host's.
+            None => host
+                .connect_timeout()
+                .or(defaults.connect.filter(|_| connect != defaults.connect)),
+        };
+        match host {
+            HostPlan::Native(plan) => plan.endpoint.tcp.connect_timeout = own,
+            HostPlan::OpenSsh(plan) => transport::limit_connecting(plan, own, &deadlines),
+        }
     }
+    deadlines
 }
 
 /// Threads for so many hosts.

@@ -1,8 +1,10 @@
 //! Hosts that go by the installed ssh: what of a run they cannot have, and what their ssh's are started with.
 
 use std::thread;
+use std::time::Duration;
 
-use sshoal_net::{HostPlan, Secret};
+use sshoal_fleet::Deadlines;
+use sshoal_net::{HostPlan, Secret, SshPlan};
 use sshoal_openssh::{AskPass, Surroundings};
 use sshoal_report::Way;
 
@@ -12,6 +14,8 @@ use crate::args::LoginArgs;
 const SSH: &str = "ssh";
 /// Logins of ssh's in progress for each core, unless `--logins` says otherwise (docs/adr/0009).
 const LOGINS_A_CORE: u32 = 4;
+/// Seconds that every ssh takes for a time: a day.
+const LONGEST_TIMEOUT: f64 = 24.0 * 60.0 * 60.0;
 
 /// How many ssh's may log in at a time.
 pub(crate) fn logins_at_a_time() -> u32 {
@@ -60,6 +64,19 @@ pub(crate) fn check(args: &LoginArgs, plans: &mut [HostPlan]) -> Result<(), Stri
         plan.line.has_password = true;
     }
     Ok(())
+}
+
+/// Tells an ssh how long connecting may take: its `own` time, or what never ends before the run's deadlines do. ssh counts
+/// the server's identification as part of it (ssh_config(5), ConnectTimeout), and the run as part of the login.
+pub(crate) fn limit_connecting(plan: &mut SshPlan, own: Option<Duration>, deadlines: &Deadlines) {
+    let all = deadlines.connect.zip(deadlines.login);
+    let limit = own.or(all.map(|(connect, login)| connect.saturating_add(login)));
+    if let Some(limit) = limit {
+        let seconds = limit.as_secs_f64().ceil().clamp(1.0, LONGEST_TIMEOUT);
+        plan.line
+            .overrides
+            .push(format!("ConnectTimeout={seconds}"));
+    }
 }
 
 /// What ssh's are started with.

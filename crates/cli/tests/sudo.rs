@@ -121,6 +121,17 @@ const RULES: [&str; 4] = [
 ];
 
 #[test]
+fn by_ssh_it_is_the_same() {
+    for rules in &RULES[..2] {
+        let scene = Scene::new(1, rules);
+        let by_ssh = ["--transport", "openssh"];
+        let input = scene.file("input", "one\ntwo\n");
+        let arguments = [&by_ssh[..], &["--stdin", &input, "id -u; cat"]].concat();
+        assert_eq!(scene.prints(&arguments), "0\none\ntwo\n", "{rules}");
+    }
+}
+
+#[test]
 fn commands_run_as_root_and_read_their_input_and_nothing_else() {
     for rules in RULES {
         let scene = Scene::new(1, rules);

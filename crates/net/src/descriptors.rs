@@ -9,9 +9,11 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 const RESERVE: u64 = 64;
 /// Descriptors of a local command that runs: three pipes, a pidfd, and one to spare while it is started.
 const DESCRIPTORS_A_PROCESS: u64 = 5;
+/// The same of one that carries a host's connection: an ssh has a log besides, of which both ends are open at first.
+const DESCRIPTORS_A_CARRIER: u64 = 7;
 
 /// Raises the soft limit of open files to the hard one and returns how many hosts may be in flight, of which up to
-/// `proxied` are reached by a ProxyCommand: the others have one descriptor each. At least 1.
+/// `proxied` are reached by a process, a ProxyCommand or an ssh: the others have one descriptor each. At least 1.
 pub fn connections_allowed(proxied: u32) -> u32 {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     if current != maximum {
@@ -26,10 +28,10 @@ pub fn connections_allowed(proxied: u32) -> u32 {
     }
     let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
     let free = limit.saturating_sub(RESERVE);
-    let beside = u64::from(proxied) * (DESCRIPTORS_A_PROCESS - 1);
+    let beside = u64::from(proxied) * (DESCRIPTORS_A_CARRIER - 1);
     let allowed = free
         .saturating_sub(beside)
-        .max(free / DESCRIPTORS_A_PROCESS);
+        .max(free / DESCRIPTORS_A_CARRIER);
     u32::try_from(allowed.max(1)).unwrap_or(u32::MAX)
 }
 

@@ -204,6 +204,14 @@ impl HostPlan {
         }
     }
 
+    /// ConnectTimeout, where it is set.
+    pub fn connect_timeout(&self) -> Option<Duration> {
+        match self {
+            HostPlan::Native(plan) => plan.endpoint.tcp.connect_timeout,
+            HostPlan::OpenSsh(plan) => plan.connect_timeout,
+        }
+    }
+
     /// Whether a process of this machine carries the connection.
     pub fn has_process(&self) -> bool {
         match self {
@@ -257,6 +265,8 @@ pub struct SshPlan {
     pub user: String,
     /// What ssh is told.
     pub line: CommandLine,
+    /// ConnectTimeout, where it is set: ssh keeps to it by itself.
+    pub connect_timeout: Option<Duration>,
     /// Why it is ssh: a flag, or what the configuration requires and where.
     pub why: String,
     /// Whether the command reads the run's input.

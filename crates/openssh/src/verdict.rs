@@ -75,6 +75,9 @@ const WORDS: &[(&str, FailureKind)] = &[
     ("session request failed", FailureKind::ChannelRefused),
 ];
 
+/// What to do about a program of which nothing is known.
+const SILENT: &str = "it has told nothing of itself, so that nothing is known of the command: check what ssh was given (--ssh, -O)";
+
 /// A server that hangs up: what that is depends on when it does.
 const HUNG_UP: &[&str] = &[
     "Connection closed by",
@@ -113,11 +116,13 @@ impl Log {
             Some((*kind, line))
         });
         let last = own.last().or(told.last()).copied().unwrap_or_default();
-        if fate == Fate::MayHaveRun
-            && !self.facts().speaks
-            && let Some((kind, line)) = known.filter(|(kind, _)| is_before_login(*kind))
-        {
-            return End::Failed(described(kind, line, ending), Fate::NotSent);
+        if !self.facts().speaks {
+            // Whatever stands on its standard error may be the command's.
+            let failure = described(FailureKind::Lost, last, ending);
+            return End::Failed(
+                Failure::with_remedy(failure.kind, failure.detail, SILENT),
+                fate,
+            );
         }
         if !fate.is_proven_not_run() {
             let line = lines().find(|line| is_hang_up(line)).unwrap_or(last);
@@ -135,11 +140,6 @@ impl Log {
         };
         End::Failed(failure, fate)
     }
-}
-
-/// Whether ssh can only have said so before it was let in, whatever else is not known.
-fn is_before_login(kind: FailureKind) -> bool {
-    !kind.command_may_have_run() && kind != FailureKind::ChannelRefused
 }
 
 fn is_hang_up(line: &str) -> bool {

@@ -31,7 +31,7 @@ struct HostRecord<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     transport: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    transport_reason: Option<&'a str>,
+    transport_reason: Option<Option<&'a str>>,
     outcome: &'static str,
     exit_status: Option<u32>,
     signal: Option<&'a str>,
@@ -85,7 +85,7 @@ pub(crate) fn host_record(host: &Host, result: &HostResult) -> Vec<u8> {
         port: host.port,
         options: target_options(&host.target),
         transport: host.way.as_ref().map(|way| way.transport),
-        transport_reason: host.way.as_ref().and_then(|way| way.why.as_deref()),
+        transport_reason: host.way.as_ref().map(|way| way.why.as_deref()),
         outcome: "ok",
         exit_status: None,
         signal: None,

@@ -6,7 +6,7 @@ mod support;
 
 use std::fs::File;
 
-use sshoal_spawn::{Command, Method, Resource, Rlimit, SignalSet, Stdio, Step};
+use sshoal_spawn::{Command, DescriptorSet, Method, Resource, Rlimit, SignalSet, Stdio, Step};
 use support::{Call, has_children, open_descriptors, with_failing};
 
 /// An error that none of these calls gives by itself.
@@ -135,6 +135,19 @@ fn calls_of_the_child() {
     let mut grouped = Command::new("/bin/true");
     let step = failing_step(&[plain(libc::SYS_setpgid)], grouped.process_group(0));
     assert_eq!(step, Step::ProcessGroup);
+
+    static WITHHELD: DescriptorSet = DescriptorSet::new();
+    assert!(WITHHELD.insert(0));
+    let marks: Call = (
+        libc::SYS_fcntl,
+        &[(1, libc::F_SETFD as u64), (2, libc::FD_CLOEXEC as u64)],
+    );
+    let mut withholding = Command::new("/bin/true");
+    let step = failing_step(
+        &[marks],
+        withholding.inherit_descriptors(true).withhold(&WITHHELD),
+    );
+    assert_eq!(step, Step::CloseOthers);
 
     let mut same = Command::new("/bin/true");
     let kept = rustix::io::fcntl_dupfd_cloexec(File::open("/dev/null").unwrap(), 60).unwrap();

@@ -2,7 +2,7 @@
 //!
 //! The functions stand before libc's, by LD_PRELOAD, so each call of the program's and of its libraries' arrives here. Each
 //! trusts its caller as far as the C standard and POSIX say: strings end with a NUL, streams are open. No panic leaves
-//! them: one in an `extern "C"` function ends the program.
+//! them: one in an `extern "C"` function, or in `streams::inside`, ends the program.
 //!
 //! **Cancellation.** popen and pclose are none of the points where a thread is cancelled: it is disabled in them. system
 //! must be one. It is cancelled in waitpid(2), and unwound from there: so `system` and what it calls around that have
@@ -142,16 +142,17 @@ fn prepare_for_forks() {
         // Were this a signal handler's fork, within one of our functions, it would wait for itself.
         if !streams::is_inside() {
             streams::hold();
-            HELD.set(Some(ignoring()));
+            let _ = HELD.try_with(|held| held.set(Some(ignoring())));
         }
     }
     extern "C" fn in_parent() {
-        drop(HELD.take());
+        let _ = HELD.try_with(Cell::take);
         streams::release();
     }
     extern "C" fn in_child() {
         // The threads that waited are not here.
-        if let Some(ignoring) = HELD.take().as_mut() {
+        let held = HELD.try_with(Cell::take);
+        if let Ok(Some(mut ignoring)) = held {
             ignoring.waiting = 0;
         }
         streams::release();
@@ -496,7 +497,7 @@ pub unsafe extern "C-unwind" fn system(line: *const c_char) -> c_int {
             let status = wait_for(&place, cancellation);
             let number = if status == -1 { errno() } else { number };
             let status = if running.skipped && status != -1 {
-                start::as_behind_a_shell(ExitStatus::from_raw(status))
+                streams::inside(|| start::as_behind_a_shell(ExitStatus::from_raw(status)))
             } else {
                 status
             };

@@ -5,7 +5,9 @@
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
+use std::mem;
 use std::os::fd::RawFd;
+use std::process;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -42,12 +44,22 @@ fn lock() -> MutexGuard<'static, Streams> {
     STREAMS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Runs a part that locks something.
+/// Runs a part that locks something, or that is not to panic into C: that would end the program, here.
 pub(crate) fn inside<T>(part: impl FnOnce() -> T) -> T {
     let was = INSIDE.replace(true);
+    let panics = EndsAll;
     let answer = part();
+    mem::forget(panics);
     INSIDE.set(was);
     answer
+}
+
+struct EndsAll;
+
+impl Drop for EndsAll {
+    fn drop(&mut self) {
+        process::abort();
+    }
 }
 
 /// Whether this thread is in such a part: in a signal handler, then.
@@ -85,10 +97,11 @@ pub(crate) fn remove(address: usize, close_up: impl FnOnce(RawFd)) -> Option<Str
 
 /// Before a fork: no other thread holds the lock when memory is copied, so that the child can use it.
 pub(crate) fn hold() {
-    HELD.set(Some(lock()));
+    // A thread that is ending has no such place any more.
+    let _ = HELD.try_with(|held| held.set(Some(lock())));
 }
 
 /// After a fork, in both processes.
 pub(crate) fn release() {
-    drop(HELD.take());
+    let _ = HELD.try_with(Cell::take);
 }

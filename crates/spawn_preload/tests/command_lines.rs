@@ -194,10 +194,16 @@ fn lines(bin: &str) -> Vec<Line> {
         .collect()
 }
 
-/// Without a shell's own number, which is another each time, and without anything that runs in the background.
+/// Without a shell's own number, which is another each time, and without what runs at the same time as something else: a
+/// backslash before an operator of two bytes leaves one.
 fn soup(dice: &mut Dice) -> String {
-    let text: String = (0..1 + dice.roll(9)).map(|_| dice.pick(SOUP)).collect();
-    text.replace("$$", "$").replace("\\&&", "&&")
+    let mut text: String = (0..1 + dice.roll(9)).map(|_| dice.pick(SOUP)).collect();
+    for odd in ["$$", "\\&&", "\\||"] {
+        while text.contains(odd) {
+            text = text.replace(odd, &odd[1..]);
+        }
+    }
+    text
 }
 
 /// `P A A`, with blanks of all kinds between.

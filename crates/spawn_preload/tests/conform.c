@@ -18,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -225,6 +226,20 @@ static void check_low_descriptors(void)
 	CHECK(read_one && has_descriptor(line, 1) && ended == 0 && ended_too == 0);
 }
 
+static void check_limits(void)
+{
+	struct rlimit before, none_left;
+	CHECK(getrlimit(RLIMIT_NOFILE, &before) == 0);
+	none_left = before;
+	none_left.rlim_cur = 3;
+	CHECK(setrlimit(RLIMIT_NOFILE, &none_left) == 0);
+	errno = 0;
+	FILE *refused = popen(command("--unread", ""), "r");
+	int number = errno;
+	CHECK(setrlimit(RLIMIT_NOFILE, &before) == 0);
+	CHECK(refused == NULL && number == EMFILE);
+}
+
 static void check_signals(const char *more)
 {
 	struct sigaction handled = {.sa_handler = noted}, found;
@@ -256,15 +271,22 @@ static void check_signals(const char *more)
 	signal(SIGQUIT, SIG_DFL);
 }
 
+/* dash has a handler for it, bash hands it on: a program alone finds what one in a longer line finds. */
 static void check_ignored_child_signal(void)
 {
-	CHECK(signal(SIGCHLD, SIG_IGN) != SIG_ERR);
+	const char *more[] = {"", "; :"};
+	int ignored[2] = {-1, -1};
 	char line[64];
-	FILE *stream = popen(command("--signals", ""), "r");
-	while (fgets(line, sizeof line, stream))
-		CHECK(strncmp(line, "SigIgn", 6) != 0 || !has_signal(line, "SigIgn:", SIGCHLD));
-	pclose(stream);
+	CHECK(signal(SIGCHLD, SIG_IGN) != SIG_ERR);
+	for (int way = 0; way < 2; way++) {
+		FILE *stream = popen(command("--signals", more[way]), "r");
+		while (fgets(line, sizeof line, stream))
+			if (strncmp(line, "SigIgn", 6) == 0)
+				ignored[way] = has_signal(line, "SigIgn:", SIGCHLD);
+		pclose(stream);
+	}
 	signal(SIGCHLD, SIG_DFL);
+	CHECK(ignored[0] != -1 && ignored[0] == ignored[1]);
 }
 
 static void check_interruptions(void)
@@ -338,6 +360,7 @@ int main(int argc, char **argv)
 	check_low_descriptors();
 	check_interruptions();
 	check_ignored_child_signal();
+	check_limits();
 	check_environment();
 	/* Each by a program alone, and by a line that needs a shell. */
 	const char *ways[] = {"", "; true"};

@@ -115,6 +115,7 @@ impl Preparation {
             user: connection.user.value.clone(),
             reads: request.standard_input,
             lends_terminal: line.has_terminal,
+            connect_timeout: connection.connect_timeout.as_ref().map(|set| set.value),
             is_proxied: connection.proxy.value != Proxy::None,
             takes_password: login_plans::methods(&resolved.authentication)
                 .iter()
