@@ -58,15 +58,6 @@ fn results_are_kept_for_another_try() {
 }
 
 #[test]
-fn standard_output_stands_before_standard_error() {
-    let scene = Scene::new(1);
-    for command in ["echo err >&2; echo out", "echo out; echo err >&2"] {
-        let ended = scene.run("web1\n", &["-H", command]).expect(0);
-        assert_eq!(ended.stdout(), "web1 -> out\nweb1 => err\n", "{command}");
-    }
-}
-
-#[test]
 fn a_terminal_gets_colours_and_no_control_characters() {
     let scene = Scene::new(1);
     let list = scene.list("web1\n");
