@@ -41,8 +41,6 @@ fn main() -> ExitCode {
     if let Some(answered) = askpass() {
         return answered;
     }
-    // Before anything that takes long: to read configuration and known_hosts takes milliseconds, too.
-    sshoal_net::lengthen_time_slice();
     let typed: Vec<OsString> = std::env::args_os().collect();
     let as_mpssh = mpssh::as_command(&typed);
     let is_mpssh = as_mpssh.is_some();
@@ -97,6 +95,10 @@ fn askpass() -> Option<ExitCode> {
 }
 
 fn execute(cli: &Cli) -> Result<u8, Box<dyn std::error::Error>> {
+    if let Command::Run(_) | Command::Each(_) | Command::Mpssh(_) = &cli.command {
+        // Before anything that takes long: to read configuration and known_hosts takes milliseconds, too.
+        sshoal_net::lengthen_time_slice();
+    }
     match &cli.command {
         Command::Run(args) => {
             trace(args.output.verbose);
