@@ -53,10 +53,12 @@ enum Pipe {
 }
 
 /// How far the copy of a pipe is.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default)]
 struct Copied {
     octets: u64,
     complete: bool,
+    /// Why there is no more of it.
+    broken: Option<Arc<str>>,
 }
 
 impl Input {
@@ -149,7 +151,9 @@ fn read_ahead(mut file: File) -> io::Result<mpsc::Receiver<io::Result<Vec<u8>>>>
 }
 
 fn spool(mut from: File) -> io::Result<Source> {
-    let file = Arc::new(tempfile::tempfile()?);
+    let file =
+        tempfile::tempfile().map_err(|error| io::Error::new(error.kind(), unkept(&error)))?;
+    let file = Arc::new(file);
     let (progress, copied) = watch::channel(Copied::default());
     let to = file.clone();
     thread::Builder::new()
@@ -159,12 +163,17 @@ fn spool(mut from: File) -> io::Result<Source> {
             loop {
                 let octets = match from.read(&mut chunk) {
                     Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                    // A sender that is dropped without `complete` tells the hosts that input broke off.
-                    Err(_) => return,
+                    Err(error) => {
+                        return progress
+                            .send_modify(|copied| copied.broken = Some(error.to_string().into()));
+                    }
                     Ok(octets) => octets,
                 };
-                if octets > 0 && (&*to).write_all(&chunk[..octets]).is_err() {
-                    return;
+                if octets > 0
+                    && let Err(error) = (&*to).write_all(&chunk[..octets])
+                {
+                    return progress
+                        .send_modify(|copied| copied.broken = Some(unkept(&error).into()));
                 }
                 progress.send_modify(|copied| {
                     copied.octets += octets as u64;
@@ -176,6 +185,13 @@ fn spool(mut from: File) -> io::Result<Source> {
             }
         })?;
     Ok(Source::Spool { file, copied })
+}
+
+/// Says that input could not be kept for the hosts that are slower than others.
+fn unkept(error: &io::Error) -> String {
+    let dir = std::env::temp_dir();
+    let dir = dir.display();
+    format!("cannot keep it in a temporary file in {dir}: {error}; free space or set TMPDIR")
 }
 
 /// One host's reading of the input, and what of it waits to be sent.
@@ -224,10 +240,15 @@ impl Feeder {
             Source::Spool { file, copied } => {
                 let at = self.at;
                 let now = copied
-                    .wait_for(|copied| copied.octets > at || copied.complete)
-                    .await;
-                let now =
-                    *now.map_err(|_| io::Error::other("standard input could not be read or kept"))?;
+                    .wait_for(|now| now.octets > at || now.complete || now.broken.is_some())
+                    .await
+                    .map_err(|_| io::Error::other("nothing reads it"))?
+                    .clone();
+                if now.octets == at
+                    && let Some(broken) = now.broken
+                {
+                    return Err(io::Error::other(broken.to_string()));
+                }
                 let there = usize::try_from(now.octets - at).unwrap_or(CHUNK).min(CHUNK);
                 read_at(file.clone(), at, there).await?
             }
@@ -298,4 +319,28 @@ async fn read_at(file: Arc<File>, at: u64, most: usize) -> io::Result<Vec<u8>> {
         Ok(chunk)
     });
     read.await.map_err(io::Error::other)?
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_pipe_that_cannot_be_read_is_told_with_its_reason() {
+        let unreadable = File::options().write(true).open("/dev/null").unwrap();
+        let input = Input {
+            preamble: None,
+            source: spool(unreadable).unwrap(),
+        };
+        let told = Feeder::new(&input).next().await.unwrap_err().to_string();
+        assert!(told.contains("Bad file descriptor"), "{told}");
+    }
+
+    #[test]
+    fn a_full_folder_for_temporary_files_is_named() {
+        let told = unkept(&io::ErrorKind::StorageFull.into());
+        let dir = std::env::temp_dir();
+        assert!(told.contains(&*dir.to_string_lossy()), "{told}");
+        assert!(told.contains("TMPDIR"), "{told}");
+    }
 }
