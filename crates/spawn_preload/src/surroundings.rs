@@ -1,8 +1,16 @@
 //! What in the environment would change what a shell makes of a plain command line.
 
 /// Variables that change what dash or bash does at its start or when it looks for a program: options of bash, files that
-/// bash is not to find, and where dash refuses to start if the value is no number.
-const CHANGES_THE_SHELL: &[&[u8]] = &[b"SHELLOPTS", b"BASHOPTS", b"EXECIGNORE", b"OPTIND"];
+/// bash is not to find, and where dash refuses to start if the value is no number. IFS and PPID both shells set anew, for
+/// what they start, too.
+const CHANGES_THE_SHELL: &[&[u8]] = &[
+    b"SHELLOPTS",
+    b"BASHOPTS",
+    b"EXECIGNORE",
+    b"OPTIND",
+    b"IFS",
+    b"PPID",
+];
 /// How bash names the variables in which it hands functions on.
 const EXPORTED_FUNCTION: &[u8] = b"BASH_FUNC_";
 /// How bash began the value of such a variable when it had any name.
@@ -76,6 +84,8 @@ mod tests {
             "BASHOPTS=extglob",
             "EXECIGNORE=*",
             "OPTIND=x",
+            "IFS=x",
+            "PPID=1",
             "PATH=/sbin",
         ] {
             assert_eq!(path_of(&["PATH=/bin", variable]), None, "{variable}");
