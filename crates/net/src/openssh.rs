@@ -100,7 +100,11 @@ pub(crate) async fn run(
         let _ = ssh.kill().await;
         return Err(aborted(exec_fate(heard.log.borrow().fate())));
     }
-    let status = ssh.reap().await;
+    let status = match interrupted {
+        // One that was not in a session yet does not end its ProxyCommand when a signal ends it.
+        true => ssh.kill().await,
+        false => ssh.reap().await,
+    };
     let status = status.map_err(|error| heard.lost(format!("waiting for ssh: {error}")))?;
     if plan.lends_terminal
         && let Some(code) = status.code()

@@ -56,6 +56,33 @@ fn once_ends_every_ssh_and_says_that_the_command_may_go_on() {
 }
 
 #[test]
+fn what_an_ssh_has_started_goes_with_it() {
+    let shoal = Shoal::real(&SshdSpec::new(2));
+    let marks = shared_folder();
+    let begun = marks.path().join("begun");
+    let proxy = format!(
+        "ProxyCommand=echo $$ >> {}; exec sleep 36000",
+        begun.display()
+    );
+    // ssh has a shell begin it with "exec".
+    let proxy = proxy.replace("ProxyCommand=", "ProxyCommand=sh -c '") + "'";
+    let arguments = ["-o", &proxy, "--connect-timeout=600", "--json", "true"];
+    let running = Running::start(&mut shoal.command(&by_ssh(&arguments)));
+    let numbers = || fs::read_to_string(&begun).unwrap_or_default();
+    wait_until("both are on the way", || numbers().lines().count() == 2);
+    running.interrupt();
+    let records = running.wait().expect(130).records();
+    assert_eq!(records.summary.not_started, 2, "{:?}", records.hosts);
+    for number in numbers().lines() {
+        let line = format!("/proc/{number}/cmdline");
+        wait_until("it is gone", || {
+            !fs::read_to_string(&line).is_ok_and(|line| line.contains("36000"))
+        });
+    }
+    assert_eq!(left(&shoal), 0);
+}
+
+#[test]
 fn a_termination_and_a_deadline_leave_nobody_behind_either() {
     let shoal = Shoal::real(&SshdSpec::new(2));
     let marks = shared_folder();
