@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use sshoal_fleet::Deadlines;
 use sshoal_net::{HostPlan, Secret, SshPlan};
-use sshoal_openssh::{AskPass, Surroundings};
+use sshoal_openssh::{AskPass, Surroundings, check_words};
 use sshoal_report::Way;
 
 use crate::args::LoginArgs;
@@ -47,6 +47,7 @@ pub(crate) fn check(args: &LoginArgs, plans: &mut [HostPlan]) -> Result<(), Stri
             "--ssh-word is for hosts that go by ssh, and none does; --transport openssh has all of them go by it".to_owned(),
         );
     }
+    check_words(&args.ssh_word).map_err(|error| format!("--ssh-word: {error}"))?;
     if !args.ask_pass {
         return Ok(());
     }

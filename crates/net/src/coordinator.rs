@@ -70,6 +70,7 @@ pub fn run<O: Observer>(plan: RunPlan, observer: O) -> Result<RunEnd<O::Summary>
     });
     let fleet = Fleet::new(jobs, plan.limits, plan.deadlines, plan.retry, plan.seed)?;
     descriptors::make_room(plan.limits.sessions.min(plan.work.hosts() as u32));
+    descriptors::check_for_reactor()?;
     let runtime = Builder::new_current_thread().enable_all().build()?;
     let observer = ObserverThread::start(observer)?;
     let local = LocalSet::new();

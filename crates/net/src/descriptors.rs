@@ -1,6 +1,7 @@
 //! File descriptors: the limit is raised as far as allowed, and never hit.
 
 use std::fs::File;
+use std::io;
 
 use rustix::io::fcntl_dupfd_cloexec;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -11,6 +12,9 @@ const RESERVE: u64 = 64;
 const DESCRIPTORS_A_PROCESS: u64 = 5;
 /// The same of one that carries a host's connection: an ssh has a log besides, of which both ends are open at first.
 const DESCRIPTORS_A_CARRIER: u64 = 7;
+
+/// Descriptors of tokio's reactor: epoll twice, an eventfd, a socket pair for signals and a copy of one end.
+const REACTOR: usize = 6;
 
 /// Raises the soft limit of open files to the hard one and returns how many hosts may be in flight, of which up to
 /// `proxied` are reached by a process, a ProxyCommand or an ssh: the others have one descriptor each. At least 1.
@@ -33,6 +37,14 @@ pub fn connections_allowed(proxied: u32) -> u32 {
         .saturating_sub(beside)
         .max(free / DESCRIPTORS_A_CARRIER);
     u32::try_from(allowed.max(1)).unwrap_or(u32::MAX)
+}
+
+/// Whether there are as many left as tokio takes for its reactor and its signals: it panics where a socket pair for
+/// these is refused.
+pub(crate) fn check_for_reactor() -> io::Result<()> {
+    let any = File::open("/dev/null")?;
+    let others = (1..REACTOR).map(|_| any.try_clone());
+    others.collect::<io::Result<Vec<_>>>().map(drop)
 }
 
 /// Has the kernel make room for so many connections now, before there are threads: later the table of descriptors

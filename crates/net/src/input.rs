@@ -323,6 +323,8 @@ async fn read_at(file: Arc<File>, at: u64, most: usize) -> io::Result<Vec<u8>> {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
+
     use super::*;
 
     #[tokio::test]

@@ -25,9 +25,11 @@ mod ask_pass;
 mod log;
 mod process;
 mod verdict;
+mod words;
 
 pub use arguments::{CommandLine, HostKeyChecking};
 pub use ask_pass::{AskPass, PASSWORD_VARIABLE, answer};
 pub use log::{Log, Progress, farewell};
 pub use process::{Input, Ssh, Surroundings};
 pub use verdict::End;
+pub use words::{WordError, check_words};

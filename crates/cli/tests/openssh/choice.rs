@@ -158,4 +158,8 @@ fn words_for_ssh_are_passed_on_and_refused_where_no_host_goes_by_it() {
     let arguments: Vec<&str> = line.split(' ').collect();
     let record = shoal.run(&arguments).expect(3).records().hosts.remove(0);
     assert_eq!(record.failure(), "refused", "{record:?}");
+    for word in ["-q", "127.0.0.1"] {
+        let arguments = ["--transport", "openssh", "--ssh-word", word, "true"];
+        shoal.run(&arguments).expect(2).says(&["--ssh-word: "]);
+    }
 }
