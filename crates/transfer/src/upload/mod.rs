@@ -1,13 +1,15 @@
 //! Brings a list of local things to one host.
 //!
-//! The phases, one file each: `target` finds out where things go on this host, `folders` makes the folders, `files` sends
-//! the contents, `links` makes symbolic and hard links, and `folders` again gives folders their modes and times. What
-//! fails is told and left out; the rest goes on.
+//! The phases: `target` finds out where things go on this host, `folders` makes the folders, `files` sends files (their
+//! octets in `contents`, their ends in `settling`), `links` makes symbolic and hard links, and `folders` again gives folders
+//! their modes and times. What fails is told and left out; the rest goes on.
 
+mod contents;
 mod files;
 mod folders;
 mod links;
 mod plan;
+mod settling;
 mod target;
 
 use std::collections::{HashMap, HashSet, VecDeque};
