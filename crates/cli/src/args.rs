@@ -7,6 +7,7 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand, ValueHint};
 
 use crate::completion::CompleteArgs;
+use crate::copy::{GetArgs, PutArgs};
 use crate::explain::ExplainArgs;
 use crate::hosts_command::HostsArgs;
 use crate::known_hosts::KnownHostsArgs;
@@ -34,6 +35,10 @@ pub(crate) enum Command {
     Run(Box<RunArgs>),
     /// Run a command on this machine for each of many hosts.
     Each(Box<EachArgs>),
+    /// Copy files and folders to many hosts.
+    Put(Box<PutArgs>),
+    /// Copy files and folders from many hosts, into a folder for each.
+    Get(Box<GetArgs>),
     /// Look into known_hosts files and change them.
     KnownHosts(KnownHostsArgs),
     /// Expand, fold, count and split host lists; list groups.
@@ -56,7 +61,7 @@ pub(crate) enum Command {
 }
 
 /// What both kinds of run end with.
-const EXIT_STATUS: &str = "Exit status: 0 all hosts succeeded; 1 a command failed somewhere; 2 wrong usage; \
+pub(crate) const EXIT_STATUS: &str = "Exit status: 0 all hosts succeeded; 1 a command failed somewhere; 2 wrong usage; \
     3 a host could not be reached or failed otherwise; 130 interrupted. See docs/exit-status.md.";
 
 /// `sshoal run`.

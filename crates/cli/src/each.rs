@@ -80,10 +80,12 @@ pub(crate) fn run(args: &EachArgs) -> Result<u8, Box<dyn std::error::Error>> {
         asks: false,
         server_cache: None,
         workers: 1,
+        transfer: None,
     };
     let showing = Showing {
         output: &args.output,
         tty: false,
+        raw: false,
         since,
     };
     showing.carry_out(plan, hosts)

@@ -39,6 +39,8 @@ pub(crate) struct Showing<'a> {
     pub(crate) output: &'a OutputArgs,
     /// Whether the command talks to our terminal.
     pub(crate) tty: bool,
+    /// Whether output is shown as it is, without names: that of a single host, or a file.
+    pub(crate) raw: bool,
     /// When the program was started.
     pub(crate) since: Instant,
 }
@@ -52,7 +54,11 @@ impl Showing<'_> {
         plan: RunPlan,
         hosts: Vec<Host>,
     ) -> Result<u8, Box<dyn std::error::Error>> {
-        let reporting = Reporting::new(self.reporter(hosts)?, self.since);
+        let moved = plan
+            .transfer
+            .as_ref()
+            .map(|transfer| transfer.moved.clone());
+        let reporting = Reporting::new(self.reporter(hosts)?, self.since, moved);
         let end = sshoal_net::run(plan, reporting)?;
         if let Some(summary) = end.summary {
             return Ok(summary.exit_status);
@@ -64,7 +70,7 @@ impl Showing<'_> {
 
     fn reporter(&self, hosts: Vec<Host>) -> io::Result<Reporter> {
         let layout = match self.output {
-            _ if self.tty => Layout::Raw,
+            _ if self.tty || self.raw => Layout::Raw,
             OutputArgs { json: true, .. } => Layout::Json,
             OutputArgs { gather: true, .. } => Layout::Gather,
             OutputArgs { diff: true, .. } => Layout::Diff,

@@ -15,7 +15,7 @@ use sshoal_proto::{Command, SessionRequest};
 use sshoal_report::Host;
 use sshoal_targets::Target;
 
-use crate::args::{LoginArgs, RunArgs};
+use crate::args::{ConfigArgs, LoginArgs, PaceArgs, RunArgs};
 use crate::dry_run;
 use crate::each::PROCESSES;
 use crate::fan_out::{self, NoCommand, Showing};
@@ -50,34 +50,28 @@ pub(crate) fn run(args: &RunArgs) -> Result<u8, Box<dyn std::error::Error>> {
     }
     let mut preparation = Preparation::new(&SshOptions {
         command: has_command.then(|| typed(args)),
-        ..ssh_options(args)
+        ..ssh_options(&args.config, &args.login)
     })?;
     let line = CommandLine::new(args, has_command)?;
     let mut plans = line.plans(args, &targets, &mut preparation)?;
     check_remote_commands(args, &plans)?;
-    let indexes = (!args.login.no_index_cache).then(IndexCache::of_user);
-    let searched = preparation.read_known_hosts(&mut plans, indexes.flatten().as_ref())?;
-    if searched.hmacs > 0 && args.output.verbose > 0 {
-        say(description_of_search(searched));
-    }
-    for problem in preparation.known_hosts_problems() {
-        say(problem);
-    }
-    let mut hosts = fan_out::hosts(&targets);
-    for (host, plan) in hosts.iter_mut().zip(&plans) {
-        let endpoint = &plan.endpoint;
-        (host.user, host.port) = (Some(endpoint.user.clone()), Some(endpoint.port));
-    }
+    read_known_hosts(
+        &mut preparation,
+        &mut plans,
+        &args.login,
+        args.output.verbose,
+    )?;
+    let hosts = described(&targets, &plans);
     if args.dry_run {
         let lines = hosts.iter().zip(&plans);
         dry_run::print(lines.map(|(host, plan)| line.description(host, plan)))?;
         return Ok(0);
     }
     let password = password(&args.login, plans.len())?;
-    let deadlines = deadlines(args, &mut plans);
+    let deadlines = deadlines(&args.login, &args.pace, &mut plans);
     let jumps = preparation.into_jumps();
     let plan = RunPlan {
-        limits: limits(args, &plans, jumps.len(), &deadlines),
+        limits: limits(&args.login, &args.pace, &plans, jumps.len(), &deadlines),
         deadlines,
         retry: RetryPolicy::default(),
         password,
@@ -87,14 +81,44 @@ pub(crate) fn run(args: &RunArgs) -> Result<u8, Box<dyn std::error::Error>> {
         server_cache: server_cache_path(),
         workers: args.login.workers.unwrap_or_else(|| workers(plans.len())),
         work: Work::Sessions(plans),
+        transfer: None,
         jumps,
     };
     let showing = Showing {
         output: &args.output,
         tty: args.tty,
+        raw: false,
         since,
     };
     showing.carry_out(plan, hosts)
+}
+
+/// Looks the hosts up in known_hosts, and says what is wrong there.
+pub(crate) fn read_known_hosts(
+    preparation: &mut Preparation,
+    plans: &mut [HostPlan],
+    login: &LoginArgs,
+    verbose: u8,
+) -> Result<(), PrepareError> {
+    let indexes = (!login.no_index_cache).then(IndexCache::of_user);
+    let searched = preparation.read_known_hosts(plans, indexes.flatten().as_ref())?;
+    if searched.hmacs > 0 && verbose > 0 {
+        say(description_of_search(searched));
+    }
+    for problem in preparation.known_hosts_problems() {
+        say(problem);
+    }
+    Ok(())
+}
+
+/// The report's hosts, with what is known of them now.
+pub(crate) fn described(targets: &[Target], plans: &[HostPlan]) -> Vec<Host> {
+    let mut hosts = fan_out::hosts(targets);
+    for (host, plan) in hosts.iter_mut().zip(plans) {
+        let endpoint = &plan.endpoint;
+        (host.user, host.port) = (Some(endpoint.user.clone()), Some(endpoint.port));
+    }
+    hosts
 }
 
 /// What the index of known_hosts lines did not spare.
@@ -139,15 +163,15 @@ fn check_for_a_time(args: &RunArgs) -> Result<(), String> {
     }
 }
 
-fn ssh_options(args: &RunArgs) -> SshOptions {
+pub(crate) fn ssh_options(config: &ConfigArgs, login: &LoginArgs) -> SshOptions {
     SshOptions {
-        config_file: args.config.config.clone(),
-        options: args.config.options(),
-        user: args.config.user.clone(),
-        identities: args.login.identity.clone(),
-        jump: args.login.jump.clone(),
-        forward_agent: args.login.forward_agent,
-        tag: args.config.tag.clone(),
+        config_file: config.config.clone(),
+        options: config.options(),
+        user: config.user.clone(),
+        identities: login.identity.clone(),
+        jump: login.jump.clone(),
+        forward_agent: login.forward_agent,
+        tag: config.tag.clone(),
         ..SshOptions::default()
     }
 }
@@ -300,7 +324,7 @@ fn joined(words: &[OsString]) -> Vec<u8> {
 }
 
 /// `--ask-pass`: before anything is begun, so that nobody waits for the answer.
-fn password(args: &LoginArgs, hosts: usize) -> Result<Option<Secret>, PromptError> {
+pub(crate) fn password(args: &LoginArgs, hosts: usize) -> Result<Option<Secret>, PromptError> {
     let question = match hosts {
         1 => "Password for 1 host: ".to_owned(),
         hosts => format!("Password for {hosts} hosts: "),
@@ -331,7 +355,13 @@ fn input(args: &RunArgs, hosts: usize) -> Result<Option<Input>, Box<dyn std::err
     })
 }
 
-fn limits(args: &RunArgs, hosts: &[HostPlan], jumps: usize, deadlines: &Deadlines) -> Limits {
+pub(crate) fn limits(
+    login: &LoginArgs,
+    pace: &PaceArgs,
+    hosts: &[HostPlan],
+    jumps: usize,
+    deadlines: &Deadlines,
+) -> Limits {
     let mut limits = Limits::default();
     if sshoal_net::logins_wait_for_touch(hosts, deadlines) {
         (limits.connects, limits.logins) = (TOUCHED_LOGINS, TOUCHED_LOGINS);
@@ -345,31 +375,31 @@ fn limits(args: &RunArgs, hosts: &[HostPlan], jumps: usize, deadlines: &Deadline
         limits.sessions = PROCESSES;
     }
     let allowed = connections_allowed(proxied).saturating_sub(jumps).max(1);
-    let sessions = args.pace.parallel.unwrap_or(limits.sessions).min(allowed);
+    let sessions = pace.parallel.unwrap_or(limits.sessions).min(allowed);
     Limits {
         sessions,
         connects: limits.connects.min(sessions),
-        logins: args.login.logins.unwrap_or(limits.logins).min(sessions),
-        start_interval: fan_out::start_interval(&args.pace),
+        logins: login.logins.unwrap_or(limits.logins).min(sessions),
+        start_interval: fan_out::start_interval(pace),
         ..limits
     }
 }
 
 /// The flags go before ConnectTimeout of ssh_config, which is each host's own.
-fn deadlines(args: &RunArgs, hosts: &mut [HostPlan]) -> Deadlines {
-    let defaults = fan_out::deadlines(&args.pace);
+pub(crate) fn deadlines(login: &LoginArgs, pace: &PaceArgs, hosts: &mut [HostPlan]) -> Deadlines {
+    let defaults = fan_out::deadlines(pace);
     let timeouts = || {
         hosts
             .iter()
             .filter_map(|host| host.endpoint.tcp.connect_timeout)
     };
-    let connect = match args.login.connect_timeout {
+    let connect = match login.connect_timeout {
         Some(limit) => Some(limit),
         None => timeouts().max().max(defaults.connect),
     };
     for host in hosts {
         let own = &mut host.endpoint.tcp.connect_timeout;
-        *own = match args.login.connect_timeout {
+        *own = match login.connect_timeout {
             Some(_) => None,
             // The run's deadline is then another host's.
             None => own.or(defaults.connect.filter(|_| connect != defaults.connect)),
@@ -377,7 +407,7 @@ fn deadlines(args: &RunArgs, hosts: &mut [HostPlan]) -> Deadlines {
     }
     Deadlines {
         connect,
-        login: args.login.login_timeout.or(defaults.login),
+        login: login.login_timeout.or(defaults.login),
         ..defaults
     }
 }

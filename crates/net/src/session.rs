@@ -27,6 +27,7 @@ use crate::login::{Login, Wish};
 use crate::outbox::Outbox;
 use crate::plan::HostPlan;
 use crate::shortcuts::Shortcuts;
+use crate::transfer::Transfer;
 use crate::window::WindowChanges;
 use crate::worker::{Control, Report, Worker};
 
@@ -59,6 +60,8 @@ struct State<'a> {
     started: bool,
     pty_refused: bool,
     outbox: Outbox,
+    /// Files to the host or from it, in place of a command.
+    transfer: Option<Box<Transfer>>,
     /// The agent's channels, if it is forwarded.
     forwarding: Option<Box<AgentForwarding>>,
     /// Octets handed on that the server has not been told of.
@@ -117,6 +120,7 @@ impl<'a> HostSession<'a> {
                 started: false,
                 pty_refused: false,
                 outbox: Outbox::default(),
+                transfer: Transfer::begin(&worker.plan, host.0, channel),
                 forwarding: plan
                     .forwarded_agent
                     .clone()
@@ -160,6 +164,7 @@ impl<'a> HostSession<'a> {
         loop {
             self.drive.answer_events(&mut self.state);
             self.state.grant_wishes();
+            self.state.advance_transfer();
             self.deliver()?;
             if let Some(failure) = self.state.failure.take() {
                 return Err(self.failed(failure));
@@ -174,6 +179,9 @@ impl<'a> HostSession<'a> {
             self.drive.flush();
             self.hasten();
             self.feed()?;
+            if self.state.transfer.as_mut().is_some_and(|it| it.has_news()) {
+                continue;
+            }
             self.state.limit_proof();
             match self.wait(orders).await {
                 // The command has ended, and what else comes is of no concern to it.
@@ -198,6 +206,9 @@ impl<'a> HostSession<'a> {
 
     /// Sends standard input for as long as server and stream take it.
     fn feed(&mut self) -> Result<(), Ended> {
+        if self.state.transfer.is_some() {
+            return self.feed_transfer();
+        }
         let Some(feeder) = self.feeder.as_mut().filter(|_| self.state.started) else {
             return Ok(());
         };
@@ -216,6 +227,25 @@ impl<'a> HostSession<'a> {
         Ok(())
     }
 
+    /// The same for files.
+    fn feed_transfer(&mut self) -> Result<(), Ended> {
+        while let Some(transfer) = &mut self.state.transfer {
+            if self.state.outbox.is_empty() {
+                transfer.confirm_output();
+            }
+            match transfer.feed(&mut self.drive.connection) {
+                Ok(fed) => {
+                    self.drive.flush();
+                    if fed == 0 || self.drive.connection.poll_transmit().is_some() {
+                        break;
+                    }
+                }
+                Err(error) => return Err(self.ended(&error)),
+            }
+        }
+        Ok(())
+    }
+
     /// Waits for the server, an order or a timer, and does what it brings.
     async fn wait(&mut self, orders: &mut Orders) -> Result<(), Ended> {
         let HostSession {
@@ -225,6 +255,7 @@ impl<'a> HostSession<'a> {
             state,
         } = self;
         let timeout = drive.connection.poll_timeout();
+        let wake = state.transfer.as_ref().and_then(|transfer| transfer.wake());
         let last_moment = state.last_moment.into_iter().chain(state.proof_by).min();
         let started = state.started;
         let feeder = feeder
@@ -240,6 +271,7 @@ impl<'a> HostSession<'a> {
             () = sleep_until(last_moment), if last_moment.is_some() => {
                 return Err(aborted(self.fate()));
             }
+            () = sleep_until(wake), if wake.is_some() => Ok(()),
             result = next_chunk(feeder) => match result {
                 Ok(()) => Ok(()),
                 Err(error) => return Err(self.no_input(&error)),
@@ -256,6 +288,10 @@ impl<'a> HostSession<'a> {
         let fate = self.fate();
         let connection = &mut self.drive.connection;
         match order {
+            Some(Control::Interrupt) if fate == ExecFate::Ran && self.state.transfer.is_some() => {
+                self.state.interrupt_transfer();
+                Ok(())
+            }
             Some(Control::Admit(Gate::Signature)) => {
                 self.state.login.handle_admitted(connection);
                 Ok(())
@@ -275,7 +311,9 @@ impl<'a> HostSession<'a> {
         let state = &mut self.state;
         state.delivered += state.outbox.deliver(state.worker, state.host);
         let delivered = std::mem::take(&mut state.delivered);
-        if delivered == 0 || state.is_over() {
+        // What a transfer has to say did not come on the channel as it is.
+        let is_ours = state.worker.plan.transfer.is_some();
+        if delivered == 0 || is_ours || state.is_over() {
             return Ok(());
         }
         let channel = state.channel;
@@ -299,6 +337,11 @@ fn poll_progress(
         && let Poll::Ready(result) = forwarding.poll(context, &mut drive.connection)
     {
         return Poll::Ready(result.map_err(Broken::from));
+    }
+    if let Some(transfer) = &mut state.transfer
+        && transfer.poll_answers(context).is_ready()
+    {
+        return Poll::Ready(Ok(()));
     }
     let State { worker, host, .. } = *state;
     if let Poll::Ready(delivered) = state.outbox.poll_deliver(worker, host, context) {
@@ -340,8 +383,14 @@ impl Answer for State<'_> {
                     Some(forwarding) => forwarding.handle(connection, event, input),
                     None => Some(event),
                 };
-                if let Some(event) = event {
-                    self.take(event, input);
+                let event = match (event, &mut self.transfer) {
+                    (Some(event), Some(transfer)) => transfer.handle(event, input),
+                    (event, _) => Ok(event),
+                };
+                match event {
+                    Ok(Some(event)) => self.take(event, input),
+                    Ok(None) => {}
+                    Err(failure) => self.fail(Err(failure)),
                 }
             }
             Err(failure) => self.fail(Err(failure)),
@@ -456,6 +505,39 @@ impl State<'_> {
                 }
                 _ = poll_fn(|context| self.outbox.poll_deliver(worker, host, context)) => {}
             }
+        }
+    }
+
+    /// Passes on what a transfer has to say, and ends with it.
+    fn advance_transfer(&mut self) {
+        let is_closed = self.is_over();
+        let Some(transfer) = &mut self.transfer else {
+            return;
+        };
+        for (stream, octets) in transfer.take_output() {
+            self.outbox.push(stream, &octets);
+        }
+        let Some(outcome) = transfer.outcome(is_closed) else {
+            return;
+        };
+        for (stream, octets) in transfer.take_output() {
+            self.outbox.push(stream, &octets);
+        }
+        let report = Report::Transferred(self.host, transfer.tally());
+        self.transfer = None;
+        self.worker.report(report);
+        match outcome {
+            Ok(outcome) => {
+                self.outcome = Some(outcome);
+                self.closed = true;
+            }
+            Err(failure) => self.fail(Err(failure)),
+        }
+    }
+
+    fn interrupt_transfer(&mut self) {
+        if let Some(transfer) = &mut self.transfer {
+            transfer.interrupt();
         }
     }
 

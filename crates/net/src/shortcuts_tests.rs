@@ -120,6 +120,7 @@ fn plan(folder: &Path, server: &Server, server_cache: std::path::PathBuf) -> Run
         asks: false,
         server_cache: Some(server_cache),
         workers: 1,
+        transfer: None,
     }
 }
 

@@ -18,7 +18,7 @@ use sshoal_fleet::{
 };
 use sshoal_net::{
     Confirmation, Endpoint, HostPlan, Interruption, Observer, Place, Preparation, RunPlan, Secret,
-    SshOptions, Stream, Work, run,
+    SshOptions, Stream, Tally, Work, run,
 };
 use sshoal_proto::{SessionRequest, Settings};
 use sshoal_targets::Target;
@@ -109,6 +109,10 @@ impl Observer for Results {
         Ok(())
     }
 
+    fn transferred(&mut self, _: HostId, _: &Tally) -> io::Result<()> {
+        Ok(())
+    }
+
     fn progress(&mut self, _: &Progress) -> io::Result<()> {
         Ok(())
     }
@@ -171,6 +175,7 @@ fn outcomes(hosts: Vec<HostPlan>, jumps: Vec<Endpoint>, workers: usize) -> Vec<O
         asks: false,
         server_cache: None,
         workers,
+        transfer: None,
     };
     let (tell, told) = mpsc::channel();
     std::thread::spawn(move || tell.send(run(plan, Results::default()).unwrap().summary));

@@ -26,7 +26,7 @@ _sshoal_names() {
     flag="${words[${#words[@]} - 2]}"
     [[ $word == --*=* ]] && flag="${word%%=*}" word="${word#*=}"
     case "$flag" in
-        -w | -x | --hosts | --exclude) kind=hosts ;;
+        -w | -x | --hosts | --exclude | --exclude-hosts) kind=hosts ;;
         -g | -X | --group | --exclude-group) kind=groups ;;
         *) case "${words[*]:1}" in
             TAKERS
