@@ -59,7 +59,7 @@ impl Spool {
         let mut chunk = vec![0; CHUNK];
         loop {
             let mut state = self.lock();
-            while self.is_for_one && state.come - state.taken > KEPT {
+            while self.is_for_one && state.come.saturating_sub(state.taken) > KEPT {
                 state = match self.changed.wait(state) {
                     Ok(state) => state,
                     Err(poisoned) => poisoned.into_inner(),
@@ -96,11 +96,6 @@ impl Spool {
     pub(super) fn read(&self, offset: u64, len: usize) -> Result<Vec<u8>, String> {
         let mut state = self.lock();
         while state.come < offset + len as u64 && !state.ended && state.error.is_none() {
-            // A single host that asks for more has taken what comes before.
-            if self.is_for_one && offset > state.taken {
-                state.taken = offset;
-                self.changed.notify_all();
-            }
             state = match self.changed.wait(state) {
                 Ok(state) => state,
                 Err(poisoned) => poisoned.into_inner(),
@@ -126,5 +121,61 @@ impl Spool {
             let _ = fallocate(&self.file, flags, offset, len as u64);
         }
         Ok(data)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use std::io::Write;
+    use std::os::fd::OwnedFd;
+
+    use super::*;
+
+    /// What a pipe carries, read by so many hosts, the last one long after the others.
+    fn carried(hosts: usize, octets: usize) {
+        let (reader, mut writer) = io::pipe().unwrap();
+        let sent: Vec<u8> = (0..octets).map(|at| (at / 3) as u8).collect();
+        let expected = sent.clone();
+        let writing = thread::spawn(move || writer.write_all(&sent).unwrap());
+        let spool = Spool::start(File::from(OwnedFd::from(reader)), hosts).unwrap();
+        for _ in 0..hosts {
+            let mut got = Vec::new();
+            loop {
+                let data = spool.read(got.len() as u64, 100_000).unwrap();
+                got.extend_from_slice(&data);
+                if data.len() < 100_000 {
+                    break;
+                }
+            }
+            assert!(got == expected);
+        }
+        writing.join().unwrap();
+    }
+
+    #[test]
+    fn a_pipe_arrives_whole_at_every_host() {
+        carried(3, 1_234_567);
+        carried(2, 0);
+    }
+
+    #[test]
+    fn who_reads_ahead_of_the_pipe_waits_for_it() {
+        let (reader, mut writer) = io::pipe().unwrap();
+        let spool = Spool::start(File::from(OwnedFd::from(reader)), 1).unwrap();
+        let (ahead, behind) = (spool.clone(), spool);
+        let reading = thread::spawn(move || ahead.read(1_000_000, 100_000).unwrap().len());
+        for _ in 0..110 {
+            writer.write_all(&[7; 10_000]).unwrap();
+        }
+        assert_eq!(reading.join().unwrap(), 100_000);
+        assert_eq!(behind.read(0, 5).unwrap(), [7; 5]);
+    }
+
+    #[test]
+    fn a_single_host_s_pipe_is_not_kept() {
+        let octets = KEPT as usize + 5_000_000;
+        carried(1, octets);
     }
 }
