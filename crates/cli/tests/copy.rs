@@ -430,17 +430,23 @@ fn ctrl_c_leaves_no_part_on_either_side() {
     assert_eq!(parts(&back), Vec::<Vec<u8>>::new());
 }
 
-/// Kills all that the process has started, the innermost first.
-fn kill_sessions(parent: i32) {
+/// All that the process has started, the outermost first.
+fn descendants(parent: i32) -> Vec<i32> {
     let children = format!("/proc/{parent}/task/{parent}/children");
     let children = fs::read_to_string(children).unwrap_or_default();
-    for child in children
+    let children = children
         .split_whitespace()
-        .map(|child| child.parse().unwrap())
-    {
-        kill_sessions(child);
-        // It may have ended with its own child.
-        let pid = rustix::process::Pid::from_raw(child).unwrap();
+        .map(|child| child.parse().unwrap());
+    children
+        .flat_map(|child| [vec![child], descendants(child)].concat())
+        .collect()
+}
+
+/// Kills all that the process has started, the outermost first: who held the connection cannot tell of the others' end.
+fn kill_sessions(parent: i32) {
+    for process in descendants(parent) {
+        let pid = rustix::process::Pid::from_raw(process).unwrap();
+        // It may have ended with its parent.
         let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
     }
 }
