@@ -9,6 +9,7 @@ use clap::{Args, Parser, Subcommand, ValueHint};
 use sshoal_net::Transport;
 
 use crate::completion::CompleteArgs;
+use crate::copy::{GetArgs, PutArgs};
 use crate::explain::ExplainArgs;
 use crate::hosts_command::HostsArgs;
 use crate::known_hosts::KnownHostsArgs;
@@ -39,6 +40,10 @@ pub(crate) enum Command {
     Each(Box<EachArgs>),
     /// Run a command on many hosts as mpssh does: its flags, its host file, its output.
     Mpssh(Box<MpsshArgs>),
+    /// Copy files and folders to many hosts.
+    Put(Box<PutArgs>),
+    /// Copy files and folders from many hosts, into a folder for each.
+    Get(Box<GetArgs>),
     /// Look into known_hosts files and change them.
     KnownHosts(KnownHostsArgs),
     /// Expand, fold, count and split host lists; list groups.
@@ -71,7 +76,7 @@ pub(crate) enum Program {
 }
 
 /// What both kinds of run end with.
-const EXIT_STATUS: &str = "Exit status: 0 all hosts succeeded; 1 a command failed somewhere; 2 wrong usage; \
+pub(crate) const EXIT_STATUS: &str = "Exit status: 0 all hosts succeeded; 1 a command failed somewhere; 2 wrong usage; \
     3 a host could not be reached or failed otherwise; 130 interrupted. See docs/exit-status.md.";
 
 /// `sshoal run`.

@@ -81,10 +81,12 @@ pub(crate) fn run(args: &EachArgs) -> Result<u8, Box<dyn std::error::Error>> {
         server_cache: None,
         ssh: Default::default(),
         workers: 1,
+        transfer: None,
     };
     let showing = Showing {
         output: &args.output,
         tty: false,
+        raw: false,
         since,
     };
     showing.carry_out(plan, hosts)

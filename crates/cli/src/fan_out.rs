@@ -39,6 +39,8 @@ pub(crate) struct Showing<'a> {
     pub(crate) output: &'a OutputArgs,
     /// Whether the command talks to our terminal.
     pub(crate) tty: bool,
+    /// Whether output is shown as it is, without names: that of a single host, or a file.
+    pub(crate) raw: bool,
     /// When the program was started.
     pub(crate) since: Instant,
 }
@@ -52,12 +54,19 @@ impl Showing<'_> {
         plan: RunPlan,
         hosts: Vec<Host>,
     ) -> Result<u8, Box<dyn std::error::Error>> {
-        carried_out(plan, Reporting::new(self.reporter(hosts)?, self.since))
+        let moved = plan
+            .transfer
+            .as_ref()
+            .map(|transfer| transfer.moved.clone());
+        carried_out(
+            plan,
+            Reporting::new(self.reporter(hosts)?, self.since, moved),
+        )
     }
 
     fn reporter(&self, hosts: Vec<Host>) -> io::Result<Reporter> {
         let layout = match self.output {
-            _ if self.tty => Layout::Raw,
+            _ if self.tty || self.raw => Layout::Raw,
             OutputArgs { json: true, .. } => Layout::Json,
             OutputArgs { gather: true, .. } => Layout::Gather,
             OutputArgs { diff: true, .. } => Layout::Diff,

@@ -2,6 +2,7 @@
 
 mod args;
 mod completion;
+mod copy;
 mod defaults;
 mod dry_run;
 mod each;
@@ -111,6 +112,14 @@ fn execute(cli: &Cli) -> Result<u8, Box<dyn std::error::Error>> {
         Command::Mpssh(args) => {
             trace(if args.debug { 2 } else { 0 });
             mpssh::run(args)
+        }
+        Command::Put(args) => {
+            trace(args.options.shown.verbose);
+            copy::put(args)
+        }
+        Command::Get(args) => {
+            trace(args.options.shown.verbose);
+            copy::get(args)
         }
         Command::KnownHosts(args) => known_hosts::run(args),
         Command::Hosts(args) => hosts_command::run(args),

@@ -1,11 +1,12 @@
 //! Joins the network's observer with the report.
 
 use std::io;
+use std::sync::Arc;
 use std::time::Instant;
 
 use sshoal_fleet::{HostId, HostResult, Progress};
-use sshoal_net::{Confirmation, Interruption, Observer, Secret, Stream};
-use sshoal_report::{CutShort, Reporter, RunEnd, Summary};
+use sshoal_net::{Confirmation, Interruption, Moved, Observer, Secret, Stream, Tally};
+use sshoal_report::{CutShort, Moving, Reporter, RunEnd, Summary, Transferred};
 
 use crate::prompt::{self, PromptError};
 use crate::terminal::RawMode;
@@ -17,14 +18,17 @@ pub(crate) struct Reporting {
     since: Instant,
     /// The terminal's lending, while it lasts.
     lent: Option<RawMode>,
+    /// How far files are.
+    moved: Option<Arc<Moved>>,
 }
 
 impl Reporting {
-    pub(crate) fn new(reporter: Reporter, since: Instant) -> Self {
+    pub(crate) fn new(reporter: Reporter, since: Instant, moved: Option<Arc<Moved>>) -> Self {
         Reporting {
             reporter,
             since,
             lent: None,
+            moved,
         }
     }
 
@@ -98,7 +102,27 @@ impl Observer for Reporting {
         Ok(())
     }
 
+    fn transferred(&mut self, host: HostId, tally: &Tally) -> io::Result<()> {
+        let Tally {
+            done,
+            unchanged,
+            failed,
+            octets,
+        } = *tally;
+        let transferred = Transferred {
+            done,
+            unchanged,
+            failed,
+            octets,
+        };
+        self.reporter.handle_transferred(host, transferred)
+    }
+
     fn progress(&mut self, progress: &Progress) -> io::Result<()> {
+        if let Some(moved) = &self.moved {
+            let (done, left) = (moved.done(), moved.left());
+            self.reporter.handle_moving(Moving { done, left });
+        }
         self.reporter.tick(Instant::now(), progress)
     }
 

@@ -17,6 +17,8 @@ pub(crate) fn parse(arguments: &[OsString]) -> Option<Cli> {
         "run" => Command::Run(Box::new(flags(rest)?)),
         "each" => Command::Each(Box::new(flags(rest)?)),
         "mpssh" => Command::Mpssh(Box::new(flags(rest)?)),
+        "put" => Command::Put(Box::new(flags(rest)?)),
+        "get" => Command::Get(Box::new(flags(rest)?)),
         "hosts" => Command::Hosts(Box::new(flags(rest)?)),
         "explain" => Command::Explain(Box::new(flags(rest)?)),
         "complete-hosts" => Command::CompleteHosts(flags(rest)?),

@@ -16,7 +16,7 @@ use sshoal_proto::SessionRequest;
 use sshoal_report::Host;
 use sshoal_targets::Target;
 
-use crate::args::{LoginArgs, PaceArgs, RunArgs};
+use crate::args::{ConfigArgs, LoginArgs, PaceArgs, RunArgs};
 use crate::dry_run;
 use crate::each::PROCESSES;
 use crate::fan_out::{self, NoCommand, Showing};
@@ -55,23 +55,19 @@ pub(crate) fn run(args: &RunArgs) -> Result<u8, Box<dyn std::error::Error>> {
     }
     let mut preparation = Preparation::new(&SshOptions {
         command: has_command.then(|| typed(args)),
-        ..ssh_options(args)
+        ..ssh_options(&args.config, &args.login)
     })?;
     let line = CommandLine::new(args, has_command)?;
     let mut plans = line.plans(args, &targets, &mut preparation)?;
     check_remote_commands(args, &plans)?;
-    let indexes = (!args.login.no_index_cache).then(IndexCache::of_user);
-    let searched = preparation.read_known_hosts(&mut plans, indexes.flatten().as_ref())?;
-    if searched.hmacs > 0 && args.output.verbose > 0 {
-        say(description_of_search(searched));
-    }
-    tell_of(&preparation.known_hosts_problems());
+    read_known_hosts(
+        &mut preparation,
+        &mut plans,
+        &args.login,
+        args.output.verbose,
+    )?;
     transport::check(&args.login, &mut plans)?;
-    let mut hosts = fan_out::hosts(&targets);
-    for (host, plan) in hosts.iter_mut().zip(&plans) {
-        (host.user, host.port) = (Some(plan.user().to_owned()), Some(plan.port()));
-        host.way = Some(transport::way(plan));
-    }
+    let hosts = described(&targets, &plans);
     if args.dry_run {
         let lines = hosts.iter().zip(&plans);
         dry_run::print(lines.map(|(host, plan)| line.description(host, plan)))?;
@@ -93,14 +89,42 @@ pub(crate) fn run(args: &RunArgs) -> Result<u8, Box<dyn std::error::Error>> {
         ssh,
         workers: args.login.workers.unwrap_or_else(|| workers(plans.len())),
         work: Work::Sessions(plans),
+        transfer: None,
         jumps,
     };
     let showing = Showing {
         output: &args.output,
         tty: args.tty,
+        raw: false,
         since,
     };
     showing.carry_out(plan, hosts)
+}
+
+/// Looks the hosts up in known_hosts, and says what is wrong there.
+pub(crate) fn read_known_hosts(
+    preparation: &mut Preparation,
+    plans: &mut [HostPlan],
+    login: &LoginArgs,
+    verbose: u8,
+) -> Result<(), PrepareError> {
+    let indexes = (!login.no_index_cache).then(IndexCache::of_user);
+    let searched = preparation.read_known_hosts(plans, indexes.flatten().as_ref())?;
+    if searched.hmacs > 0 && verbose > 0 {
+        say(description_of_search(searched));
+    }
+    tell_of(&preparation.known_hosts_problems());
+    Ok(())
+}
+
+/// The report's hosts, with what is known of them now.
+pub(crate) fn described(targets: &[Target], plans: &[HostPlan]) -> Vec<Host> {
+    let mut hosts = fan_out::hosts(targets);
+    for (host, plan) in hosts.iter_mut().zip(plans) {
+        (host.user, host.port) = (Some(plan.user().to_owned()), Some(plan.port()));
+        host.way = Some(transport::way(plan));
+    }
+    hosts
 }
 
 /// Says which lines of known_hosts grant no trust, as many as anybody reads.
@@ -158,17 +182,17 @@ fn check_for_a_time(args: &RunArgs) -> Result<(), String> {
     }
 }
 
-fn ssh_options(args: &RunArgs) -> SshOptions {
+pub(crate) fn ssh_options(config: &ConfigArgs, login: &LoginArgs) -> SshOptions {
     SshOptions {
-        config_file: args.config.config.clone(),
-        options: args.config.options(),
-        user: args.config.user.clone(),
-        identities: args.login.identity.clone(),
-        jump: args.login.jump.clone(),
-        forward_agent: args.login.forward_agent,
-        tag: args.config.tag.clone(),
-        transport: args.login.transport.into(),
-        ssh_words: args.login.ssh_word.clone(),
+        config_file: config.config.clone(),
+        options: config.options(),
+        user: config.user.clone(),
+        identities: login.identity.clone(),
+        jump: login.jump.clone(),
+        forward_agent: login.forward_agent,
+        tag: config.tag.clone(),
+        transport: login.transport.into(),
+        ssh_words: login.ssh_word.clone(),
         ..SshOptions::default()
     }
 }
@@ -315,7 +339,7 @@ fn joined(words: &[OsString]) -> Vec<u8> {
 }
 
 /// `--ask-pass`: before anything is begun, so that nobody waits for the answer.
-fn password(args: &LoginArgs, hosts: usize) -> Result<Option<Secret>, PromptError> {
+pub(crate) fn password(args: &LoginArgs, hosts: usize) -> Result<Option<Secret>, PromptError> {
     let question = match hosts {
         1 => "Password for 1 host: ".to_owned(),
         hosts => format!("Password for {hosts} hosts: "),

@@ -36,7 +36,7 @@ const LACKED: &[(&str, &[&str], &str)] = &[
     ("clush", &["-O"], "defaults stand in ~/.config/sshoal/config.toml"),
     ("clush", &["-P", "--progress"], "progress is shown on a terminal without a flag"),
     ("clush", &["-n", "--nostdin"], "nothing is read without --stdin"),
-    ("clush", &["-c", "--copy", "--rcopy", "--dest"], "sshoal does not copy files"),
+    ("clush", &["-c", "--copy", "--rcopy", "--dest"], "write sshoal put LOCAL REMOTE, or sshoal get REMOTE LOCALDIR"),
     ("clush", &["-r", "--regroup"], "sshoal hosts list shows groups; -b folds names to ranges"),
     ("mpssh", &["-r"], "write --script FILE"),
     ("mpssh", &["--file"], "write -f FILE"),

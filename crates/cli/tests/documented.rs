@@ -22,8 +22,15 @@ const RUN: &str = "docs/run.md";
 const HOSTS: &str = "docs/hosts.md";
 const EXPLAIN: &str = "docs/explain.md";
 const MPSSH: &str = "docs/mpssh.md";
+const PUT_GET: &str = "docs/put-get.md";
 const KNOWN_HOSTS: &str = "docs/known-hosts.md";
-const EXPLANATIONS: &[(&str, &str)] = &[("hosts", HOSTS), ("explain", EXPLAIN), ("mpssh", MPSSH)];
+const EXPLANATIONS: &[(&str, &str)] = &[
+    ("hosts", HOSTS),
+    ("explain", EXPLAIN),
+    ("mpssh", MPSSH),
+    ("put", PUT_GET),
+    ("get", PUT_GET),
+];
 /// Where the keys of the defaults file are.
 const CONFIG: &str = "docs/config.md";
 
@@ -149,7 +156,7 @@ fn the_flags_of_known_hosts_are_explained_and_exist() {
 #[test]
 fn every_key_of_the_defaults_file_is_listed() {
     let spans = spans(&read(CONFIG));
-    for command in ["run", "each"] {
+    for command in ["run", "each", "put", "get"] {
         for flag in flags(command) {
             let Some(key) = flag.strip_prefix("--") else {
                 continue;
@@ -196,7 +203,7 @@ const SHOWN_ONLY: &str = r#"#!/bin/sh
 command=$1; shift
 case $command$1 in
     known-hostsfetch) set -- "$@" --help;;
-    run*|each*) set -- --dry-run "$@";;
+    run*|each*|put*|get*) set -- --dry-run "$@";;
     known-hosts*) cp "$HOME/colleague.known_hosts" "$HOME/.ssh/known_hosts";;
 esac
 "$SSHOAL" "$command" "$@" 2>"$HOME/said" || { cat "$HOME/said"; echo "$command $*"; } >>"$HOME/refused"
@@ -238,6 +245,7 @@ impl Desk {
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, text).unwrap();
         }
+        fs::create_dir(home.join("site")).unwrap();
         fs::create_dir(home.join(".ssh")).unwrap();
         generate(&home.join(".ssh/fleet"), KeyType::Ed25519, "").unwrap();
         // What --retry-failed finds: a port at which nobody listens.
@@ -300,6 +308,8 @@ fn examples(text: &str) -> Vec<String> {
         [
             "run ",
             "each ",
+            "put ",
+            "get ",
             "hosts ",
             "explain ",
             "known-hosts ",

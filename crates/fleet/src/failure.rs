@@ -50,6 +50,8 @@ pub enum FailureKind {
     Signal,
     /// `exit`: the command ran and its exit status is not 0.
     Exit,
+    /// `transfer`: logged in, but not everything could be copied.
+    Transfer,
     /// `internal`: this program failed, not the host.
     Internal,
 }
@@ -235,6 +237,14 @@ const TABLE: &[Row] = &[
         name: "exit",
         meaning: "the command ran and reported a failure by its exit status",
         remedy: "read the command's output",
+        retry: Retry::Never,
+        may_have_run: true,
+    },
+    Row {
+        kind: FailureKind::Transfer,
+        name: "transfer",
+        meaning: "not everything could be copied to or from the host",
+        remedy: "see to what is named, and run it again; what was there before is as it was",
         retry: Retry::Never,
         may_have_run: true,
     },

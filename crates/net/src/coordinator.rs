@@ -281,6 +281,9 @@ impl<O: Observer> Coordinator<O> {
             Report::AddKey(addition) => self.notices.push(Notice::AddKey(addition)),
             Report::Output(output) => self.notices.push(Notice::Output(output)),
             Report::TerminalLent => self.notices.push(Notice::TerminalLent),
+            Report::Transferred(host, tally) => {
+                self.notices.push(Notice::Transferred(host, tally));
+            }
         }
     }
 

@@ -39,7 +39,7 @@ mod session;
 mod shell;
 mod shortcuts;
 mod signals;
-
+mod transfer;
 mod trust;
 mod window;
 mod worker;
@@ -67,3 +67,7 @@ pub use prepare::{
 pub use server_cache::server_cache_path;
 pub use signals::Interruption;
 pub use sshoal_proto::{Secret, Stream};
+pub use sshoal_transfer::Tally;
+pub use transfer::{
+    Get, GetTarget, Moved, PartNames, Put, Rate, Scan, ScanError, Source, TransferPlan, Way, scan,
+};

@@ -9,6 +9,7 @@ use std::thread::JoinHandle;
 
 use sshoal_fleet::{HostId, HostResult, Progress};
 use sshoal_proto::{Secret, Stream};
+use sshoal_transfer::Tally;
 use tokio::sync::oneshot;
 
 use crate::agent::KeyAddition;
@@ -85,6 +86,15 @@ pub trait Observer: Send + 'static {
     /// The terminal cannot be lent, for a reason that makes going on useless.
     fn terminal_lent(&mut self) -> io::Result<()>;
 
+    /// What became of a host's files; its result follows. Never told in a run that copies none.
+    ///
+    /// # Errors
+    ///
+    /// It could not be passed on.
+    fn transferred(&mut self, _host: HostId, _tally: &Tally) -> io::Result<()> {
+        Ok(())
+    }
+
     /// How far the run is: after each batch of the other two, and several times a second.
     ///
     /// # Errors
@@ -121,6 +131,7 @@ pub(crate) enum Notice {
     Demand(String),
     Banner(Banner),
     TerminalLent,
+    Transferred(HostId, Tally),
     /// Ask for the key's passphrase, and settle the key.
     Unlock(Arc<LockedKey>),
     /// Ask about unknown host keys.
@@ -247,6 +258,7 @@ fn hear(
             Notice::Demand(text) => observer.demand(text)?,
             Notice::Banner(Banner { from, text }) => observer.banner(from, text)?,
             Notice::TerminalLent => observer.terminal_lent()?,
+            Notice::Transferred(host, tally) => observer.transferred(*host, tally)?,
             Notice::Unlock(key) => passphrases.unlock(key, observer, wanted)?,
             Notice::HostKeys(prompt) => {
                 let wanted = || wanted() && prompt.is_wanted();

@@ -16,6 +16,7 @@ use crate::input::Input;
 use crate::interfaces::LocalAddresses;
 use crate::known_hosts::KnownHostsCommand;
 use crate::login::LoginPlan;
+use crate::transfer::{Transfer, TransferPlan};
 
 /// Octets of output that all hosts together may have sent and nobody has read: the sum of the channels' windows.
 const UNREAD_BUDGET: usize = 64 * 1024 * 1024;
@@ -49,6 +50,8 @@ pub struct RunPlan {
     pub ssh: Surroundings,
     /// Threads that perform the hosts' work, at least 1.
     pub workers: usize,
+    /// What the sessions transfer; their requests must be for SFTP ([`HostPlan::transfers`]).
+    pub transfer: Option<TransferPlan>,
 }
 
 impl RunPlan {
@@ -289,6 +292,19 @@ pub struct NativePlan {
     pub lends_terminal: bool,
     /// The agent that processes on the host may talk to (ForwardAgent).
     pub(crate) forwarded_agent: Option<Arc<Agent>>,
+}
+
+impl NativePlan {
+    /// The session is for a run's [`RunPlan::transfer`] in place of a command: SFTP, without a terminal or an agent.
+    pub fn transfers(&mut self) {
+        let environment = std::mem::take(&mut self.request.environment);
+        self.request = SessionRequest {
+            environment,
+            ..Transfer::request()
+        };
+        self.lends_terminal = false;
+        self.forwarded_agent = None;
+    }
 }
 
 /// All that is needed to log in to a host or a jump host.

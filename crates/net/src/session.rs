@@ -28,6 +28,7 @@ use crate::login::Login;
 use crate::outbox::Outbox;
 use crate::plan::NativePlan;
 use crate::shortcuts::Shortcuts;
+use crate::transfer::Transfer;
 use crate::window::WindowChanges;
 use crate::worker::{Control, Worker};
 
@@ -60,6 +61,8 @@ struct State<'a> {
     started: bool,
     pty_refused: bool,
     outbox: Outbox,
+    /// Files to the host or from it, in place of a command.
+    transfer: Option<Box<Transfer>>,
     /// The agent's channels, if it is forwarded.
     forwarding: Option<Box<AgentForwarding>>,
     /// Octets handed on that the server has not been told of.
@@ -118,6 +121,7 @@ impl<'a> HostSession<'a> {
                 started: false,
                 pty_refused: false,
                 outbox: Outbox::default(),
+                transfer: Transfer::begin(&worker.plan, host.0, channel),
                 forwarding: plan
                     .forwarded_agent
                     .clone()
@@ -161,6 +165,7 @@ impl<'a> HostSession<'a> {
         loop {
             self.drive.answer_events(&mut self.state);
             self.state.grant_wishes();
+            self.state.advance_transfer();
             self.deliver()?;
             if let Some(failure) = self.state.failure.take() {
                 return Err(self.failed(failure));
@@ -175,6 +180,9 @@ impl<'a> HostSession<'a> {
             self.drive.flush();
             self.hasten();
             self.feed()?;
+            if self.state.transfer.as_mut().is_some_and(|it| it.has_news()) {
+                continue;
+            }
             self.state.limit_proof();
             match self.wait(orders).await {
                 // The command has ended, and what else comes is of no concern to it.
@@ -199,6 +207,9 @@ impl<'a> HostSession<'a> {
 
     /// Sends standard input for as long as server and stream take it.
     fn feed(&mut self) -> Result<(), Ended> {
+        if self.state.transfer.is_some() {
+            return self.feed_transfer();
+        }
         let Some(feeder) = self.feeder.as_mut().filter(|_| self.state.started) else {
             return Ok(());
         };
@@ -217,6 +228,25 @@ impl<'a> HostSession<'a> {
         Ok(())
     }
 
+    /// The same for files.
+    fn feed_transfer(&mut self) -> Result<(), Ended> {
+        while let Some(transfer) = &mut self.state.transfer {
+            if self.state.outbox.is_empty() {
+                transfer.confirm_output();
+            }
+            match transfer.feed(&mut self.drive.connection) {
+                Ok(fed) => {
+                    self.drive.flush();
+                    if fed == 0 || self.drive.connection.poll_transmit().is_some() {
+                        break;
+                    }
+                }
+                Err(error) => return Err(self.ended(&error)),
+            }
+        }
+        Ok(())
+    }
+
     /// Waits for the server, an order or a timer, and does what it brings.
     async fn wait(&mut self, orders: &mut Orders) -> Result<(), Ended> {
         let HostSession {
@@ -226,6 +256,7 @@ impl<'a> HostSession<'a> {
             state,
         } = self;
         let timeout = drive.connection.poll_timeout();
+        let wake = state.transfer.as_ref().and_then(|transfer| transfer.wake());
         let last_moment = state.last_moment.into_iter().chain(state.proof_by).min();
         let started = state.started;
         let feeder = feeder
@@ -241,6 +272,7 @@ impl<'a> HostSession<'a> {
             () = sleep_until(last_moment), if last_moment.is_some() => {
                 return Err(aborted(self.fate()));
             }
+            () = sleep_until(wake), if wake.is_some() => Ok(()),
             result = next_chunk(feeder) => match result {
                 Ok(()) => Ok(()),
                 Err(error) => return Err(self.no_input(&error)),
@@ -257,6 +289,10 @@ impl<'a> HostSession<'a> {
         let fate = self.fate();
         let connection = &mut self.drive.connection;
         match order {
+            Some(Control::Interrupt) if fate == ExecFate::Ran && self.state.transfer.is_some() => {
+                self.state.interrupt_transfer();
+                Ok(())
+            }
             Some(Control::Admit(Gate::Signature)) => {
                 self.state.login.handle_admitted(connection);
                 Ok(())
@@ -276,7 +312,9 @@ impl<'a> HostSession<'a> {
         let state = &mut self.state;
         state.delivered += state.outbox.deliver(state.worker, state.host);
         let delivered = std::mem::take(&mut state.delivered);
-        if delivered == 0 || state.is_over() {
+        // What a transfer has to say did not come on the channel as it is.
+        let is_ours = state.worker.plan.transfer.is_some();
+        if delivered == 0 || is_ours || state.is_over() {
             return Ok(());
         }
         let channel = state.channel;
@@ -300,6 +338,11 @@ fn poll_progress(
         && let Poll::Ready(result) = forwarding.poll(context, &mut drive.connection)
     {
         return Poll::Ready(result.map_err(Broken::from));
+    }
+    if let Some(transfer) = &mut state.transfer
+        && transfer.poll_answers(context).is_ready()
+    {
+        return Poll::Ready(Ok(()));
     }
     let State { worker, host, .. } = *state;
     if let Poll::Ready(delivered) = state.outbox.poll_deliver(worker, host, context) {

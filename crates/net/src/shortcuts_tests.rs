@@ -121,6 +121,7 @@ fn plan(folder: &Path, server: &Server, server_cache: std::path::PathBuf) -> Run
         server_cache: Some(server_cache),
         ssh: Default::default(),
         workers: 1,
+        transfer: None,
     }
 }
 

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use sshoal_fleet::{Event, Gate, HostId, JumpEvent, JumpId, Phase};
 use sshoal_proto::Stream;
+use sshoal_transfer::Tally;
 use tokio::runtime::Builder;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::task::LocalSet;
@@ -90,6 +91,8 @@ pub(crate) enum Report {
     Output(Output),
     /// A command has started that talks to the user's terminal.
     TerminalLent,
+    /// What became of a host's files.
+    Transferred(HostId, Tally),
 }
 
 /// What a server says before a login (RFC 4252 section 5.4).

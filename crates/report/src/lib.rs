@@ -35,6 +35,7 @@ mod result_line;
 mod sanitise;
 mod spill;
 mod summary;
+mod transferred;
 
 pub use console::{Sink, Stream, Terminal};
 pub use diff::MAX_DIFF;
@@ -50,7 +51,9 @@ pub use last_run::{
 };
 pub use lines::MAX_LINE;
 pub use options::{Layout, Options, Verbosity};
+pub use outdir::file_names;
 pub use process::color_wanted;
 pub use reporter::{Reporter, RunEnd};
 pub use sanitise::push_visible;
 pub use summary::{Example, FailureGroup, Reason, Summary};
+pub use transferred::{Moving, Transferred};

@@ -159,7 +159,7 @@ fn check_entries(dir: &Path, names: &[String]) -> io::Result<()> {
 /// A file name for each label. Letters, digits and `._@:+=,-` stand for themselves, other bytes become
 /// `%XX`, a leading dot too: different labels get different names, and none leaves the directory. Names that
 /// are too long, and so could meet, are cut and numbered: `~2`.
-fn file_names(labels: &[String]) -> Vec<String> {
+pub fn file_names(labels: &[String]) -> Vec<String> {
     let mut taken = HashSet::with_capacity(labels.len());
     let name = |label: &String| {
         let mut name = String::with_capacity(label.len());

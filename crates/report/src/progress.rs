@@ -7,6 +7,8 @@ use std::{
 
 use sshoal_fleet::Progress;
 
+use crate::transferred::Moving;
+
 /// The least time between two drawings: ten a second.
 const REDRAW_EVERY: Duration = Duration::from_millis(100);
 
@@ -26,6 +28,10 @@ pub(crate) struct StatusLine {
     last_drawn: Option<Instant>,
     /// How many hosts were done when, over the last [`RATE_WINDOW`].
     samples: VecDeque<(Instant, u32)>,
+    /// How far files are, if any are copied.
+    pub(crate) moving: Option<Moving>,
+    /// How many octets had been moved when, over the same time.
+    moved: VecDeque<(Instant, u64)>,
 }
 
 impl StatusLine {
@@ -53,7 +59,8 @@ impl StatusLine {
         columns: usize,
     ) -> String {
         let rate = self.rate(now, progress.done);
-        let mut line = format!("{} of {} done", progress.done, progress.total);
+        let mut line = self.moving_text(now);
+        line.push_str(&format!("{} of {} done", progress.done, progress.total));
         if progress.failed > 0 {
             line.push_str(&format!(", {} failed", progress.failed));
         }
@@ -67,6 +74,21 @@ impl StatusLine {
             line.push_str(&format!(" ({})", left.join(", ")));
         }
         line.chars().take(columns.saturating_sub(1)).collect()
+    }
+
+    /// `1.2 of 3.4 GiB, 110.0 MiB/s, 0:21 left; `, if files are copied.
+    fn moving_text(&mut self, now: Instant) -> String {
+        let Some(moving) = self.moving else {
+            return String::new();
+        };
+        self.moved.push_back((now, moving.done));
+        while self.moved.len() > 2 && now.saturating_duration_since(self.moved[0].0) > RATE_WINDOW {
+            self.moved.pop_front();
+        }
+        let (then, done_then) = self.moved[0];
+        let seconds = now.saturating_duration_since(then).as_secs_f64();
+        let octets = moving.done.saturating_sub(done_then) as f64;
+        moving.text((seconds > 0.0).then(|| octets / seconds))
     }
 
     fn rate(&mut self, now: Instant, done: u32) -> f64 {

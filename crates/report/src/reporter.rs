@@ -1,6 +1,7 @@
 //! One run's report, from its first byte to its closing summary.
 
 use std::{
+    collections::HashMap,
     io::{self, Write as _},
     path::Path,
     time::Instant,
@@ -22,6 +23,7 @@ use crate::{
     sanitise::{push_visible_lines, visible},
     spill::Spill,
     summary::Tally,
+    transferred::{Moving, Transferred},
 };
 
 mod closing;
@@ -49,6 +51,9 @@ pub struct Reporter {
     tally: Tally,
     ended: Vec<bool>,
     status: StatusLine,
+    /// What became of files, of each host whose result is still to come, and of all.
+    transferred: HashMap<usize, Transferred>,
+    all_transferred: Option<Transferred>,
     /// The first error of our output.
     failure: Option<io::Error>,
 }
@@ -99,6 +104,8 @@ impl Reporter {
             tally: Tally::default(),
             ended: vec![false; count],
             status: StatusLine::default(),
+            transferred: HashMap::new(),
+            all_transferred: None,
             failure: None,
             options,
         };
@@ -188,6 +195,24 @@ impl Reporter {
         }
     }
 
+    /// Takes what became of a host's files, before its result.
+    ///
+    /// # Errors
+    /// A host that is not of this run.
+    pub fn handle_transferred(&mut self, host: HostId, transferred: Transferred) -> io::Result<()> {
+        let host = self.position(host)?;
+        self.transferred.insert(host, transferred);
+        self.all_transferred
+            .get_or_insert_default()
+            .add(&transferred);
+        Ok(())
+    }
+
+    /// Takes how far the files of all hosts are, for the status line.
+    pub fn handle_moving(&mut self, moving: Moving) {
+        self.status.moving = Some(moving);
+    }
+
     /// Counts and records the result. Returns the host's position, and the record if anybody wants it.
     fn keep_result(&mut self, result: &HostResult) -> io::Result<(usize, Vec<u8>)> {
         let host = self.position(result.host)?;
@@ -198,11 +223,14 @@ impl Reporter {
             )));
         }
         self.tally.add(host, &self.labels[host], result);
-        let record = match self.options.layout {
+        let mut record = match self.options.layout {
             Layout::Json => json::host_record(&self.hosts[host], result),
             _ if self.result_file.is_some() => json::host_record(&self.hosts[host], result),
             _ => Vec::new(),
         };
+        if let Some(transferred) = self.transferred.remove(&host) {
+            transferred.extend(&mut record);
+        }
         if let Some(file) = &mut self.result_file
             && let Err(error) = file.record(&record)
         {

@@ -26,7 +26,7 @@ _sshoal_names() {
     flag="${words[${#words[@]} - 2]}"
     [[ $word == --*=* ]] && flag="${word%%=*}" word="${word#*=}"
     case "$flag" in
-        -w | -x | --hosts | --exclude | -J | --jump) kind=hosts ;;
+        -w | -x | --hosts | --exclude | --exclude-hosts | -J | --jump) kind=hosts ;;
         -g | -X | --group | --exclude-group) kind=groups ;;
         --retry-failed) kind=kinds ;;
         *) case "${words[*]:1}" in

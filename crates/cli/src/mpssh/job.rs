@@ -167,7 +167,7 @@ impl Job<'_> {
             ..Options::default()
         };
         let reporter = Reporter::new(hosts.collect(), options, Sink::stdout()?, Sink::stderr()?)?;
-        let report = Reporting::new(reporter, since);
+        let report = Reporting::new(reporter, since, None);
         let max_line = (self.args.maxlen as usize).min(LONGEST_LINE);
         let lines = self.hosts.iter().map(|host| host.line.as_str());
         let form = Form::new(lines, max_line, !self.args.badchars_ok);
@@ -235,6 +235,7 @@ fn plan(work: Work) -> RunPlan {
         server_cache: None,
         ssh: Surroundings::default(),
         workers: 1,
+        transfer: None,
     }
 }
 

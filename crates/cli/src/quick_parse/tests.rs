@@ -5,7 +5,7 @@ use clap::Parser;
 use super::*;
 
 /// Command lines, whether the quick parser takes them, and what there is to see.
-const LINES: [(&str, bool); 16] = [
+const LINES: [(&str, bool); 19] = [
     (
         "sshoal run -w web[1-3] -p 5 -p 6 -o Port=22 -l me -- ls -l",
         true,
@@ -14,6 +14,12 @@ const LINES: [(&str, bool); 16] = [
     ("sshoal run -vv -u -1 -f hosts true", false),
     ("sshoal run --script s -i a -i b x y", true),
     ("sshoal each -w a,b -d 3 ping -c1 %h", true),
+    ("sshoal put -w a -r -p --exclude *.o -x b tree /srv/", true),
+    (
+        "sshoal get -f hosts --parallel 3 --limit 1M /etc/motd dir",
+        true,
+    ),
+    ("sshoal put -w a -p 5 -y", false),
     ("sshoal hosts expand a[1-3]", true),
     ("sshoal hosts fold -f hosts --json", true),
     ("sshoal explain --json web1", true),

@@ -122,6 +122,10 @@ impl HostSession<'_> {
             return self.give_up();
         }
         self.state.last_moment = Some(Instant::now() + GRACE);
+        if self.state.transfer.is_some() {
+            self.state.interrupt_transfer();
+            return Ok(());
+        }
         let connection = &mut self.drive.connection;
         connection
             .signal(self.state.channel, "TERM")

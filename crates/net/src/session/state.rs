@@ -38,8 +38,14 @@ impl Answer for State<'_> {
                     Some(forwarding) => forwarding.handle(connection, event, input),
                     None => Some(event),
                 };
-                if let Some(event) = event {
-                    self.take(event, input);
+                let event = match (event, &mut self.transfer) {
+                    (Some(event), Some(transfer)) => transfer.handle(event, input),
+                    (event, _) => Ok(event),
+                };
+                match event {
+                    Ok(Some(event)) => self.take(event, input),
+                    Ok(None) => {}
+                    Err(failure) => self.fail(Err(failure)),
                 }
             }
             Err(failure) => self.fail(Err(failure)),
@@ -154,6 +160,39 @@ impl State<'_> {
                 }
                 _ = poll_fn(|context| self.outbox.poll_deliver(worker, host, context)) => {}
             }
+        }
+    }
+
+    /// Passes on what a transfer has to say, and ends with it.
+    pub(super) fn advance_transfer(&mut self) {
+        let is_closed = self.is_over();
+        let Some(transfer) = &mut self.transfer else {
+            return;
+        };
+        for (stream, octets) in transfer.take_output() {
+            self.outbox.push(stream, &octets);
+        }
+        let Some(outcome) = transfer.outcome(is_closed) else {
+            return;
+        };
+        for (stream, octets) in transfer.take_output() {
+            self.outbox.push(stream, &octets);
+        }
+        let report = Report::Transferred(self.host, transfer.tally());
+        self.transfer = None;
+        self.worker.report(report);
+        match outcome {
+            Ok(outcome) => {
+                self.outcome = Some(outcome);
+                self.closed = true;
+            }
+            Err(failure) => self.fail(Err(failure)),
+        }
+    }
+
+    pub(super) fn interrupt_transfer(&mut self) {
+        if let Some(transfer) = &mut self.transfer {
+            transfer.interrupt();
         }
     }
 

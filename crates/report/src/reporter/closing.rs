@@ -87,7 +87,11 @@ impl Reporter {
             return Ok(());
         }
         let mut out = self.console.writer(Stream::Stdout);
-        out.write_all(&json::summary_record(summary))?;
+        let mut record = json::summary_record(summary);
+        if let Some(transferred) = &self.all_transferred {
+            transferred.extend(&mut record);
+        }
+        out.write_all(&record)?;
         out.write_all(b"\n")?;
         out.flush()
     }
@@ -106,6 +110,9 @@ impl Reporter {
         }
         if self.speaks() && self.is_of_interest(summary) {
             self.say(&summary.text())?;
+            if let Some(transferred) = self.all_transferred {
+                self.say(&transferred.text())?;
+            }
         }
         self.console.flush()
     }

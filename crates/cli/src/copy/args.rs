@@ -1,0 +1,121 @@
+//! The flags of `put` and `get`.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::{Args, ValueHint};
+
+use crate::args::{ConfigArgs, EXIT_STATUS, HostArgs, LoginArgs, PaceArgs};
+
+/// `sshoal put`.
+#[derive(Debug, Args)]
+#[command(after_help = EXIT_STATUS)]
+pub(crate) struct PutArgs {
+    /// Files and folders of this machine, or - for standard input; last of all where they go on the hosts. A folder goes
+    /// into the target, and with a slash at its end what is in it does.
+    #[arg(value_name = "LOCAL... REMOTE", value_hint = ValueHint::AnyPath)]
+    pub(crate) paths: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) options: CopyArgs,
+}
+
+/// `sshoal get`.
+#[derive(Debug, Args)]
+#[command(after_help = EXIT_STATUS)]
+pub(crate) struct GetArgs {
+    /// Files, folders and patterns on the hosts; last of all the folder of this machine that gets a folder for each host,
+    /// or - for standard output.
+    #[arg(value_name = "REMOTE... LOCALDIR", value_hint = ValueHint::AnyPath)]
+    pub(crate) paths: Vec<OsString>,
+    #[command(flatten)]
+    pub(crate) options: CopyArgs,
+}
+
+/// What both have.
+#[derive(Debug, Args)]
+#[command(
+    // -p and --exclude are what users of cp and rsync expect; what `run` has under these names is long here.
+    mut_arg("exclude", |arg| arg.long("exclude-hosts")),
+    mut_arg("parallel", |arg| arg.short(None))
+)]
+pub(crate) struct CopyArgs {
+    /// Folders, too, with all that is in them.
+    #[arg(short = 'r', long)]
+    pub(crate) recursive: bool,
+    /// Keep modes and times; what has the same size and time already is then not copied again.
+    #[arg(short = 'p', long)]
+    pub(crate) preserve: bool,
+    /// Leave out of folders what has such a name or, with a slash in it, such a path. May be given several times.
+    #[arg(id = "exclude_files", long = "exclude", value_name = "GLOB")]
+    pub(crate) exclude: Vec<OsString>,
+    /// Octets a second for all hosts together: a number, or one with K, M or G behind it (1,024 each).
+    #[arg(long, value_name = "RATE", value_parser = octets)]
+    pub(crate) limit: Option<u64>,
+    /// Show what would be done, and do nothing.
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    #[command(flatten)]
+    pub(crate) hosts: HostArgs,
+    #[command(flatten)]
+    pub(crate) config: ConfigArgs,
+    #[command(flatten)]
+    pub(crate) login: LoginArgs,
+    #[command(flatten)]
+    pub(crate) pace: PaceArgs,
+    #[command(flatten)]
+    pub(crate) shown: ShownArgs,
+}
+
+/// What is shown.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "What is shown")]
+pub(crate) struct ShownArgs {
+    /// One JSON object a line for each host (docs/json.md).
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// No progress, no summary. The exit status tells of failures.
+    #[arg(short = 'q', long, conflicts_with = "verbose")]
+    pub(crate) quiet: bool,
+    /// Show a line for each host that ends; -vv shows the SSH messages too, -vvv all states.
+    #[arg(short = 'v', long, action = clap::ArgAction::Count)]
+    pub(crate) verbose: u8,
+}
+
+fn octets(text: &str) -> Result<u64, String> {
+    let (number, unit) = match text.trim_end_matches(['b', 'B', 'i']) {
+        text if text.ends_with(['k', 'K']) => (&text[..text.len() - 1], 1 << 10),
+        text if text.ends_with(['m', 'M']) => (&text[..text.len() - 1], 1 << 20),
+        text if text.ends_with(['g', 'G']) => (&text[..text.len() - 1], 1 << 30),
+        text => (text, 1),
+    };
+    let number: f64 = number
+        .trim()
+        .parse()
+        .map_err(|_| format!("{text:?} is no number of octets; write for example 10M"))?;
+    let octets = number * f64::from(unit);
+    match (1.0..1e18).contains(&octets) {
+        true => Ok(octets as u64),
+        false => Err("it must be at least 1 octet a second".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_are_numbers_with_units() {
+        for (text, number) in [
+            ("1", 1),
+            ("10k", 10_240),
+            ("1.5M", 1_572_864),
+            ("2GiB", 2 << 30),
+            ("3 MB", 3 << 20),
+        ] {
+            assert_eq!(octets(text), Ok(number), "{text}");
+        }
+        for text in ["", "M", "-1", "0", "1T", "nan"] {
+            assert!(octets(text).is_err(), "{text}");
+        }
+    }
+}

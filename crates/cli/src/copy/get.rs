@@ -1,0 +1,91 @@
+//! `sshoal get`.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Instant;
+
+use sshoal_net::{Get, GetTarget, PartNames, TransferPlan, Way};
+use sshoal_report::file_names;
+use sshoal_transfer::DownloadPlan;
+
+use super::args::GetArgs;
+use super::part_tag::PartTags;
+use super::put::excludes;
+use super::{CopyError, Ready, counted};
+use crate::hosts;
+
+/// What to type.
+const EXAMPLE: &str = "sshoal get -w 'web[1-40]' /etc/hosts fetched";
+
+/// Copies from the hosts; returns the exit status.
+pub(crate) fn get(args: &GetArgs) -> Result<u8, Box<dyn std::error::Error>> {
+    let since = Instant::now();
+    let options = &args.options;
+    let missing = |missing| CopyError::Missing {
+        missing,
+        example: EXAMPLE,
+    };
+    let Some((folder, sources)) = args.paths.split_last() else {
+        return Err(missing("nothing to fetch was given, and no folder for it").into());
+    };
+    if sources.is_empty() {
+        return Err(missing("what to fetch and a folder for it are both needed").into());
+    }
+    let folder = PathBuf::from(folder);
+    let to_output = folder == Path::new("-");
+    if to_output && options.recursive {
+        return Err(CopyError::FoldersToOutput.into());
+    }
+    if !to_output && folder.exists() && !folder.is_dir() {
+        return Err(CopyError::NoFolder(folder).into());
+    }
+    let targets = hosts::targets(&options.hosts)?;
+    let ready = Ready::new(options, &targets, since)?;
+    let labels: Vec<String> = ready.hosts.iter().map(|host| host.label.clone()).collect();
+    let folders: Vec<PathBuf> = file_names(&labels)
+        .iter()
+        .map(|name| folder.join(name))
+        .collect();
+    if options.dry_run {
+        return Ok(ready.show(|host| match to_output {
+            true => description(sources, Path::new("-")),
+            false => description(sources, &folders[host]),
+        })?);
+    }
+    let download = DownloadPlan {
+        sources: sources
+            .iter()
+            .map(|source| source.as_bytes().to_vec())
+            .collect(),
+        recursive: options.recursive,
+        preserve: options.preserve,
+        excludes: excludes(options),
+        in_order: to_output,
+        in_flight: TransferPlan::in_flight(targets.len()),
+    };
+    let tags = PartTags::of(&args.paths);
+    let target = match to_output {
+        true => GetTarget::Output,
+        false => GetTarget::Folders {
+            hosts: folders,
+            parts: PartNames(tags.tag()),
+        },
+    };
+    let way = Way::Get(Get {
+        download: Arc::new(download),
+        target,
+    });
+    // One host's files are theirs to the last octet; those of several have names before their lines.
+    ready.carry_out(way, to_output && targets.len() == 1 && !options.shown.json)
+}
+
+/// What `--dry-run` says.
+fn description(sources: &[OsString], folder: &Path) -> Vec<u8> {
+    let names: Vec<&[u8]> = sources.iter().map(|source| source.as_bytes()).collect();
+    let count = format!("get {}, ", counted(sources.len(), "path"));
+    let names = names.join(&b' ');
+    let into = [b" into ", folder.as_os_str().as_bytes()].concat();
+    [count.as_bytes(), &names, &into].concat()
+}

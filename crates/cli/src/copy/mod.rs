@@ -1,0 +1,174 @@
+//! `sshoal put` and `sshoal get`: from arguments to a plan, from a plan to an exit status.
+
+mod args;
+mod get;
+mod part_tag;
+mod put;
+
+use std::io;
+use std::path::Path;
+use std::thread;
+use std::time::Instant;
+
+use sshoal_fleet::RetryPolicy;
+use sshoal_net::{HostPlan, Preparation, RunPlan, TransferPlan, Way, Work, server_cache_path};
+use sshoal_openssh::Surroundings;
+use sshoal_proto::SessionRequest;
+use sshoal_report::Host;
+use sshoal_targets::Target;
+
+use crate::args::OutputArgs;
+use crate::dry_run;
+use crate::fan_out::{self, Showing};
+use crate::prompt;
+use crate::run;
+use crate::transport;
+
+use args::CopyArgs;
+pub(crate) use args::{GetArgs, PutArgs};
+pub(crate) use get::get;
+pub(crate) use put::put;
+
+/// What was typed in place of a command line that can be carried out.
+#[derive(Debug, thiserror::Error)]
+enum CopyError {
+    #[error("{missing}; type for example: {example}")]
+    Missing {
+        missing: &'static str,
+        example: &'static str,
+    },
+    #[error("{0} and - both read standard input; put one of them into a file")]
+    StandardInput(&'static str),
+    #[error("standard input, -, goes into one file: name it, and nothing else to send")]
+    StandardInputAlone,
+    #[error("- is for the contents of files, and -r for folders; they do not go together")]
+    FoldersToOutput,
+    #[error("{} is there, and is no folder; get puts a folder for each host into it", .0.display())]
+    NoFolder(std::path::PathBuf),
+    #[error("cannot read standard input: {0}")]
+    Unreadable(io::Error),
+    #[error(
+        "{label}: goes by ssh ({why}), by which sshoal does not copy; leave the host out (-x), and use scp for it"
+    )]
+    BySsh { label: String, why: String },
+}
+
+/// Hosts, resolved and ready but for what is copied.
+struct Ready<'a> {
+    args: &'a CopyArgs,
+    preparation: Preparation,
+    plans: Vec<HostPlan>,
+    hosts: Vec<Host>,
+    since: Instant,
+}
+
+impl<'a> Ready<'a> {
+    fn new(
+        args: &'a CopyArgs,
+        targets: &[Target],
+        since: Instant,
+    ) -> Result<Self, Box<dyn std::error::Error>> {
+        let mut preparation = Preparation::new(&run::ssh_options(&args.config, &args.login))?;
+        let mut plans = preparation.hosts(targets, |_| SessionRequest::exec(Vec::new()))?;
+        transport::check(&args.login, &mut plans)?;
+        for plan in &mut plans {
+            match plan {
+                HostPlan::Native(plan) => plan.transfers(),
+                HostPlan::OpenSsh(plan) => {
+                    let (label, why) = (plan.label.clone(), plan.why.clone());
+                    return Err(CopyError::BySsh { label, why }.into());
+                }
+            }
+        }
+        run::read_known_hosts(
+            &mut preparation,
+            &mut plans,
+            &args.login,
+            args.shown.verbose,
+        )?;
+        let hosts = run::described(targets, &plans);
+        Ok(Ready {
+            args,
+            preparation,
+            plans,
+            hosts,
+            since,
+        })
+    }
+
+    /// `--dry-run`: what would be done, a line a host.
+    fn show(&self, what: impl Fn(usize) -> Vec<u8>) -> io::Result<u8> {
+        let lines = self.hosts.iter().zip(&self.plans).enumerate();
+        dry_run::print(lines.map(|(number, (host, plan))| {
+            let (user, name, port) = (plan.user(), plan.name(), plan.port());
+            let title = format!("{}: {user}@{name} port {port}: ", host.label);
+            [title.into_bytes(), what(number)].concat()
+        }))?;
+        Ok(0)
+    }
+
+    fn carry_out(self, way: Way, raw: bool) -> Result<u8, Box<dyn std::error::Error>> {
+        let args = self.args;
+        let mut plans = self.plans;
+        let password = run::password(&args.login, plans.len())?;
+        let deadlines = run::deadlines(&args.login, &args.pace, &mut plans);
+        let jumps = self.preparation.into_jumps();
+        let workers = args.login.workers.unwrap_or_else(|| workers(plans.len()));
+        let plan = RunPlan {
+            limits: run::limits(&args.login, &args.pace, &plans, jumps.len(), &deadlines),
+            deadlines,
+            retry: RetryPolicy::default(),
+            password,
+            seed: fan_out::seed(),
+            input: None,
+            asks: prompt::is_possible(),
+            server_cache: server_cache_path(),
+            ssh: Surroundings::default(),
+            workers,
+            work: Work::Sessions(plans),
+            jumps,
+            transfer: Some(TransferPlan::new(way, args.limit)),
+        };
+        let showing = Showing {
+            output: &output(args),
+            tty: false,
+            raw,
+            since: self.since,
+        };
+        showing.carry_out(plan, self.hosts)
+    }
+}
+
+/// A thread a core: unlike logins, contents keep them busy.
+fn workers(hosts: usize) -> usize {
+    let cores = thread::available_parallelism().map_or(1, usize::from);
+    hosts.clamp(1, cores)
+}
+
+/// As a command's output, of which there is only what has failed, or the contents of files.
+fn output(args: &CopyArgs) -> OutputArgs {
+    OutputArgs {
+        lines: false,
+        gather: false,
+        diff: false,
+        json: args.shown.json,
+        outdir: None,
+        quiet: args.shown.quiet,
+        verbose: args.shown.verbose,
+        largest_status: false,
+    }
+}
+
+/// Standard input has one reader.
+fn check_standard_input(args: &CopyArgs) -> Result<(), CopyError> {
+    let is_ours = |path: &std::path::PathBuf| path.as_path() == Path::new("-");
+    match args.hosts.file.iter().any(is_ours) {
+        true => Err(CopyError::StandardInput("-f -")),
+        false => Ok(()),
+    }
+}
+
+/// `3 files`, `1 file`.
+fn counted(count: usize, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}

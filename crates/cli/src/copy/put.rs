@@ -1,0 +1,130 @@
+//! `sshoal put`.
+
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Instant;
+
+use sshoal_net::{Put, Scan, Source, TransferPlan, Way, scan};
+use sshoal_transfer::{Entry, Excludes, Kind, UploadPlan, UploadRoot};
+
+use super::args::{CopyArgs, PutArgs};
+use super::part_tag::PartTags;
+use super::{CopyError, Ready, check_standard_input, counted};
+use crate::hosts;
+
+/// What to type.
+const EXAMPLE: &str = "sshoal put -w 'web[1-40]' motd /etc/motd";
+
+/// Copies to the hosts; returns the exit status.
+pub(crate) fn put(args: &PutArgs) -> Result<u8, Box<dyn std::error::Error>> {
+    let since = Instant::now();
+    let options = &args.options;
+    let missing = |missing| CopyError::Missing {
+        missing,
+        example: EXAMPLE,
+    };
+    let Some((target, sources)) = args.paths.split_last() else {
+        return Err(missing("nothing to send was given, and no target").into());
+    };
+    if sources.is_empty() {
+        return Err(missing("what to send and where to are both needed").into());
+    }
+    if target.as_os_str().is_empty() {
+        return Err(missing("the target is empty").into());
+    }
+    let is_input = |path: &PathBuf| path.as_path() == Path::new("-");
+    let from_input = sources.iter().any(is_input);
+    if from_input {
+        check_standard_input(options)?;
+        if sources.len() > 1 || target.as_os_str().as_bytes().ends_with(b"/") {
+            return Err(CopyError::StandardInputAlone.into());
+        }
+    }
+    let targets = hosts::targets(&options.hosts)?;
+    let found = match from_input {
+        true => standard_input(),
+        false => scan(sources, options.recursive, &excludes(options))?,
+    };
+    let ready = Ready::new(options, &targets, since)?;
+    if options.dry_run {
+        let what = description(&found, target);
+        return Ok(ready.show(|_| what.clone())?);
+    }
+    let (block, ahead) = TransferPlan::reading(targets.len());
+    let tags = PartTags::of(&args.paths);
+    let Scan {
+        roots,
+        entries,
+        paths,
+    } = found;
+    let upload = UploadPlan {
+        target: target.as_os_str().as_bytes().to_vec(),
+        roots,
+        entries,
+        preserve: options.preserve,
+        tag: tags.tag(),
+        block,
+        ahead,
+    };
+    let source = match from_input {
+        true => Source::standard_input(targets.len()).map_err(CopyError::Unreadable)?,
+        false => Source::files(paths, targets.len()),
+    };
+    let way = Way::Put(Put {
+        upload: Arc::new(upload),
+        source: Arc::new(source),
+    });
+    ready.carry_out(way, false)
+}
+
+/// `--exclude`.
+pub(super) fn excludes(args: &CopyArgs) -> Excludes {
+    let patterns = args.exclude.iter();
+    Excludes::new(patterns.map(|pattern| pattern.as_bytes().to_vec()))
+}
+
+fn standard_input() -> Scan {
+    Scan {
+        roots: vec![UploadRoot {
+            name: Vec::new(),
+            is_folder: false,
+        }],
+        entries: vec![Entry {
+            root: 0,
+            path: Vec::new(),
+            folder: None,
+            kind: Kind::Stream,
+            mode: 0o666,
+            times: (0, 0),
+        }],
+        paths: vec![PathBuf::from("-")],
+    }
+}
+
+/// What `--dry-run` says.
+fn description(found: &Scan, target: &Path) -> Vec<u8> {
+    let count = |is_one: fn(&Kind) -> bool| {
+        let entries = found.entries.iter();
+        entries.filter(|entry| is_one(&entry.kind)).count()
+    };
+    let mut parts = Vec::new();
+    for (count, what) in [
+        (count(|kind| matches!(kind, Kind::File { .. })), "file"),
+        (count(|kind| matches!(kind, Kind::Folder)), "folder"),
+        (
+            count(|kind| matches!(kind, Kind::Link { .. } | Kind::HardLink { .. })),
+            "link",
+        ),
+    ] {
+        if count > 0 {
+            parts.push(counted(count, what));
+        }
+    }
+    if count(|kind| matches!(kind, Kind::Stream)) > 0 {
+        parts.push("standard input".to_owned());
+    }
+    let octets: u64 = found.entries.iter().map(Entry::size).sum();
+    let what = format!("put {} ({octets} octets) to ", parts.join(", "));
+    [what.as_bytes(), target.as_os_str().as_bytes()].concat()
+}

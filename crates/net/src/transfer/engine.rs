@@ -1,0 +1,480 @@
+//! One host's transfer: the sans-I/O part joined with this machine's files.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use sshoal_transfer::sftp::SftpError;
+use sshoal_transfer::{
+    Download, DownloadEvent, DownloadNeed, Fetched, LocalFile, Opened, Tally, Trouble, Upload,
+    UploadEvent, UploadNeed,
+};
+
+use super::disk::Jobs;
+use super::folder::{Folder, Kept, Part};
+use super::plan::{Get, GetTarget, Put};
+use super::printed::Printed;
+use super::source::{OpenFile, Source};
+
+/// What happened, for the user.
+#[derive(Debug)]
+pub(super) enum Happened {
+    /// So many octets more have arrived.
+    Moved(u64),
+    /// Something failed: its path on the host.
+    Failed(Vec<u8>, Trouble),
+    /// All is over.
+    Ended,
+}
+
+/// What a job came to.
+pub(super) enum Answer {
+    Opened(usize, Result<Arc<OpenFile>, String>),
+    Data(UploadNeed, Result<Arc<Vec<u8>>, String>),
+    Checked(usize, Result<bool, String>),
+    Begun(LocalFile, Result<Option<Arc<Part>>, String>),
+    Fetched(Fetched),
+    /// All folders that something was put into are on the disk.
+    Synced(Result<(), String>),
+    Discarded,
+}
+
+/// Either way.
+pub(super) enum Engine {
+    Put {
+        upload: Box<Upload>,
+        source: Arc<Source>,
+        open: HashMap<usize, Arc<OpenFile>>,
+    },
+    Get {
+        download: Box<Download>,
+        into: Into,
+    },
+}
+
+/// Where a download goes.
+pub(super) enum Into {
+    Folder {
+        folder: Folder,
+        parts: HashMap<LocalFile, Arc<Part>>,
+        /// Where something was put.
+        changed: HashSet<Vec<u8>>,
+        paths: HashMap<LocalFile, Vec<u8>>,
+    },
+    Output(Printed),
+}
+
+/// The same call either way.
+macro_rules! either {
+    ($engine:expr, $it:ident => $call:expr) => {
+        match $engine {
+            Engine::Put { upload: $it, .. } => $call,
+            Engine::Get { download: $it, .. } => $call,
+        }
+    };
+}
+
+impl Engine {
+    /// `host` is what the user calls it.
+    pub(super) fn put(put: &Put, host: &str) -> Engine {
+        // Fowler, Noll and Vo's hash, FNV-1a: the same in every run.
+        let salt = host.bytes().fold(0x811c_9dc5, |hash: u32, octet| {
+            (hash ^ u32::from(octet)).wrapping_mul(0x0100_0193)
+        });
+        Engine::Put {
+            upload: Box::new(Upload::new(put.upload.clone(), salt)),
+            source: put.source.clone(),
+            open: HashMap::new(),
+        }
+    }
+
+    /// `host` is its place in the run.
+    pub(super) fn get(get: &Get, host: usize) -> Engine {
+        let into = match &get.target {
+            GetTarget::Output => Into::Output(Printed::default()),
+            GetTarget::Folders { hosts, parts } => Into::Folder {
+                folder: Folder::new(hosts[host].clone(), *parts),
+                parts: HashMap::new(),
+                changed: HashSet::new(),
+                paths: HashMap::new(),
+            },
+        };
+        Engine::Get {
+            download: Box::new(Download::new(get.download.clone())),
+            into,
+        }
+    }
+
+    pub(super) fn handle_input(&mut self, channel: usize, input: &[u8]) -> Result<(), SftpError> {
+        either!(self, it => it.handle_input(channel, input))
+    }
+
+    pub(super) fn transmit(&self, channel: usize) -> &[u8] {
+        either!(self, it => it.transmit(channel))
+    }
+
+    pub(super) fn transmitted(&mut self, channel: usize, octets: usize) {
+        either!(self, it => it.transmitted(channel, octets));
+    }
+
+    /// Whether what waits for a channel is about to become more.
+    pub(super) fn is_about_to_send(&self, channel: usize) -> bool {
+        match self {
+            Engine::Put { upload, .. } => upload.is_about_to_send(channel),
+            Engine::Get { .. } => false,
+        }
+    }
+
+    pub(super) fn add_channel(&mut self) -> usize {
+        either!(self, it => it.add_channel())
+    }
+
+    pub(super) fn refuse_channel(&mut self, channel: usize) {
+        either!(self, it => it.refuse_channel(channel));
+    }
+
+    pub(super) fn awaits_server(&self) -> bool {
+        either!(self, it => it.awaits_server())
+    }
+
+    pub(super) fn octets_left(&self) -> u64 {
+        either!(self, it => it.octets_left())
+    }
+
+    pub(super) fn tally(&self) -> Tally {
+        either!(self, it => it.tally())
+    }
+
+    pub(super) fn interrupt(&mut self) {
+        either!(self, it => it.interrupt());
+    }
+
+    /// The next thing that happened.
+    pub(super) fn poll_happened(&mut self) -> Option<Happened> {
+        match self {
+            Engine::Put { upload, .. } => loop {
+                return Some(match upload.poll_event()? {
+                    UploadEvent::Done { .. } => continue,
+                    UploadEvent::Failed { path, trouble } => Happened::Failed(path, trouble),
+                    UploadEvent::Moved(octets) => Happened::Moved(octets),
+                    UploadEvent::Ended => Happened::Ended,
+                });
+            },
+            Engine::Get { download, .. } => loop {
+                return Some(match download.poll_event()? {
+                    DownloadEvent::Done { .. } | DownloadEvent::Found(_) => continue,
+                    DownloadEvent::Failed { path, trouble } => Happened::Failed(path, trouble),
+                    DownloadEvent::Moved(octets) => Happened::Moved(octets),
+                    DownloadEvent::Ended => Happened::Ended,
+                });
+            },
+        }
+    }
+
+    /// Has done what is needed of this machine; returns what is to be printed.
+    pub(super) fn perform(&mut self, jobs: &Jobs<Answer>) -> Vec<u8> {
+        match self {
+            Engine::Put {
+                upload,
+                source,
+                open,
+            } => {
+                while let Some(need) = upload.poll_need() {
+                    perform_upload(need, source, open, jobs);
+                }
+                Vec::new()
+            }
+            Engine::Get { download, into } => {
+                let mut printed = Vec::new();
+                while let Some(need) = download.poll_need() {
+                    match into {
+                        Into::Output(output) => match need {
+                            DownloadNeed::Begin { file, .. } => {
+                                download.provide(output.begin(file))
+                            }
+                            DownloadNeed::Write {
+                                file,
+                                channel,
+                                offset,
+                                data,
+                            } => printed.extend(output.write(file, channel, offset, &data)),
+                            DownloadNeed::Finish { file, .. } => {
+                                let finished = Ok(());
+                                download.provide(Fetched::Finished { file, finished });
+                            }
+                            DownloadNeed::Discard { .. } => {}
+                            // Folders are not printed, and no link is met on the way to a file.
+                            DownloadNeed::Folder { id, .. } => {
+                                let made = Err("folders cannot be printed".to_owned());
+                                download.provide(Fetched::Folder { id, made });
+                            }
+                            DownloadNeed::Link { path, .. } => {
+                                let linked = Err("links cannot be printed".to_owned());
+                                download.provide(Fetched::Linked { path, linked });
+                            }
+                            DownloadNeed::FinishFolder { path, .. } => {
+                                let finished = Ok(());
+                                download.provide(Fetched::FolderFinished { path, finished });
+                            }
+                        },
+                        Into::Folder {
+                            folder,
+                            parts,
+                            changed,
+                            paths,
+                        } => {
+                            note(&need, changed, paths);
+                            perform_download(need, folder, parts, jobs);
+                        }
+                    }
+                }
+                printed
+            }
+        }
+    }
+
+    /// The observer has taken everything that was printed.
+    pub(super) fn confirm_printed(&mut self) {
+        if let Engine::Get {
+            download,
+            into: Into::Output(printed),
+        } = self
+        {
+            while let Some(fetched) = printed.confirm() {
+                download.provide(fetched);
+            }
+        }
+    }
+
+    /// Brings the folders that something was put into to the disk; `false` if there is none.
+    pub(super) fn sync_folders(&mut self, jobs: &Jobs<Answer>) -> bool {
+        let Engine::Get {
+            into: Into::Folder {
+                folder, changed, ..
+            },
+            ..
+        } = self
+        else {
+            return false;
+        };
+        let (folder, changed) = (folder.clone(), std::mem::take(changed));
+        if changed.is_empty() {
+            return false;
+        }
+        jobs.perform(Answer::Synced(Err(PANICKED.to_owned())), move || {
+            let kept = Kept {
+                mode: None,
+                times: None,
+            };
+            let mut paths = changed.iter();
+            let synced = paths.try_for_each(|path| folder.finish_folder(path, kept));
+            Answer::Synced(synced.map_err(|error| error.to_string()))
+        });
+        true
+    }
+
+    /// A job has ended. Returns an error that concerns the host's folder as a whole.
+    pub(super) fn handle_answer(&mut self, answer: Answer) -> Result<(), String> {
+        match (self, answer) {
+            (_, Answer::Synced(synced)) => return synced,
+            (Engine::Put { upload, open, .. }, answer) => match answer {
+                Answer::Opened(entry, opened) => {
+                    let opened = opened.map(|file| {
+                        let opened: Opened = file.opened.clone();
+                        open.insert(entry, file);
+                        opened
+                    });
+                    upload.provide_opened(entry, opened);
+                }
+                Answer::Data(need, data) => upload.provide_data(need, data),
+                Answer::Checked(entry, is_same) => {
+                    open.remove(&entry);
+                    upload.provide_checked(entry, is_same);
+                }
+                _ => {}
+            },
+            (Engine::Get { download, into }, answer) => match answer {
+                Answer::Begun(file, begun) => {
+                    let begun = begun.map(|part| match (part, into) {
+                        (Some(part), Into::Folder { parts, .. }) => {
+                            parts.insert(file, part);
+                            true
+                        }
+                        _ => false,
+                    });
+                    download.provide(Fetched::Begun { file, begun });
+                }
+                Answer::Fetched(fetched) => {
+                    if let (Fetched::Finished { file, .. }, Into::Folder { parts, .. }) =
+                        (&fetched, into)
+                    {
+                        parts.remove(file);
+                    }
+                    download.provide(fetched);
+                }
+                _ => {}
+            },
+        }
+        Ok(())
+    }
+}
+
+/// What is told of a job that has panicked.
+const PANICKED: &str = "a defect of sshoal: the job has panicked";
+
+fn perform_upload(
+    need: UploadNeed,
+    source: &Arc<Source>,
+    open: &mut HashMap<usize, Arc<OpenFile>>,
+    jobs: &Jobs<Answer>,
+) {
+    let panicked = || PANICKED.to_owned();
+    match need {
+        UploadNeed::Open { entry } => {
+            let source = source.clone();
+            jobs.perform(Answer::Opened(entry, Err(panicked())), move || {
+                Answer::Opened(entry, source.open(entry))
+            });
+        }
+        UploadNeed::Read {
+            entry, offset, len, ..
+        } => {
+            let Some(file) = open.get(&entry).cloned() else {
+                jobs.answer(Answer::Data(need, Err("it is closed".to_owned())));
+                return;
+            };
+            let source = source.clone();
+            jobs.perform(Answer::Data(need, Err(panicked())), move || {
+                Answer::Data(need, source.read(&file, offset, len))
+            });
+        }
+        UploadNeed::Check { entry } => {
+            let Some(file) = open.get(&entry).cloned() else {
+                return;
+            };
+            jobs.perform(Answer::Checked(entry, Err(panicked())), move || {
+                Answer::Checked(entry, file.is_same())
+            });
+        }
+        UploadNeed::Release { entry } => drop(open.remove(&entry)),
+    }
+}
+
+/// Remembers where something is put.
+fn note(
+    need: &DownloadNeed,
+    changed: &mut HashSet<Vec<u8>>,
+    paths: &mut HashMap<LocalFile, Vec<u8>>,
+) {
+    let above = |path: &[u8]| {
+        let slash = path.iter().rposition(|&octet| octet == b'/');
+        path[..slash.unwrap_or(0)].to_vec()
+    };
+    match need {
+        DownloadNeed::Begin { file, path, .. } => drop(paths.insert(*file, above(path))),
+        DownloadNeed::Finish { file, .. } => changed.extend(paths.remove(file)),
+        DownloadNeed::Link { path, .. } => drop(changed.insert(above(path))),
+        DownloadNeed::Discard { file } => drop(paths.remove(file)),
+        _ => {}
+    }
+}
+
+fn perform_download(
+    need: DownloadNeed,
+    folder: &Folder,
+    parts: &mut HashMap<LocalFile, Arc<Part>>,
+    jobs: &Jobs<Answer>,
+) {
+    let folder = folder.clone();
+    let text = |error: std::io::Error| error.to_string();
+    let panicked = || PANICKED.to_owned();
+    match need {
+        DownloadNeed::Folder { id, path } => {
+            let answer = move |made| Answer::Fetched(Fetched::Folder { id, made });
+            jobs.perform(answer(Err(panicked())), move || {
+                answer(folder.make(&path).map_err(text))
+            });
+        }
+        DownloadNeed::Begin {
+            file,
+            path,
+            like,
+            mode,
+        } => {
+            jobs.perform(Answer::Begun(file, Err(panicked())), move || {
+                let begun = folder.begin(&path, like, mode).map_err(text);
+                Answer::Begun(file, begun.map(|part| part.map(Arc::new)))
+            });
+        }
+        DownloadNeed::Write {
+            file,
+            channel,
+            offset,
+            data,
+        } => {
+            let octets = data.len();
+            let answer = move |written| {
+                Answer::Fetched(Fetched::Written {
+                    file,
+                    channel,
+                    octets,
+                    written,
+                })
+            };
+            let Some(part) = parts.get(&file).cloned() else {
+                jobs.answer(answer(Err("it is closed".to_owned())));
+                return;
+            };
+            jobs.perform(answer(Err(panicked())), move || {
+                answer(part.write(offset, &data).map_err(text))
+            });
+        }
+        DownloadNeed::Finish {
+            file,
+            size,
+            mode,
+            times,
+        } => {
+            let answer = move |finished| Answer::Fetched(Fetched::Finished { file, finished });
+            let Some(part) = parts.get(&file).cloned() else {
+                jobs.answer(answer(Err("it is closed".to_owned())));
+                return;
+            };
+            jobs.perform(answer(Err(panicked())), move || {
+                let finished = part.finish(size, Kept { mode, times });
+                if finished.is_err() {
+                    part.discard();
+                }
+                answer(finished.map_err(text))
+            });
+        }
+        DownloadNeed::Discard { file } => {
+            if let Some(part) = parts.remove(&file) {
+                jobs.perform(Answer::Discarded, move || {
+                    part.discard();
+                    Answer::Discarded
+                });
+            }
+        }
+        DownloadNeed::Link { path, target } => {
+            let panicked = Answer::Fetched(Fetched::Linked {
+                path: path.clone(),
+                linked: Err(panicked()),
+            });
+            jobs.perform(panicked, move || {
+                let linked = folder.link(&path, &target).map_err(text);
+                Answer::Fetched(Fetched::Linked { path, linked })
+            });
+        }
+        DownloadNeed::FinishFolder { path, mode, times } => {
+            let panicked = Answer::Fetched(Fetched::FolderFinished {
+                path: path.clone(),
+                finished: Err(panicked()),
+            });
+            jobs.perform(panicked, move || {
+                let finished = folder.finish_folder(&path, Kept { mode, times });
+                let finished = finished.map_err(text);
+                Answer::Fetched(Fetched::FolderFinished { path, finished })
+            });
+        }
+    }
+}

@@ -1,0 +1,333 @@
+//! Writing what a host has into its folder, and nowhere else: every folder on the way is opened by its name in the one
+//! above it, and no link is followed, whoever made it.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{
+    AtFlags, CWD, FileType, Mode, OFlags, Stat, Timespec, Timestamps, fchmod, fsync, ftruncate,
+    futimens, mkdirat, openat, readlinkat, renameat, statat, symlinkat, unlinkat,
+};
+use rustix::io::Errno;
+use sshoal_transfer::{PartTag, part_name};
+
+/// How files are called until they are whole.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PartNames(pub PartTag);
+
+/// Octets of nothing but zeros that are left out: a hole in the file.
+const LEAST_HOLE: usize = 4096;
+
+/// A host's folder.
+#[derive(Debug, Clone)]
+pub(super) struct Folder {
+    path: PathBuf,
+    parts: PartNames,
+}
+
+/// A file that is being written.
+#[derive(Debug)]
+pub(super) struct Part {
+    file: File,
+    folder: OwnedFd,
+    name: Vec<u8>,
+    part: Vec<u8>,
+    /// Permissions of what it replaces.
+    replaces: Option<Mode>,
+}
+
+/// Modes and times that are to be kept.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Kept {
+    pub(super) mode: Option<u32>,
+    pub(super) times: Option<(u32, u32)>,
+}
+
+impl Folder {
+    pub(super) fn new(path: PathBuf, parts: PartNames) -> Folder {
+        Folder { path, parts }
+    }
+
+    /// The folder itself, made if it is not there.
+    fn root(&self) -> io::Result<OwnedFd> {
+        std::fs::create_dir_all(&self.path)?;
+        let flags = OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::RDONLY;
+        Ok(openat(CWD, &self.path, flags, Mode::empty())?)
+    }
+
+    /// A folder in it.
+    fn open(&self, path: &[u8]) -> io::Result<OwnedFd> {
+        let mut folder = self.root()?;
+        for name in path
+            .split(|&octet| octet == b'/')
+            .filter(|name| !name.is_empty())
+        {
+            folder = open_below(&folder, name)?;
+        }
+        Ok(folder)
+    }
+
+    /// Makes a folder, unless it is there. The one above it is there.
+    pub(super) fn make(&self, path: &[u8]) -> io::Result<()> {
+        let (above, name) = split(path);
+        let above = self.open(above)?;
+        if name.is_empty() {
+            return Ok(());
+        }
+        match mkdirat(&above, name, Mode::from_raw_mode(0o777)) {
+            Ok(()) => Ok(()),
+            Err(Errno::EXIST) => open_below(&above, name).map(drop),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Begins a file; `None` if what is there has the size and the time of modification that are given.
+    pub(super) fn begin(
+        &self,
+        path: &[u8],
+        like: Option<(u64, u32)>,
+        mode: u32,
+    ) -> io::Result<Option<Part>> {
+        let (above, name) = split(path);
+        let folder = self.open(above)?;
+        let there = look(&folder, name)?;
+        let replaces = match there {
+            Some(stat) if is_a(&stat, FileType::Directory) => {
+                return Err(io::Error::other("a folder is there"));
+            }
+            Some(stat) if is_a(&stat, FileType::RegularFile) => {
+                let is_like = like.is_some_and(|(size, modified)| {
+                    stat.st_size as u64 == size && stat.st_mtime == i64::from(modified)
+                });
+                if is_like {
+                    return Ok(None);
+                }
+                Some(Mode::from_raw_mode(stat.st_mode & 0o777))
+            }
+            _ => None,
+        };
+        let part = part_name(name, self.parts.0);
+        let mode = replaces.unwrap_or(Mode::from_raw_mode(mode & 0o777));
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+        let create = || openat(&folder, part.as_slice(), flags, mode);
+        let file = match create() {
+            // An earlier transfer has left it.
+            Err(Errno::EXIST) => {
+                unlinkat(&folder, part.as_slice(), AtFlags::empty())?;
+                create()?
+            }
+            created => created?,
+        };
+        Ok(Some(Part {
+            file: File::from(file),
+            folder,
+            name: name.to_vec(),
+            part,
+            replaces,
+        }))
+    }
+
+    /// Makes a symbolic link in place of a file or link; `true` if it is there already.
+    pub(super) fn link(&self, path: &[u8], target: &[u8]) -> io::Result<bool> {
+        let (above, name) = split(path);
+        let folder = self.open(above)?;
+        match look(&folder, name)? {
+            Some(stat) if is_a(&stat, FileType::Directory) => {
+                return Err(io::Error::other("a folder is there"));
+            }
+            Some(stat)
+                if is_a(&stat, FileType::Symlink)
+                    && readlinkat(&folder, name, Vec::new())?.as_bytes() == target =>
+            {
+                return Ok(true);
+            }
+            _ => {}
+        }
+        let part = part_name(name, self.parts.0);
+        match unlinkat(&folder, part.as_slice(), AtFlags::empty()) {
+            Ok(()) | Err(Errno::NOENT) => {}
+            Err(error) => return Err(error.into()),
+        }
+        symlinkat(target, &folder, part.as_slice())?;
+        renameat(&folder, part.as_slice(), &folder, name)?;
+        Ok(false)
+    }
+
+    /// Gives a folder its mode and times, if they are to be kept, and brings what was put into it to the disk.
+    pub(super) fn finish_folder(&self, path: &[u8], kept: Kept) -> io::Result<()> {
+        let folder = self.open(path)?;
+        // The host's own folder is ours, not the host's.
+        if !path.is_empty() {
+            keep(folder.as_fd(), kept)?;
+        }
+        Ok(fsync(&folder)?)
+    }
+}
+
+impl Part {
+    pub(super) fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+        if data.len() >= LEAST_HOLE && data.iter().all(|&octet| octet == 0) {
+            return Ok(());
+        }
+        self.file.write_all_at(data, offset)
+    }
+
+    /// Puts the file in place of what was there.
+    pub(super) fn finish(&self, size: u64, kept: Kept) -> io::Result<()> {
+        // Holes at its end.
+        ftruncate(&self.file, size)?;
+        if let Some(mode) = self.replaces.filter(|_| kept.mode.is_none()) {
+            fchmod(&self.file, mode)?;
+        }
+        keep(self.file.as_fd(), kept)?;
+        fsync(&self.file)?;
+        let (part, name) = (self.part.as_slice(), self.name.as_slice());
+        Ok(renameat(&self.folder, part, &self.folder, name)?)
+    }
+
+    pub(super) fn discard(&self) {
+        // What cannot be removed is told by its name.
+        let _ = unlinkat(&self.folder, self.part.as_slice(), AtFlags::empty());
+    }
+}
+
+/// A host does not decide what runs as whom here: set-user-ID and set-group-ID are not kept.
+fn keep(file: impl AsFd, kept: Kept) -> io::Result<()> {
+    if let Some(mode) = kept.mode {
+        fchmod(&file, Mode::from_raw_mode(mode & 0o1777))?;
+    }
+    if let Some((accessed, modified)) = kept.times {
+        let time = |seconds: u32| Timespec {
+            tv_sec: seconds.into(),
+            tv_nsec: 0,
+        };
+        futimens(
+            &file,
+            &Timestamps {
+                last_access: time(accessed),
+                last_modification: time(modified),
+            },
+        )?;
+    }
+    Ok(())
+}
+
+fn open_below(folder: &OwnedFd, name: &[u8]) -> io::Result<OwnedFd> {
+    let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::RDONLY;
+    match openat(folder, name, flags, Mode::empty()) {
+        Ok(folder) => Ok(folder),
+        Err(Errno::LOOP | Errno::NOTDIR) => {
+            let name = Path::new(std::ffi::OsStr::from_bytes(name));
+            let text = format!("{} is there, and is no folder", name.display());
+            Err(io::Error::other(text))
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn look(folder: &OwnedFd, name: &[u8]) -> io::Result<Option<Stat>> {
+    match statat(folder, name, AtFlags::SYMLINK_NOFOLLOW) {
+        Ok(stat) => Ok(Some(stat)),
+        Err(Errno::NOENT) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn is_a(stat: &Stat, file_type: FileType) -> bool {
+    FileType::from_raw_mode(stat.st_mode) == file_type
+}
+
+/// The folder that something is in, and its name there.
+fn split(path: &[u8]) -> (&[u8], &[u8]) {
+    match path.iter().rposition(|&octet| octet == b'/') {
+        Some(at) => (&path[..at], &path[at + 1..]),
+        None => (b"", path),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    const KEPT: Kept = Kept {
+        mode: None,
+        times: None,
+    };
+
+    fn folder(path: &Path) -> Folder {
+        Folder::new(path.join("host"), PartNames(PartTag(1)))
+    }
+
+    #[test]
+    fn nothing_is_written_through_a_link() {
+        let outside = tempfile::tempdir().unwrap();
+        let inside = tempfile::tempdir().unwrap();
+        let folder = folder(inside.path());
+        folder.make(b"a").unwrap();
+        folder
+            .link(b"a/out", outside.path().as_os_str().as_bytes())
+            .unwrap();
+        assert!(folder.begin(b"a/out/x", None, 0o644).is_err());
+        assert!(folder.make(b"a/out").is_err());
+        assert!(folder.make(b"a/out/y").is_err());
+        assert!(folder.finish_folder(b"a/out", KEPT).is_err());
+        // A link in a file's place is replaced, and not written through.
+        let victim = outside.path().join("victim");
+        std::fs::write(&victim, "mine").unwrap();
+        folder.link(b"b", victim.as_os_str().as_bytes()).unwrap();
+        let part = folder.begin(b"b", None, 0o644).unwrap().unwrap();
+        part.write(0, b"theirs").unwrap();
+        part.finish(6, KEPT).unwrap();
+        assert_eq!(std::fs::read(&victim).unwrap(), b"mine");
+        assert_eq!(
+            std::fs::read(inside.path().join("host/b")).unwrap(),
+            b"theirs"
+        );
+        assert_eq!(std::fs::read_dir(outside.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn what_is_given_up_leaves_nothing_and_what_was_there_stays() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = folder(dir.path());
+        let part = folder.begin(b"f", None, 0o600).unwrap().unwrap();
+        part.write(0, b"old").unwrap();
+        part.finish(3, KEPT).unwrap();
+        let part = folder.begin(b"f", None, 0o600).unwrap().unwrap();
+        part.write(0, b"new and longer").unwrap();
+        part.discard();
+        assert_eq!(std::fs::read(dir.path().join("host/f")).unwrap(), b"old");
+        assert_eq!(
+            std::fs::read_dir(dir.path().join("host")).unwrap().count(),
+            1
+        );
+    }
+
+    #[test]
+    fn a_mode_that_is_kept_makes_nobody_somebody_else() {
+        use std::os::unix::fs::MetadataExt;
+        let dir = tempfile::tempdir().unwrap();
+        let folder = folder(dir.path());
+        let part = folder.begin(b"f", None, 0o600).unwrap().unwrap();
+        let kept = Kept {
+            mode: Some(0o6755),
+            times: Some((5, 7)),
+        };
+        part.finish(1 << 20, kept).unwrap();
+        let metadata = std::fs::metadata(dir.path().join("host/f")).unwrap();
+        assert_eq!(metadata.mode() & 0o7777, 0o755);
+        assert_eq!((metadata.size(), metadata.mtime()), (1 << 20, 7));
+        assert!(
+            folder
+                .begin(b"f", Some((1 << 20, 7)), 0o600)
+                .unwrap()
+                .is_none()
+        );
+    }
+}

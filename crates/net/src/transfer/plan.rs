@@ -1,0 +1,127 @@
+//! What a transfer is to do: the same for all hosts.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use sshoal_transfer::{DownloadPlan, UploadPlan};
+
+use super::disk::Disk;
+use super::folder::PartNames;
+use super::rate::Rate;
+use super::source::Source;
+
+/// Octets that all hosts together may have read ahead, or asked for and not written.
+const BUDGET: usize = 64 * 1024 * 1024;
+/// Octets read at a time at most.
+const LARGEST_BLOCK: usize = 128 * 1024;
+/// The least: a channel's packet.
+const LEAST_BLOCK: usize = 32 * 1024;
+/// Blocks that one channel may have read ahead, at most.
+const MOST_AHEAD: usize = 16;
+/// Octets of one channel that may be asked for and not written, at most: two of the largest windows.
+const MOST_IN_FLIGHT: usize = 4 * 1024 * 1024;
+
+/// What is done on every host of a run.
+pub struct TransferPlan {
+    /// Which way, and what.
+    pub way: Way,
+    /// Octets a second, of all hosts together.
+    pub rate: Option<Rate>,
+    /// How far all hosts are.
+    pub moved: Arc<Moved>,
+    pub(super) disk: Disk,
+}
+
+/// Which way files go.
+pub enum Way {
+    /// To the hosts.
+    Put(Put),
+    /// From the hosts.
+    Get(Get),
+}
+
+/// What goes to the hosts.
+pub struct Put {
+    /// What, and where to.
+    pub upload: Arc<UploadPlan>,
+    /// Its contents.
+    pub source: Arc<Source>,
+}
+
+/// What comes from the hosts.
+pub struct Get {
+    /// What.
+    pub download: Arc<DownloadPlan>,
+    /// Where to.
+    pub target: GetTarget,
+}
+
+/// Where fetched files go.
+pub enum GetTarget {
+    /// Into a folder for each host, in the order of the run's hosts.
+    Folders {
+        /// The hosts' folders.
+        hosts: Vec<PathBuf>,
+        /// What files are called until they are whole.
+        parts: PartNames,
+    },
+    /// To the observer, as a command's output.
+    Output,
+}
+
+/// How far all hosts of a run are: to be looked at at any time.
+#[derive(Debug, Default)]
+pub struct Moved {
+    done: AtomicU64,
+    left: AtomicU64,
+}
+
+impl Moved {
+    /// Octets of contents that have arrived.
+    pub fn done(&self) -> u64 {
+        self.done.load(Ordering::Relaxed)
+    }
+
+    /// Octets that are still to come, as far as is known.
+    pub fn left(&self) -> u64 {
+        self.left.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn add(&self, octets: u64) {
+        self.done.fetch_add(octets, Ordering::Relaxed);
+    }
+
+    /// A host's share of what is left is not `before` any more but `now`.
+    pub(super) fn change_left(&self, before: u64, now: u64) {
+        // Wraps where less is left: the sum of all shares is what counts.
+        let change = now.wrapping_sub(before);
+        self.left.fetch_add(change, Ordering::Relaxed);
+    }
+}
+
+impl TransferPlan {
+    /// A plan; octets a second are those of all hosts together.
+    pub fn new(way: Way, octets_a_second: Option<u64>) -> TransferPlan {
+        TransferPlan {
+            way,
+            rate: octets_a_second.map(Rate::new),
+            moved: Arc::default(),
+            disk: Disk::default(),
+        }
+    }
+
+    /// How much is read at a time, and how many such blocks ahead, for so many hosts.
+    pub fn reading(hosts: usize) -> (usize, usize) {
+        let share = BUDGET / hosts.max(1);
+        // A power of two, so that blocks of several hosts are the same ones.
+        let block = (share / 4).clamp(LEAST_BLOCK, LARGEST_BLOCK);
+        let block = 1 << block.ilog2();
+        (block, (share / block).clamp(2, MOST_AHEAD))
+    }
+
+    /// How much one channel may have in flight, for so many hosts.
+    pub fn in_flight(hosts: usize) -> usize {
+        (BUDGET / hosts.max(1)).clamp(2 * LEAST_BLOCK, MOST_IN_FLIGHT)
+    }
+}

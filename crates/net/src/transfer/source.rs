@@ -1,0 +1,305 @@
+//! The contents of what is sent, read once for all hosts that are about as far.
+//!
+//! Blocks are kept while hosts may still want them, within one budget for all. A host that has fallen behind reads for
+//! itself, most often out of the kernel's memory: it delays nobody, and nothing is kept for it.
+
+use std::collections::{HashMap, VecDeque};
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
+
+use rustix::fs::OFlags;
+use sshoal_transfer::Opened;
+
+use super::extents;
+use super::spool::Spool;
+
+/// Octets of blocks that are kept for hosts to come.
+const KEPT: usize = 32 * 1024 * 1024;
+
+/// The contents of a plan's entries.
+#[derive(Debug)]
+pub struct Source {
+    /// By the entry's number.
+    paths: Vec<PathBuf>,
+    spool: Option<Arc<Spool>>,
+    open: Mutex<HashMap<usize, Weak<OpenFile>>>,
+    kept: Mutex<Kept>,
+    is_shared: bool,
+}
+
+/// A file that some host reads.
+#[derive(Debug)]
+pub(super) struct OpenFile {
+    contents: Contents,
+    pub(super) opened: Opened,
+    blocks: Mutex<HashMap<u64, Arc<Block>>>,
+}
+
+#[derive(Debug)]
+enum Contents {
+    File { file: File, version: Version },
+    Spool(Arc<Spool>),
+}
+
+/// Read by the first host that wants it; others wait for that.
+type Block = OnceLock<Result<Arc<Vec<u8>>, String>>;
+
+/// What changes when somebody writes to a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Version {
+    size: u64,
+    modified: (i64, i64),
+}
+
+/// Which blocks are kept, the oldest first.
+#[derive(Debug, Default)]
+struct Kept {
+    blocks: VecDeque<(Weak<OpenFile>, u64, usize)>,
+    octets: usize,
+}
+
+impl Source {
+    /// The files of a plan's entries, in their order; for so many hosts.
+    pub fn files(paths: Vec<PathBuf>, hosts: usize) -> Source {
+        Source {
+            paths,
+            spool: None,
+            open: Mutex::default(),
+            kept: Mutex::default(),
+            is_shared: hosts > 1,
+        }
+    }
+
+    /// Standard input, as the only entry.
+    ///
+    /// # Errors
+    ///
+    /// No file can be made to keep it in, or no thread.
+    pub fn standard_input(hosts: usize) -> io::Result<Source> {
+        let stdin = File::from(rustix::io::dup(io::stdin())?);
+        Ok(Source {
+            spool: Some(Spool::start(stdin, hosts)?),
+            ..Source::files(vec![PathBuf::from("-")], hosts)
+        })
+    }
+
+    /// Opens an entry's file, or shares it with who has it open.
+    pub(super) fn open(&self, entry: usize) -> Result<Arc<OpenFile>, String> {
+        if let Some(spool) = &self.spool {
+            return Ok(Arc::new(OpenFile::spooled(spool.clone())));
+        }
+        let shared = lock(&self.open).get(&entry).and_then(Weak::upgrade);
+        if let Some(file) = shared {
+            return Ok(file);
+        }
+        let path = self.paths.get(entry).ok_or("no such entry")?;
+        let file = OpenFile::open(path).map(Arc::new);
+        let file = file.map_err(|error| error.to_string())?;
+        if self.is_shared {
+            lock(&self.open).insert(entry, Arc::downgrade(&file));
+        }
+        Ok(file)
+    }
+
+    /// Reads a block of a file; less than was asked for at its end.
+    pub(super) fn read(
+        &self,
+        file: &Arc<OpenFile>,
+        offset: u64,
+        len: usize,
+    ) -> Result<Arc<Vec<u8>>, String> {
+        if !self.is_shared {
+            return file.read(offset, len).map(Arc::new);
+        }
+        let block = lock(&file.blocks).entry(offset).or_default().clone();
+        let mut is_new = false;
+        let data = block.get_or_init(|| {
+            is_new = true;
+            file.read(offset, len).map(Arc::new)
+        });
+        if is_new {
+            self.keep(file, offset, len);
+        }
+        match data {
+            // The end of another host's span.
+            Ok(data) if data.len() != len => file.read(offset, len).map(Arc::new),
+            data => data.clone(),
+        }
+    }
+
+    /// Keeps one block more, and lets old ones go.
+    fn keep(&self, file: &Arc<OpenFile>, offset: u64, len: usize) {
+        let mut kept = lock(&self.kept);
+        kept.blocks.push_back((Arc::downgrade(file), offset, len));
+        kept.octets += len;
+        let mut gone = Vec::new();
+        while kept.octets > KEPT
+            && let Some((file, offset, len)) = kept.blocks.pop_front()
+        {
+            kept.octets -= len;
+            gone.push((file, offset));
+        }
+        drop(kept);
+        for (file, offset) in gone {
+            if let Some(file) = file.upgrade() {
+                lock(&file.blocks).remove(&offset);
+            }
+        }
+    }
+}
+
+impl OpenFile {
+    fn open(path: &Path) -> io::Result<OpenFile> {
+        let file = OpenOptions::new()
+            .read(true)
+            // A link in a tree is sent as a link, and a pipe in a file's place must not be waited for.
+            .custom_flags((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32)
+            .open(path)?;
+        let metadata = file.metadata()?;
+        if !metadata.is_file() {
+            return Err(io::Error::other("it is no regular file any more"));
+        }
+        let version = Version::of(&metadata);
+        let opened = Opened {
+            size: Some(metadata.size()),
+            data: extents::of(&file, &metadata),
+            mode: metadata.mode() & 0o7777,
+            times: (seconds(metadata.atime()), seconds(metadata.mtime())),
+        };
+        Ok(OpenFile {
+            contents: Contents::File { file, version },
+            opened,
+            blocks: Mutex::default(),
+        })
+    }
+
+    fn spooled(spool: Arc<Spool>) -> OpenFile {
+        OpenFile {
+            contents: Contents::Spool(spool),
+            opened: Opened {
+                size: None,
+                data: None,
+                mode: 0o666,
+                times: (0, 0),
+            },
+            blocks: Mutex::default(),
+        }
+    }
+
+    fn read(&self, offset: u64, len: usize) -> Result<Vec<u8>, String> {
+        let file = match &self.contents {
+            Contents::Spool(spool) => return spool.read(offset, len),
+            Contents::File { file, .. } => file,
+        };
+        let mut data = vec![0; len];
+        let mut filled = 0;
+        while filled < len {
+            match file.read_at(&mut data[filled..], offset + filled as u64) {
+                Ok(0) => break,
+                Ok(octets) => filled += octets,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error.to_string()),
+            }
+        }
+        data.truncate(filled);
+        Ok(data)
+    }
+
+    /// Whether nobody has written to it since it was opened.
+    pub(super) fn is_same(&self) -> Result<bool, String> {
+        match &self.contents {
+            Contents::Spool(_) => Ok(true),
+            Contents::File { file, version } => match file.metadata() {
+                Ok(metadata) => Ok(Version::of(&metadata) == *version),
+                Err(error) => Err(error.to_string()),
+            },
+        }
+    }
+}
+
+impl Version {
+    fn of(metadata: &std::fs::Metadata) -> Version {
+        Version {
+            size: metadata.size(),
+            modified: (metadata.mtime(), metadata.mtime_nsec()),
+        }
+    }
+}
+
+/// A time as SFTP has it: whole seconds from 1970 to 2106.
+pub(super) fn seconds(time: i64) -> u32 {
+    u32::try_from(time.max(0)).unwrap_or(u32::MAX)
+}
+
+/// What is in these locks is whole after every statement, whoever panicked.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    match mutex.lock() {
+        Ok(guard) => guard,
+        Err(poisoned) => poisoned.into_inner(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    /// What is read a second time shows by what was written meanwhile.
+    #[test]
+    fn hosts_that_are_about_as_far_read_once_and_others_for_themselves() {
+        const BLOCK: usize = 1 << 20;
+        let blocks = KEPT / BLOCK + 2;
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("file");
+        std::fs::write(&path, vec![1; blocks * BLOCK]).unwrap();
+        let source = Source::files(vec![path.clone()], 3);
+        let first = source.open(0).unwrap();
+        source.read(&first, 0, BLOCK).unwrap();
+        let second = source.open(0).unwrap();
+        assert!(Arc::ptr_eq(&first, &second), "one file for all");
+        let writing = OpenOptions::new().write(true).open(&path).unwrap();
+        writing.write_all_at(&[2; BLOCK], 0).unwrap();
+        assert_eq!(source.read(&second, 0, BLOCK).unwrap()[0], 1, "read once");
+        assert_eq!(
+            source.read(&second, 0, 10).unwrap()[0],
+            2,
+            "another length is another block"
+        );
+        for block in 1..blocks {
+            source.read(&first, (block * BLOCK) as u64, BLOCK).unwrap();
+        }
+        assert_eq!(
+            source.read(&second, 0, BLOCK).unwrap()[0],
+            2,
+            "what is old is not kept"
+        );
+        let kept = lock(&source.kept);
+        assert!(kept.octets <= KEPT, "{} octets are kept", kept.octets);
+        drop(kept);
+        assert_eq!(
+            second.is_same(),
+            Ok(false),
+            "and somebody has written to it"
+        );
+        assert_eq!(
+            source
+                .read(&second, (blocks * BLOCK) as u64, 5)
+                .unwrap()
+                .len(),
+            0
+        );
+    }
+
+    #[test]
+    fn what_is_no_regular_file_any_more_is_not_read() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("real"), "x").unwrap();
+        std::os::unix::fs::symlink("real", dir.path().join("link")).unwrap();
+        let source = Source::files(vec![dir.path().join("link"), dir.path().join("gone")], 1);
+        assert!(source.open(0).is_err() && source.open(1).is_err());
+    }
+}

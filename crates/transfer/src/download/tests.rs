@@ -1,0 +1,313 @@
+#![allow(clippy::unwrap_used)]
+
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::fake_server::{FakeChannel, FakeServer, MODIFIED, Node};
+
+/// A server, and this machine's folder.
+#[derive(Default)]
+struct Story {
+    server: FakeServer,
+    there: BTreeMap<Vec<u8>, (Vec<u8>, u32)>,
+    folders: Vec<Vec<u8>>,
+    links: BTreeMap<Vec<u8>, Vec<u8>>,
+    open: HashMap<LocalFile, (Vec<u8>, Vec<u8>)>,
+    /// Writing here fails.
+    is_full: bool,
+    interrupt_after: Option<usize>,
+    channels: usize,
+}
+
+struct Told {
+    failed: Vec<(Vec<u8>, Trouble)>,
+    tally: Tally,
+}
+
+fn plan(sources: &[&[u8]]) -> DownloadPlan {
+    DownloadPlan {
+        sources: sources.iter().map(|source| source.to_vec()).collect(),
+        recursive: true,
+        preserve: false,
+        excludes: Excludes::default(),
+        in_order: false,
+        in_flight: 1 << 20,
+    }
+}
+
+impl Story {
+    fn new(nodes: &[(&[u8], Node)]) -> Story {
+        Story {
+            server: FakeServer::with(nodes),
+            ..Story::default()
+        }
+    }
+
+    fn play(&mut self, plan: DownloadPlan) -> Told {
+        let in_flight = plan.in_flight;
+        let mut download = Download::new(Arc::new(plan));
+        let mut channels = vec![FakeChannel::default()];
+        for _ in 0..self.channels {
+            download.add_channel();
+            channels.push(FakeChannel::default());
+        }
+        let mut failed = Vec::new();
+        for round in 0..100_000 {
+            if self.interrupt_after == Some(round) {
+                download.interrupt();
+            }
+            let mut unwritten = 0;
+            let mut needs = Vec::new();
+            while let Some(need) = download.poll_need() {
+                if let DownloadNeed::Write { data, .. } = &need {
+                    unwritten += data.len();
+                }
+                needs.push(need);
+            }
+            assert!(
+                unwritten <= in_flight * channels.len(),
+                "more in flight than was allowed"
+            );
+            for need in needs {
+                if let Some(fetched) = self.fetch(need) {
+                    download.provide(fetched);
+                }
+            }
+            for (number, channel) in channels.iter_mut().enumerate() {
+                let sent = download.transmit(number).to_vec();
+                download.transmitted(number, sent.len());
+                let answer = self.server.handle(channel, &sent);
+                download.handle_input(number, &answer).unwrap();
+            }
+            while let Some(event) = download.poll_event() {
+                match event {
+                    DownloadEvent::Failed { path, trouble } => failed.push((path, trouble)),
+                    DownloadEvent::Ended => {
+                        while let Some(need) = download.poll_need() {
+                            assert!(matches!(need, DownloadNeed::Discard { .. }), "{need:?}");
+                            self.fetch(need);
+                        }
+                        assert_eq!(self.open.len(), 0, "a part is left");
+                        let tally = download.tally();
+                        return Told { failed, tally };
+                    }
+                    _ => {}
+                }
+            }
+        }
+        panic!("it does not end");
+    }
+
+    fn fetch(&mut self, need: DownloadNeed) -> Option<Fetched> {
+        Some(match need {
+            DownloadNeed::Folder { id, path } => {
+                self.folders.push(path);
+                Fetched::Folder { id, made: Ok(()) }
+            }
+            DownloadNeed::Begin {
+                file, path, like, ..
+            } => {
+                let there = self.there.get(&path);
+                let there = there.map(|(contents, modified)| (contents.len() as u64, *modified));
+                let is_new = like.is_none() || there != like;
+                if is_new {
+                    self.open.insert(file, (path, Vec::new()));
+                }
+                Fetched::Begun {
+                    file,
+                    begun: Ok(is_new),
+                }
+            }
+            DownloadNeed::Write {
+                file,
+                channel,
+                offset,
+                data,
+            } => {
+                let octets = data.len();
+                if let Some((_, contents)) = self.open.get_mut(&file) {
+                    let end = offset as usize + octets;
+                    contents.resize(contents.len().max(end), 0);
+                    contents[offset as usize..end].copy_from_slice(&data);
+                }
+                let written = match self.is_full {
+                    true => Err("no space".to_owned()),
+                    false => Ok(()),
+                };
+                Fetched::Written {
+                    file,
+                    channel,
+                    octets,
+                    written,
+                }
+            }
+            DownloadNeed::Finish {
+                file, size, times, ..
+            } => {
+                let (path, contents) = self.open.remove(&file).unwrap();
+                assert_eq!(contents.len() as u64, size);
+                let modified = times.map_or(0, |(_, modified)| modified);
+                self.there.insert(path, (contents, modified));
+                Fetched::Finished {
+                    file,
+                    finished: Ok(()),
+                }
+            }
+            DownloadNeed::Discard { file } => {
+                self.open.remove(&file);
+                return None;
+            }
+            DownloadNeed::Link { path, target } => {
+                self.links.insert(path.clone(), target);
+                Fetched::Linked {
+                    path,
+                    linked: Ok(false),
+                }
+            }
+            DownloadNeed::FinishFolder { path, .. } => Fetched::FolderFinished {
+                path,
+                finished: Ok(()),
+            },
+        })
+    }
+
+    fn contents(&self, path: &[u8]) -> Option<&[u8]> {
+        self.there
+            .get(path)
+            .map(|(contents, _)| contents.as_slice())
+    }
+}
+
+fn noise(len: usize) -> Vec<u8> {
+    (0..len).map(|at| (at * 5 + at / 253) as u8).collect()
+}
+
+fn site() -> Vec<(&'static [u8], Node)> {
+    vec![
+        (b"/site", Node::Folder),
+        (b"/site/a", Node::Folder),
+        (b"/site/a/x", Node::File(noise(700_000))),
+        (b"/site/a/empty", Node::File(vec![])),
+        (b"/site/\xff", Node::File(noise(5))),
+        (b"/site/link", Node::Link(b"a/x".to_vec())),
+    ]
+}
+
+#[test]
+fn a_tree_arrives_whole_and_again_changes_nothing() {
+    let mut story = Story::new(&site());
+    let kept = DownloadPlan {
+        preserve: true,
+        ..plan(&[b"/site"])
+    };
+    let told = story.play(kept.clone());
+    assert_eq!((told.failed, told.tally.done), (vec![], 6));
+    assert_eq!(story.contents(b"site/a/x"), Some(&noise(700_000)[..]));
+    assert_eq!(story.contents(b"site/a/empty"), Some(&b""[..]));
+    assert_eq!(story.contents(b"site/\xff"), Some(&noise(5)[..]));
+    assert_eq!(story.links[&b"site/link"[..]], b"a/x");
+    assert_eq!(story.there[&b"site/\xff"[..]].1, MODIFIED);
+    let again = story.play(kept);
+    assert_eq!((again.tally.unchanged, again.tally.octets), (2, 0));
+    // Without its name.
+    let mut inside = Story::new(&site());
+    inside.play(plan(&[b"/site/"]));
+    assert!(inside.contents(b"a/x").is_some());
+}
+
+#[test]
+fn patterns_find_what_they_say_and_excludes_leave_out() {
+    let nodes = [
+        (&b"/d"[..], Node::Folder),
+        (b"/d/a.log", Node::File(noise(1))),
+        (b"/d/b.log", Node::File(noise(2))),
+        (b"/d/b.txt", Node::File(noise(3))),
+        (b"/e", Node::Folder),
+        (b"/e/a.log", Node::File(noise(4))),
+    ];
+    let mut story = Story::new(&nodes);
+    let told = story.play(plan(&[b"/d/*.log", b"/?/nothing*"]));
+    assert_eq!(story.there.len(), 2, "{:?}", told.failed);
+    assert_eq!(told.failed, [(b"/?/nothing*".to_vec(), Trouble::NoMatch)]);
+    let mut story = Story::new(&nodes);
+    let told = story.play(plan(&[b"/*/b.txt"]));
+    assert_eq!(
+        (told.failed, story.there.len()),
+        (vec![], 1),
+        "one folder has it, and that is enough"
+    );
+    let mut story = Story::new(&nodes);
+    let excludes = Excludes::new([b"b.*".to_vec()]);
+    story.play(DownloadPlan {
+        excludes,
+        ..plan(&[b"/d"])
+    });
+    assert_eq!(
+        story.there.keys().collect::<Vec<_>>(),
+        [&b"d/a.log".to_vec()]
+    );
+    // Two of one name.
+    let mut story = Story::new(&nodes);
+    let told = story.play(plan(&[b"/d/a.log", b"/e/a.log"]));
+    assert_eq!(told.failed, [(b"/e/a.log".to_vec(), Trouble::SameName)]);
+}
+
+#[test]
+fn a_large_file_is_divided_and_short_reads_are_completed() {
+    let len = 40 << 20;
+    let mut story = Story::new(&[(b"/big", Node::File(noise(len)))]);
+    story.channels = 1;
+    story.server.short_reads = Some(50_000);
+    let told = story.play(plan(&[b"/big"]));
+    assert_eq!((told.failed, told.tally.octets), (vec![], len as u64));
+    assert!(story.contents(b"big") == Some(&noise(len)[..]));
+}
+
+#[test]
+fn names_that_lead_elsewhere_are_refused() {
+    let mut story = Story::new(&site());
+    story.server.bad_names = vec![
+        b"../../etc/passwd".to_vec(),
+        b"a/b".to_vec(),
+        b"".to_vec(),
+        b"x\0".to_vec(),
+    ];
+    let told = story.play(plan(&[b"/site"]));
+    let bad = told
+        .failed
+        .iter()
+        .filter(|(_, trouble)| matches!(trouble, Trouble::BadName(_)));
+    // In both folders.
+    assert_eq!(bad.count(), 8);
+    let leads_out = |path: &Vec<u8>| {
+        path.split(|&octet| octet == b'/')
+            .any(|name| matches!(name, b".." | b""))
+    };
+    assert!(!story.there.keys().chain(&story.folders).any(leads_out));
+    assert!(story.contents(b"site/a/x").is_some(), "the rest arrives");
+}
+
+#[test]
+fn what_cannot_be_written_here_is_told_and_leaves_nothing() {
+    let mut story = Story::new(&site());
+    story.is_full = true;
+    let told = story.play(plan(&[b"/site/a/x"]));
+    let error = "no space".to_owned();
+    let trouble = Trouble::Local {
+        doing: "writing",
+        error,
+    };
+    assert_eq!(told.failed, [(b"/site/a/x".to_vec(), trouble)]);
+    assert!(story.there.is_empty());
+}
+
+proptest! {
+    #[test]
+    fn an_interruption_at_any_time_leaves_no_part(round in 0usize..60, in_flight in 40_000usize..2_000_000) {
+        let mut story = Story::new(&site());
+        story.interrupt_after = Some(round);
+        story.play(DownloadPlan { in_flight, ..plan(&[b"/site"]) });
+    }
+}

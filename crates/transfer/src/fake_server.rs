@@ -1,0 +1,426 @@
+//! An SFTP server in memory, for tests: it answers like OpenSSH's, and badly where it is told to.
+
+use std::collections::BTreeMap;
+
+use sshoal_wire::{Decoder, Put};
+
+use crate::sftp::Attributes;
+
+/// What is at a path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Node {
+    Folder,
+    File(Vec<u8>),
+    Link(Vec<u8>),
+}
+
+/// A server's files, and how it behaves.
+#[derive(Default)]
+pub(crate) struct FakeServer {
+    pub(crate) nodes: BTreeMap<Vec<u8>, Node>,
+    pub(crate) modes: BTreeMap<Vec<u8>, (u32, u32)>,
+    /// Octets that may still be written.
+    pub(crate) room: Option<usize>,
+    /// Without OpenSSH's extensions.
+    pub(crate) is_plain: bool,
+    /// READ gives no more than so many octets.
+    pub(crate) short_reads: Option<usize>,
+    /// Names that READDIR gives beside those that are there.
+    pub(crate) bad_names: Vec<Vec<u8>>,
+    /// How many handles are open on all channels.
+    pub(crate) open: usize,
+    /// The largest WRITE.
+    pub(crate) largest_write: usize,
+}
+
+/// One channel to it.
+#[derive(Default)]
+pub(crate) struct FakeChannel {
+    input: Vec<u8>,
+    handles: BTreeMap<u32, (Vec<u8>, bool)>,
+    next: u32,
+}
+
+const OK: u32 = 0;
+const EOF: u32 = 1;
+const MISSING: u32 = 2;
+const FAILURE: u32 = 4;
+const UNSUPPORTED: u32 = 8;
+/// When everything was modified.
+pub(crate) const MODIFIED: u32 = 1_000_000;
+
+impl FakeServer {
+    pub(crate) fn with(nodes: &[(&[u8], Node)]) -> FakeServer {
+        let nodes = nodes
+            .iter()
+            .map(|(path, node)| (path.to_vec(), node.clone()));
+        FakeServer {
+            nodes: nodes.collect(),
+            ..FakeServer::default()
+        }
+    }
+
+    pub(crate) fn file(&self, path: &[u8]) -> Option<&[u8]> {
+        match self.nodes.get(path) {
+            Some(Node::File(contents)) => Some(contents),
+            _ => None,
+        }
+    }
+
+    /// Takes what a client sent on a channel; returns the answers.
+    pub(crate) fn handle(&mut self, channel: &mut FakeChannel, octets: &[u8]) -> Vec<u8> {
+        channel.input.extend_from_slice(octets);
+        let mut out = Vec::new();
+        while let Some((head, rest)) = channel.input.split_first_chunk() {
+            let len = u32::from_be_bytes(*head) as usize;
+            let Some(packet) = rest.get(..len).map(<[u8]>::to_vec) else {
+                break;
+            };
+            channel.input.drain(..4 + len);
+            let mut body = Vec::new();
+            self.answer(channel, &packet, &mut body)
+                .expect("a client's packet");
+            out.put_string(&body);
+        }
+        out
+    }
+
+    fn answer(
+        &mut self,
+        channel: &mut FakeChannel,
+        packet: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<(), sshoal_wire::DecodeError> {
+        let mut from = Decoder::new(packet);
+        let kind = from.u8()?;
+        if kind == 1 {
+            out.put_u8(2);
+            out.put_u32(3);
+            if !self.is_plain {
+                for (name, version) in [
+                    ("posix-rename@openssh.com", "1"),
+                    ("statvfs@openssh.com", "2"),
+                    ("hardlink@openssh.com", "1"),
+                    ("fsync@openssh.com", "1"),
+                    ("limits@openssh.com", "1"),
+                ] {
+                    out.put_string(name.as_bytes());
+                    out.put_string(version.as_bytes());
+                }
+            }
+            return Ok(());
+        }
+        let id = from.u32()?;
+        match kind {
+            3 => self.open(channel, id, &mut from, out)?,
+            4 => {
+                let handle = number(from.string()?);
+                let known = channel.handles.remove(&handle).is_some();
+                self.open -= usize::from(known);
+                status(out, id, if known { OK } else { FAILURE });
+            }
+            5 => self.read(channel, id, &mut from, out)?,
+            6 => self.write(channel, id, &mut from, out)?,
+            7 | 17 => match self.attributes(from.string()?) {
+                Some(attributes) => attrs(out, id, &attributes),
+                None => status(out, id, MISSING),
+            },
+            8 => {
+                let (path, _) = channel.handles[&number(from.string()?)].clone();
+                match self.attributes(&path) {
+                    Some(attributes) => attrs(out, id, &attributes),
+                    None => status(out, id, FAILURE),
+                }
+            }
+            9 | 10 => {
+                let mut path = from.string()?.to_vec();
+                if kind == 10 {
+                    path = channel.handles[&number(&path)].0.clone();
+                }
+                let set = Attributes::decode(&mut from)?;
+                if let (Some(size), Some(Node::File(contents))) =
+                    (set.size, self.nodes.get_mut(&path))
+                {
+                    contents.resize(size as usize, 0);
+                }
+                let modified = set.modified().unwrap_or(MODIFIED);
+                self.modes.insert(path, (set.mode.unwrap_or(0), modified));
+                status(out, id, OK);
+            }
+            11 => self.open_folder(channel, id, from.string()?, out),
+            12 => self.read_folder(channel, id, from.string()?, out),
+            13 => {
+                let path = from.string()?;
+                let is_there = !matches!(self.nodes.get(path), None | Some(Node::Folder));
+                if is_there {
+                    self.nodes.remove(path);
+                }
+                status(out, id, if is_there { OK } else { MISSING });
+            }
+            14 => {
+                let path = from.string()?.to_vec();
+                let is_new = !self.nodes.contains_key(&path);
+                if is_new {
+                    self.nodes.insert(path, Node::Folder);
+                }
+                status(out, id, if is_new { OK } else { FAILURE });
+            }
+            18 => {
+                let (old, new) = (from.string()?, from.string()?);
+                let is_free = !self.nodes.contains_key(new);
+                let is_done = is_free && self.rename(old, new);
+                status(out, id, if is_done { OK } else { FAILURE });
+            }
+            19 => match self.nodes.get(from.string()?) {
+                Some(Node::Link(target)) => {
+                    names(out, id, &[(target.clone(), Attributes::default())])
+                }
+                _ => status(out, id, FAILURE),
+            },
+            20 => {
+                let (target, link) = (from.string()?.to_vec(), from.string()?.to_vec());
+                self.nodes.insert(link, Node::Link(target));
+                status(out, id, OK);
+            }
+            200 => self.extended(id, &mut from, out)?,
+            _ => status(out, id, UNSUPPORTED),
+        }
+        Ok(())
+    }
+
+    fn extended(
+        &mut self,
+        id: u32,
+        from: &mut Decoder<'_>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), sshoal_wire::DecodeError> {
+        match from.string()? {
+            b"limits@openssh.com" => {
+                out.put_u8(201);
+                out.put_u32(id);
+                for limit in [262_144, 261_120, 261_120, 100] {
+                    out.put_u64(limit);
+                }
+            }
+            b"posix-rename@openssh.com" => {
+                let (old, new) = (from.string()?, from.string()?);
+                let is_done = self.rename(old, new);
+                status(out, id, if is_done { OK } else { FAILURE });
+            }
+            b"hardlink@openssh.com" => {
+                let (old, new) = (from.string()?.to_vec(), from.string()?.to_vec());
+                let node = self.nodes.get(&old).cloned();
+                status(out, id, if node.is_some() { OK } else { MISSING });
+                self.nodes.extend(node.map(|node| (new, node)));
+            }
+            b"fsync@openssh.com" => status(out, id, OK),
+            b"statvfs@openssh.com" => {
+                out.put_u8(201);
+                out.put_u32(id);
+                let room = self.room.unwrap_or(1 << 40) as u64;
+                for number in [4096, 1, 1 << 40, room, room, 100, 50, 50, 0, 0, 255] {
+                    out.put_u64(number);
+                }
+            }
+            _ => status(out, id, UNSUPPORTED),
+        }
+        Ok(())
+    }
+
+    fn open(
+        &mut self,
+        channel: &mut FakeChannel,
+        id: u32,
+        from: &mut Decoder<'_>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), sshoal_wire::DecodeError> {
+        let path = from.string()?.to_vec();
+        let flags = from.u32()?;
+        let (creates, only_new) = (flags & 8 != 0, flags & 0x20 != 0);
+        let there = self.nodes.get(&path);
+        match there {
+            Some(Node::File(_)) if !only_new => {}
+            None if creates => drop(self.nodes.insert(path.clone(), Node::File(Vec::new()))),
+            None => {
+                status(out, id, MISSING);
+                return Ok(());
+            }
+            Some(_) => {
+                status(out, id, FAILURE);
+                return Ok(());
+            }
+        }
+        self.give_handle(channel, id, path, out);
+        Ok(())
+    }
+
+    fn give_handle(
+        &mut self,
+        channel: &mut FakeChannel,
+        id: u32,
+        path: Vec<u8>,
+        out: &mut Vec<u8>,
+    ) {
+        channel.next += 1;
+        self.open += 1;
+        channel.handles.insert(channel.next, (path, false));
+        out.put_u8(102);
+        out.put_u32(id);
+        out.put_string(&channel.next.to_be_bytes());
+    }
+
+    fn read(
+        &mut self,
+        channel: &mut FakeChannel,
+        id: u32,
+        from: &mut Decoder<'_>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), sshoal_wire::DecodeError> {
+        let (path, _) = &channel.handles[&number(from.string()?)];
+        let (offset, len) = (from.u64()? as usize, from.u32()? as usize);
+        let len = len.min(self.short_reads.unwrap_or(len));
+        match self.file(path).and_then(|contents| contents.get(offset..)) {
+            Some(rest) if !rest.is_empty() => {
+                out.put_u8(103);
+                out.put_u32(id);
+                out.put_string(&rest[..rest.len().min(len)]);
+            }
+            _ => status(out, id, EOF),
+        }
+        Ok(())
+    }
+
+    fn write(
+        &mut self,
+        channel: &mut FakeChannel,
+        id: u32,
+        from: &mut Decoder<'_>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), sshoal_wire::DecodeError> {
+        let (path, _) = channel.handles[&number(from.string()?)].clone();
+        let (offset, data) = (from.u64()? as usize, from.string()?);
+        self.largest_write = self.largest_write.max(data.len());
+        if let Some(room) = &mut self.room {
+            if *room < data.len() {
+                status(out, id, FAILURE);
+                return Ok(());
+            }
+            *room -= data.len();
+        }
+        if let Some(Node::File(contents)) = self.nodes.get_mut(&path) {
+            contents.resize(contents.len().max(offset + data.len()), 0);
+            contents[offset..offset + data.len()].copy_from_slice(data);
+        }
+        status(out, id, OK);
+        Ok(())
+    }
+
+    fn open_folder(&mut self, channel: &mut FakeChannel, id: u32, path: &[u8], out: &mut Vec<u8>) {
+        match self.attributes(path).and_then(|found| found.mode) {
+            Some(mode) if mode & 0o040_000 != 0 => {
+                self.give_handle(channel, id, path.to_vec(), out);
+            }
+            _ => status(out, id, MISSING),
+        }
+    }
+
+    /// All at once, then the end.
+    fn read_folder(
+        &mut self,
+        channel: &mut FakeChannel,
+        id: u32,
+        handle: &[u8],
+        out: &mut Vec<u8>,
+    ) {
+        let (path, done) = channel.handles.get_mut(&number(handle)).expect("a handle");
+        if std::mem::replace(done, true) {
+            return status(out, id, EOF);
+        }
+        let prefix = match path.as_slice() {
+            b"." => Vec::new(),
+            b"/" => b"/".to_vec(),
+            path => [path, b"/"].concat(),
+        };
+        let mut found = vec![
+            (b".".to_vec(), Attributes::default()),
+            (b"..".to_vec(), Attributes::default()),
+        ];
+        for path in self.nodes.keys() {
+            if let Some(name) = path.strip_prefix(prefix.as_slice())
+                && !name.is_empty()
+                && !name.contains(&b'/')
+            {
+                found.push((name.to_vec(), self.attributes(path).expect("it is there")));
+            }
+        }
+        let plain = Attributes {
+            mode: Some(0o100_644),
+            ..Attributes::default()
+        };
+        found.extend(self.bad_names.iter().map(|name| (name.clone(), plain)));
+        names(out, id, &found);
+    }
+
+    fn rename(&mut self, old: &[u8], new: &[u8]) -> bool {
+        let Some(node) = self.nodes.remove(old) else {
+            return false;
+        };
+        let mode = self.modes.remove(old);
+        self.modes.remove(new);
+        self.modes.extend(mode.map(|mode| (new.to_vec(), mode)));
+        self.nodes.insert(new.to_vec(), node);
+        true
+    }
+
+    fn attributes(&self, path: &[u8]) -> Option<Attributes> {
+        let folder = Node::Folder;
+        let node = match path {
+            b"." | b"/" => &folder,
+            path => self.nodes.get(path)?,
+        };
+        let set = self.modes.get(path);
+        let (file_type, size) = match node {
+            Node::Folder => (0o040_000, 0),
+            Node::File(contents) => (0o100_000, contents.len() as u64),
+            Node::Link(target) => (0o120_000, target.len() as u64),
+        };
+        let mode = set.map_or(0, |(mode, _)| *mode & 0o7777);
+        let mode = if mode == 0 { 0o644 } else { mode };
+        let modified = set.map_or(MODIFIED, |(_, modified)| *modified);
+        Some(Attributes {
+            size: Some(size),
+            mode: Some(file_type | mode),
+            times: Some((modified, modified)),
+            owner: None,
+        })
+    }
+}
+
+fn number(handle: &[u8]) -> u32 {
+    u32::from_be_bytes(handle.try_into().expect("a handle of ours"))
+}
+
+fn status(out: &mut Vec<u8>, id: u32, code: u32) {
+    out.put_u8(101);
+    out.put_u32(id);
+    out.put_u32(code);
+    out.put_string(b"");
+    out.put_string(b"");
+}
+
+fn attrs(out: &mut Vec<u8>, id: u32, attributes: &Attributes) {
+    out.put_u8(105);
+    out.put_u32(id);
+    attributes.encode(out);
+}
+
+fn names(out: &mut Vec<u8>, id: u32, names: &[(Vec<u8>, Attributes)]) {
+    out.put_u8(104);
+    out.put_u32(id);
+    out.put_u32(names.len() as u32);
+    for (name, attributes) in names {
+        out.put_string(name);
+        out.put_string(b"");
+        attributes.encode(out);
+    }
+}

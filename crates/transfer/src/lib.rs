@@ -1,0 +1,48 @@
+//! Bulk transfer over SFTP, sans-I/O: values in, values out.
+//!
+//! [`sftp`] is the protocol's client for one channel: requests out, replies in, all sizes bounded. An [`Upload`] brings a
+//! list of local things to one host over one or several channels, a [`Download`] fetches what a host has. Both say what
+//! they need of this machine's files (`poll_need`) and are given it by methods; the channels' octets come in by
+//! `handle_input` and leave by `transmit`. Names are octets everywhere.
+//!
+//! ```text
+//!                    poll_need / provide_*                  poll_event
+//!   local files  <------------------------->  Upload  ---------------------> what became of each file
+//!                                            Download
+//!   channels     <------------------------->
+//!                  handle_input / transmit
+//! ```
+
+mod download;
+mod glob;
+mod part_name;
+mod path;
+mod ranges;
+pub mod sftp;
+mod trouble;
+mod upload;
+
+#[cfg(test)]
+mod fake_server;
+
+pub use download::{
+    Download, DownloadEvent, DownloadNeed, DownloadPlan, Fetched, LocalFile, MAX_FOLDERS,
+};
+pub use glob::{Excludes, matches as glob_matches};
+pub use part_name::{PartTag, part_name};
+pub use path::MAX_PATH;
+pub use trouble::{Remote, Trouble};
+pub use upload::{Entry, Kind, Opened, Upload, UploadEvent, UploadNeed, UploadPlan, UploadRoot};
+
+/// How far a transfer is, for one host.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Files, links and folders that are in place.
+    pub done: u64,
+    /// Files that were there already, unchanged.
+    pub unchanged: u64,
+    /// Files, links and folders that could not be transferred.
+    pub failed: u64,
+    /// Octets of files' contents that the other side has confirmed.
+    pub octets: u64,
+}

@@ -1,0 +1,82 @@
+//! Who transfers which octets of one file: each of several channels has a span, and takes half of another's when its own
+//! is done.
+
+/// Octets of a file that are still to be begun, by one channel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Span {
+    pub(crate) at: u64,
+    pub(crate) end: u64,
+}
+
+/// Less than this is not worth another channel's time: some windows' worth.
+pub(crate) const LEAST_STOLEN: u64 = 8 * 1024 * 1024;
+/// Where spans may be divided: whole requests, whole pages.
+const GRAIN: u64 = 1024 * 1024;
+
+impl Span {
+    pub(crate) fn left(&self) -> u64 {
+        self.end.saturating_sub(self.at)
+    }
+
+    /// Takes the next octets, at most `most`.
+    pub(crate) fn take(&mut self, most: u64) -> Option<(u64, u64)> {
+        let len = self.left().min(most);
+        let at = self.at;
+        self.at += len;
+        (len > 0).then_some((at, len))
+    }
+
+    /// Gives the second half away, if it is worth it.
+    pub(crate) fn give_half(&mut self) -> Option<Span> {
+        if self.left() < 2 * LEAST_STOLEN {
+            return None;
+        }
+        let middle = (self.at + self.left() / 2) / GRAIN * GRAIN;
+        let given = Span {
+            at: middle,
+            end: self.end,
+        };
+        self.end = middle;
+        Some(given)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        /// However spans are taken from and divided, every octet is taken once.
+        #[test]
+        fn every_octet_is_taken_once(size in 0u64..200_000_000, steps in prop::collection::vec((0usize..4, any::<bool>()), 0..400)) {
+            let mut spans = vec![Span { at: 0, end: size }];
+            let mut taken = Vec::new();
+            for (who, steals) in steps {
+                let who = who % spans.len();
+                match steals {
+                    true => {
+                        if let Some(half) = spans[who].give_half() {
+                            prop_assert!(half.left() >= LEAST_STOLEN && spans[who].left() >= LEAST_STOLEN - GRAIN);
+                            spans.push(half);
+                        }
+                    }
+                    false => taken.extend(spans[who].take(1_000_000)),
+                }
+            }
+            for span in &mut spans {
+                while let Some(piece) = span.take(3_000_000) {
+                    taken.push(piece);
+                }
+            }
+            taken.sort_unstable();
+            let mut at = 0;
+            for (offset, len) in taken {
+                prop_assert_eq!(offset, at);
+                at += len;
+            }
+            prop_assert_eq!(at, size);
+        }
+    }
+}

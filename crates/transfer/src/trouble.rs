@@ -1,0 +1,189 @@
+//! Why one file, link or folder was not transferred.
+
+use crate::sftp::{FilesystemStatus, Status, StatusCode};
+
+/// Why one file, link or folder was not transferred. What was there before is as it was.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Trouble {
+    /// This machine's side.
+    #[error("{doing} here: {error}")]
+    Local {
+        /// What was being done.
+        doing: &'static str,
+        /// What the system said.
+        error: String,
+    },
+    /// The host's side.
+    #[error("{doing} on the host: {why}")]
+    Remote {
+        /// What was being done.
+        doing: &'static str,
+        /// What the server said, or what was found out.
+        why: Remote,
+    },
+    /// Its size or time of modification is not what it was when it was opened.
+    #[error("it changed while it was read")]
+    Changed,
+    /// What it is to be in could not be made, or not be read.
+    #[error("its folder is not there")]
+    NoFolder,
+    /// A folder stands where something else is to be.
+    #[error("a folder is there, and is not replaced by something else")]
+    FolderInTheWay,
+    /// Something else stands where a folder is to be.
+    #[error("it is to be a folder, and something else is there")]
+    NoFolderThere,
+    /// A folder, and `-r` was not given.
+    #[error("it is a folder; add -r to copy it with all that is in it")]
+    Folder,
+    /// A device, a socket or a named pipe.
+    #[error("it is neither a file nor a folder nor a symbolic link")]
+    Special,
+    /// What it is a hard link to has not been transferred.
+    #[error("the file that it is another name of was not transferred")]
+    NoOriginal,
+    /// The server gave a name that could stand for something elsewhere.
+    #[error("the server lists a name that is none: {0:?}")]
+    BadName(String),
+    /// A limit of this program's.
+    #[error("there are more than {limit} {what}; copy it in parts")]
+    TooMany {
+        /// Of what.
+        what: &'static str,
+        /// The limit.
+        limit: usize,
+    },
+    /// The path is longer than any system takes.
+    #[error("its path is longer than {} octets", crate::MAX_PATH)]
+    TooLong,
+    /// Another source has this name already.
+    #[error(
+        "something else that is fetched has the same name; fetch it by itself, into another folder"
+    )]
+    SameName,
+    /// The pattern finds nothing.
+    #[error("nothing on the host has a name like this")]
+    NoMatch,
+    /// The user, or a deadline.
+    #[error("interrupted before it was whole")]
+    Interrupted,
+}
+
+/// What a server answered, as far as version 3 lets it say so, or as found out besides.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Remote {
+    /// No such file or directory.
+    #[error("no such file or folder")]
+    Missing,
+    /// Permission denied.
+    #[error("permission denied")]
+    Denied,
+    /// No space left (statvfs@openssh.com).
+    #[error("no space left on the device")]
+    Full,
+    /// No inodes left (statvfs@openssh.com).
+    #[error("the file system has no room for another file (inodes)")]
+    NoInodes,
+    /// Mounted for reading only (statvfs@openssh.com).
+    #[error("the file system is read-only")]
+    ReadOnly,
+    /// The server cannot do that.
+    #[error("the server does not know how: {0}")]
+    Unsupported(String),
+    /// SSH_FX_FAILURE and whatever else there is, in the server's words.
+    #[error("the server says {0:?}")]
+    Said(String),
+}
+
+/// Octets that a file system may have left when a write of a block finds no room.
+const NEARLY_NONE: u64 = 1024 * 1024;
+
+impl Remote {
+    pub(crate) fn of(status: &Status) -> Remote {
+        match status.code {
+            StatusCode::NoSuchFile => Remote::Missing,
+            StatusCode::PermissionDenied => Remote::Denied,
+            StatusCode::Unsupported => Remote::Unsupported(status.message.clone()),
+            StatusCode::Eof if status.message.is_empty() => Remote::Said("end of file".to_owned()),
+            StatusCode::Other(code) if status.message.is_empty() => {
+                Remote::Said(format!("code {code}"))
+            }
+            _ if status.message.is_empty() => Remote::Said("failure".to_owned()),
+            _ => Remote::Said(status.message.clone()),
+        }
+    }
+
+    /// With what statvfs says, which version 3 has no code for.
+    pub(crate) fn explained(self, filesystem: &FilesystemStatus) -> Remote {
+        match self {
+            Remote::Said(_) if filesystem.read_only => Remote::ReadOnly,
+            Remote::Said(_) if filesystem.available < NEARLY_NONE => Remote::Full,
+            Remote::Said(_) if filesystem.files > 0 && filesystem.files_available == 0 => {
+                Remote::NoInodes
+            }
+            other => other,
+        }
+    }
+}
+
+impl Trouble {
+    pub(crate) fn remote(doing: &'static str, status: &Status) -> Trouble {
+        Trouble::Remote {
+            doing,
+            why: Remote::of(status),
+        }
+    }
+
+    /// Whether the server has no such thing.
+    pub(crate) fn is_missing(&self) -> bool {
+        matches!(
+            self,
+            Trouble::Remote {
+                why: Remote::Missing,
+                ..
+            }
+        )
+    }
+
+    /// What the user can do about it.
+    pub fn remedy(&self) -> &'static str {
+        match self {
+            Trouble::Remote { why, .. } => match why {
+                Remote::Missing => {
+                    "check the path on the host; folders above a target are not made"
+                }
+                Remote::Denied => {
+                    "check the owner and the mode of the folder there, or log in as another user (-l)"
+                }
+                Remote::Full => "make room on the host, and run it again",
+                Remote::NoInodes => {
+                    "remove files that are not needed on the host, and run it again"
+                }
+                Remote::ReadOnly => "choose another target, or mount it there for writing",
+                Remote::Unsupported(_) => {
+                    "the server's SFTP program is too old or too small for this"
+                }
+                Remote::Said(_) => {
+                    "SFTP names few reasons: look at quotas, attributes (lsattr) and the log on the host"
+                }
+            },
+            Trouble::Local { .. } => "see to the file on this machine, and run it again",
+            Trouble::Changed => "copy it when nobody writes to it, or copy a snapshot",
+            Trouble::Folder => "add -r",
+            Trouble::FolderInTheWay | Trouble::NoFolderThere => {
+                "move what is there out of the way, or choose another target"
+            }
+            Trouble::NoFolder | Trouble::NoOriginal => {
+                "see to what failed before it, and run it again"
+            }
+            Trouble::Special => "leave it out (--exclude)",
+            Trouble::BadName(_) => {
+                "the server is broken or hostile: nothing was written outside of the target"
+            }
+            Trouble::TooMany { .. } | Trouble::TooLong => "copy parts of the tree by themselves",
+            Trouble::NoMatch => "check the pattern; a backslash before * ? or [ takes it literally",
+            Trouble::SameName => "fetch them one after the other, into different folders",
+            Trouble::Interrupted => "run it again",
+        }
+    }
+}

@@ -1,0 +1,394 @@
+//! Files' contents: each into a part beside its target, by one channel or several, then checked, settled and renamed.
+//!
+//! ```text
+//! Look -> open here -> Create -> Write (one span a writer) -> check here -> Settle (modes, times, fsync, close) -> Rename
+//!   \_________________________________________________________________________________________________________ CleanUp
+//! ```
+
+use super::{Asked, Kind, Opened, Phase, Upload, UploadNeed};
+use crate::Trouble;
+use crate::ranges::Span;
+use crate::sftp::{Attributes, FileType, Handle, Open, Reply, Request, StatusCode};
+
+/// Files that one channel has under way.
+const FILES_A_CHANNEL: usize = 64;
+/// Octets that wait in a channel's queue before more blocks are put into it.
+pub(super) const QUEUED: usize = 256 * 1024;
+
+/// A file that is being sent.
+pub(super) struct File {
+    pub(super) path: Vec<u8>,
+    pub(super) part: Vec<u8>,
+    /// The channel that made the part, and settles and renames it.
+    pub(super) channel: usize,
+    /// Permissions of what it replaces.
+    pub(super) replaces: Option<u32>,
+    pub(super) opened: Option<Opened>,
+    pub(super) writers: Vec<Writer>,
+    pub(super) stage: Stage,
+    /// Requests without a reply.
+    pub(super) unanswered: usize,
+    /// Whether the part may be there.
+    pub(super) made: bool,
+    /// Whether what an earlier transfer left has been removed.
+    pub(super) cleared: bool,
+    pub(super) trouble: Option<Trouble>,
+    pub(super) octets: u64,
+}
+
+/// One channel's work on a file.
+pub(super) struct Writer {
+    pub(super) channel: usize,
+    pub(super) handle: Option<Handle>,
+    pub(super) span: Span,
+    /// Whether the handle is another writer's.
+    pub(super) borrows: bool,
+    /// Blocks that are being read, wait to be written or are not confirmed.
+    pub(super) open: usize,
+}
+
+impl Writer {
+    pub(super) fn new(channel: usize, span: Span) -> Writer {
+        Writer {
+            channel,
+            handle: None,
+            span,
+            borrows: false,
+            open: 0,
+        }
+    }
+
+    /// The handle, to be closed on its channel.
+    pub(super) fn take_handle(&mut self) -> Option<(usize, Handle)> {
+        let handle = self.handle.take().filter(|_| !self.borrows)?;
+        Some((self.channel, handle))
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stage {
+    Look,
+    OpenHere,
+    Create,
+    Write,
+    CheckHere,
+    Settle,
+    Rename,
+    CleanUp,
+}
+
+/// What a request about a file was for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum FileStep {
+    Look,
+    /// The answer does not matter.
+    Clear,
+    Open {
+        writer: usize,
+    },
+    Write {
+        writer: usize,
+        octets: u32,
+    },
+    Settle(&'static str),
+    Rename,
+    /// What the server would not replace is out of the way; the answer does not matter.
+    Replace,
+    /// What the file system says of a failure.
+    Explain,
+    /// The answer does not matter.
+    CleanUp,
+}
+
+impl Upload {
+    /// Begins files while there is room, and has idle channels help with large ones.
+    pub(super) fn send_files(&mut self) {
+        for channel in 0..self.channels.len() {
+            if !self.channels[channel].client.is_ready() {
+                continue;
+            }
+            while self.has_room_for_file(channel)
+                && let Some(entry) = self.next_file()
+            {
+                self.begin_file(channel, entry);
+            }
+            if self.is_idle(channel) && !self.interrupted {
+                self.help(channel);
+            }
+            self.read_ahead(channel);
+            self.write_blocks(channel);
+        }
+        if self.files.is_empty() && (self.interrupted || self.next >= self.plan.entries.len()) {
+            self.phase = match self.interrupted {
+                true => Phase::Ended,
+                false => Phase::Links,
+            };
+        }
+    }
+
+    fn has_room_for_file(&self, channel: usize) -> bool {
+        let channel = &self.channels[channel];
+        let most = FILES_A_CHANNEL.min(channel.client.limits().handles);
+        channel.files < most && channel.client.transmit().len() < QUEUED && !self.interrupted
+    }
+
+    /// The next entry with contents of its own.
+    fn next_file(&mut self) -> Option<usize> {
+        let plan = self.plan.clone();
+        while let Some(entry) = plan.entries.get(self.next) {
+            let number = self.next;
+            self.next += 1;
+            let has_contents = match entry.kind {
+                Kind::File { .. } | Kind::Stream => true,
+                Kind::HardLink { .. } => !self.makes_hard_links(),
+                Kind::Folder | Kind::Link { .. } => false,
+            };
+            if !has_contents {
+                continue;
+            }
+            match self.hindrance(number) {
+                None => return Some(number),
+                Some(trouble) => {
+                    self.left = self.left.saturating_sub(entry.size());
+                    self.failed_files.insert(number);
+                    self.failed(self.path(number), trouble);
+                }
+            }
+        }
+        None
+    }
+
+    fn begin_file(&mut self, channel: usize, entry: usize) {
+        let path = self.path(entry);
+        let file = File {
+            part: self.part(&path),
+            path,
+            channel,
+            replaces: None,
+            opened: None,
+            writers: Vec::new(),
+            stage: Stage::Look,
+            unanswered: 0,
+            made: false,
+            cleared: false,
+            trouble: None,
+            octets: 0,
+        };
+        self.channels[channel].files += 1;
+        let path = file.path.clone();
+        self.files.insert(entry, file);
+        self.ask_file(
+            channel,
+            entry,
+            FileStep::Look,
+            Request::Lstat { path: &path },
+        );
+    }
+
+    pub(super) fn ask_file(
+        &mut self,
+        channel: usize,
+        entry: usize,
+        step: FileStep,
+        request: Request<'_>,
+    ) {
+        if let Some(file) = self.files.get_mut(&entry) {
+            file.unanswered += 1;
+            let asked = Asked::File { entry, step };
+            self.channels[channel].client.request(request, asked);
+        }
+    }
+
+    pub(super) fn handle_file(
+        &mut self,
+        channel: usize,
+        entry: usize,
+        step: FileStep,
+        reply: Reply,
+    ) {
+        let Some(file) = self.files.get_mut(&entry) else {
+            return;
+        };
+        file.unanswered -= 1;
+        let refused = match &reply {
+            Reply::Status(status) if status.code != StatusCode::Ok => Some(status.clone()),
+            _ => None,
+        };
+        match (step, reply) {
+            (FileStep::Look, reply) => self.handle_looked(entry, &reply),
+            (FileStep::Clear | FileStep::CleanUp | FileStep::Replace, _) => {}
+            (FileStep::Open { writer }, Reply::Handle(handle)) => {
+                self.handle_opened(entry, writer, handle);
+            }
+            (FileStep::Open { writer }, _) => {
+                self.handle_not_opened(channel, entry, writer, refused)
+            }
+            (FileStep::Write { writer, octets }, _) => match refused {
+                Some(status) => self.fail_file(entry, Trouble::remote("writing", &status)),
+                None => {
+                    file.writers[writer].open -= 1;
+                    file.octets += u64::from(octets);
+                    self.moved(octets.into());
+                }
+            },
+            (FileStep::Settle(doing), _) => {
+                if let Some(status) = refused {
+                    self.fail_file(entry, Trouble::remote(doing, &status));
+                }
+            }
+            (FileStep::Rename, _) => match refused {
+                Some(status) => {
+                    self.handle_not_renamed(entry, &Trouble::remote("putting it in place", &status))
+                }
+                None => self.file_done(entry, false),
+            },
+            (FileStep::Explain, Reply::Filesystem(filesystem)) => {
+                if let Some(Trouble::Remote { why, .. }) = &mut file.trouble {
+                    *why = why.clone().explained(&filesystem);
+                }
+            }
+            (FileStep::Explain, _) => {}
+        }
+        self.go_on(entry);
+    }
+
+    /// What is there now.
+    fn handle_looked(&mut self, entry: usize, reply: &Reply) {
+        let Some(file) = self.files.get_mut(&entry) else {
+            return;
+        };
+        if let Reply::Attributes(there) = reply {
+            match there.file_type() {
+                FileType::Folder => return self.fail_file(entry, Trouble::FolderInTheWay),
+                FileType::File => {
+                    let plan = &self.plan;
+                    if plan.entries[entry].is_like(there, plan.preserve) {
+                        return self.file_done(entry, true);
+                    }
+                    file.replaces = there.permissions();
+                }
+                _ => {}
+            }
+        }
+        if file.trouble.is_none() {
+            file.stage = Stage::OpenHere;
+            self.needs.push_back(UploadNeed::Open { entry });
+        }
+    }
+
+    /// The answer to [`UploadNeed::Open`].
+    pub fn provide_opened(&mut self, entry: usize, opened: Result<Opened, String>) {
+        let plan = self.plan.clone();
+        let Some(file) = self
+            .files
+            .get_mut(&entry)
+            .filter(|file| file.stage == Stage::OpenHere)
+        else {
+            self.needs.push_back(UploadNeed::Release { entry });
+            return;
+        };
+        let opened = match opened {
+            Ok(opened) => opened,
+            Err(error) => {
+                let doing = "opening";
+                self.fail_file(entry, Trouble::Local { doing, error });
+                return self.advance();
+            }
+        };
+        file.stage = Stage::Create;
+        let mode = match (plan.preserve, file.replaces) {
+            (false, Some(replaced)) => replaced & 0o777,
+            _ => opened.mode & 0o777,
+        };
+        let (channel, part) = (file.channel, file.part.clone());
+        let end = opened.size.unwrap_or(u64::MAX);
+        file.writers.push(Writer::new(channel, Span { at: 0, end }));
+        file.opened = Some(opened);
+        self.create_part(channel, entry, &part, mode);
+        self.advance();
+    }
+
+    /// A new file: what somebody else put there under this name is not followed.
+    fn create_part(&mut self, channel: usize, entry: usize, part: &[u8], mode: u32) {
+        let attributes = Attributes {
+            mode: Some(mode),
+            ..Attributes::default()
+        };
+        let request = Request::Open {
+            path: part,
+            how: Open::CreateNew,
+            attributes,
+        };
+        self.ask_file(channel, entry, FileStep::Open { writer: 0 }, request);
+    }
+
+    fn handle_opened(&mut self, entry: usize, writer: usize, handle: Handle) {
+        let Some(file) = self.files.get_mut(&entry) else {
+            return;
+        };
+        file.writers[writer].handle = Some(handle);
+        file.made = true;
+        match file.stage {
+            Stage::Create => file.stage = Stage::Write,
+            Stage::CleanUp => self.close_up(entry),
+            _ => {}
+        }
+    }
+
+    fn handle_not_opened(
+        &mut self,
+        channel: usize,
+        entry: usize,
+        writer: usize,
+        refused: Option<crate::sftp::Status>,
+    ) {
+        let Some(file) = self.files.get_mut(&entry) else {
+            return;
+        };
+        let Some(status) = refused.filter(|_| file.stage != Stage::CleanUp) else {
+            return;
+        };
+        // It can be done without help.
+        if writer > 0 {
+            let handle = file.writers[0].handle.clone();
+            let it = &mut file.writers[writer];
+            (it.channel, it.handle, it.borrows) = (file.channel, handle, true);
+            return;
+        }
+        if status.code == StatusCode::Failure && !file.cleared {
+            file.cleared = true;
+            let part = file.part.clone();
+            let mode = file
+                .opened
+                .as_ref()
+                .map_or(0o600, |opened| opened.mode & 0o777);
+            self.ask_file(
+                channel,
+                entry,
+                FileStep::Clear,
+                Request::Remove { path: &part },
+            );
+            return self.create_part(channel, entry, &part, mode);
+        }
+        self.fail_file(entry, Trouble::remote("making the file", &status));
+    }
+
+    /// A file goes to its next stage when nothing of this one is open.
+    pub(super) fn go_on(&mut self, entry: usize) {
+        let Some(file) = self.files.get_mut(&entry) else {
+            return;
+        };
+        match file.stage {
+            Stage::Write => {
+                let is_done = |writer: &Writer| writer.span.left() == 0 && writer.open == 0;
+                if file.unanswered == 0 && file.writers.iter().all(is_done) {
+                    file.stage = Stage::CheckHere;
+                    self.needs.push_back(UploadNeed::Check { entry });
+                }
+            }
+            Stage::Settle if file.unanswered == 0 => self.rename_part(entry),
+            Stage::CleanUp if file.unanswered == 0 => self.file_failed(entry),
+            _ => {}
+        }
+    }
+}

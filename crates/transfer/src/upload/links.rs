@@ -1,0 +1,168 @@
+//! Symbolic and hard links: made under another name, then renamed, so that what was there is replaced in one step.
+
+use super::{Asked, Kind, Phase, Upload};
+use crate::Trouble;
+use crate::sftp::{Attributes, Extension, FileType, Reply, Request, StatusCode};
+
+/// How far a link is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum LinkStep {
+    /// What is there.
+    Look,
+    /// What the link that is there says.
+    Read,
+    /// What an earlier transfer may have left is out of the way; the answer does not matter.
+    Clear,
+    Make,
+    /// What a server without posix-rename would not replace is out of the way; the answer does not matter.
+    Remove,
+    Rename,
+    /// Renaming one name of a file over another of the same file does nothing (rename(2)).
+    Unlink,
+    Times,
+}
+
+impl Upload {
+    pub(super) fn make_links(&mut self) {
+        let plan = self.plan.clone();
+        while self.next < plan.entries.len() && !self.interrupted {
+            let number = self.next;
+            let is_link = match plan.entries[number].kind {
+                Kind::Link { .. } => true,
+                Kind::HardLink { .. } => self.makes_hard_links(),
+                _ => false,
+            };
+            if !is_link {
+                self.next += 1;
+                continue;
+            }
+            if !self.has_room() {
+                return;
+            }
+            self.next += 1;
+            let hindrance = self.hindrance(number);
+            let original_failed = matches!(plan.entries[number].kind,
+                Kind::HardLink { to, .. } if self.failed_files.contains(&to));
+            match (hindrance, original_failed) {
+                (Some(trouble), _) => self.failed(self.path(number), trouble),
+                (None, true) => self.failed(self.path(number), Trouble::NoOriginal),
+                (None, false) => {
+                    self.links_open += 1;
+                    self.ask_link(number, LinkStep::Look);
+                }
+            }
+        }
+        if self.links_open == 0 {
+            self.phase = Phase::FolderAttributes;
+        }
+    }
+
+    /// Without the extension each name is a file of its own.
+    pub(super) fn makes_hard_links(&self) -> bool {
+        self.channels[0].client.has(Extension::Hardlink)
+    }
+
+    fn ask_link(&mut self, entry: usize, step: LinkStep) {
+        let plan = self.plan.clone();
+        let path = self.path(entry);
+        let part = self.part(&path);
+        let times = Attributes {
+            times: Some(plan.entries[entry].times),
+            ..Attributes::default()
+        };
+        let original = match plan.entries[entry].kind {
+            Kind::HardLink { to, .. } => self.path(to),
+            _ => Vec::new(),
+        };
+        let replaces = self.channels[0].client.has(Extension::PosixRename);
+        let request = match (step, &plan.entries[entry].kind) {
+            (LinkStep::Look, _) => Request::Lstat { path: &path },
+            (LinkStep::Read, _) => Request::Readlink { path: &path },
+            (LinkStep::Clear | LinkStep::Unlink, _) => Request::Remove { path: &part },
+            (LinkStep::Make, Kind::Link { target }) => Request::Symlink {
+                target,
+                link: &part,
+            },
+            (LinkStep::Make, _) => Request::Hardlink {
+                from: &original,
+                to: &part,
+            },
+            (LinkStep::Remove, _) => Request::Remove { path: &path },
+            (LinkStep::Rename, _) if replaces => Request::PosixRename {
+                from: &part,
+                to: &path,
+            },
+            (LinkStep::Rename, _) => Request::Rename {
+                from: &part,
+                to: &path,
+            },
+            (LinkStep::Times, _) => Request::Lsetstat {
+                path: &path,
+                attributes: times,
+            },
+        };
+        self.ask(request, Asked::Link { entry, step });
+    }
+
+    pub(super) fn handle_link(&mut self, entry: usize, step: LinkStep, reply: Reply) {
+        let plan = self.plan.clone();
+        let is_ok = matches!(&reply, Reply::Status(status) if status.code == StatusCode::Ok);
+        let is_symbolic = matches!(plan.entries[entry].kind, Kind::Link { .. });
+        match (step, &reply) {
+            (LinkStep::Look, Reply::Attributes(there)) => match there.file_type() {
+                FileType::Folder => self.link_failed(entry, Trouble::FolderInTheWay),
+                FileType::Link if is_symbolic => self.ask_link(entry, LinkStep::Read),
+                _ => self.begin_link(entry),
+            },
+            (LinkStep::Look, _) => self.begin_link(entry),
+            (LinkStep::Read, Reply::Names(names)) => {
+                let says = names.first().map(|name| name.name.as_slice());
+                match &plan.entries[entry].kind {
+                    Kind::Link { target } if says == Some(target) => self.link_done(entry, true),
+                    _ => self.begin_link(entry),
+                }
+            }
+            (LinkStep::Read, _) => self.begin_link(entry),
+            (LinkStep::Clear | LinkStep::Remove, _) => {}
+            (LinkStep::Make, Reply::Status(status)) if !is_ok => {
+                self.link_failed(entry, Trouble::remote("making the link", status));
+            }
+            (LinkStep::Make, _) => {
+                if !self.channels[0].client.has(Extension::PosixRename) {
+                    self.ask_link(entry, LinkStep::Remove);
+                }
+                self.ask_link(entry, LinkStep::Rename);
+            }
+            (LinkStep::Rename, Reply::Status(status)) if !is_ok => {
+                let trouble = Trouble::remote("putting the link in place", status);
+                self.ask_link(entry, LinkStep::Clear);
+                self.link_failed(entry, trouble);
+            }
+            (LinkStep::Rename, _) if !is_symbolic => self.ask_link(entry, LinkStep::Unlink),
+            (LinkStep::Rename, _)
+                if plan.preserve && self.channels[0].client.has(Extension::Lsetstat) =>
+            {
+                self.ask_link(entry, LinkStep::Times);
+            }
+            // Times of a link are of use to nobody but backups: where they cannot be set it is a link all the same.
+            (LinkStep::Rename | LinkStep::Unlink | LinkStep::Times, _) => {
+                self.link_done(entry, false);
+            }
+        }
+    }
+
+    fn begin_link(&mut self, entry: usize) {
+        self.ask_link(entry, LinkStep::Clear);
+        self.ask_link(entry, LinkStep::Make);
+    }
+
+    fn link_done(&mut self, entry: usize, unchanged: bool) {
+        self.links_open -= 1;
+        self.done(entry, unchanged);
+    }
+
+    fn link_failed(&mut self, entry: usize, trouble: Trouble) {
+        self.links_open -= 1;
+        self.failed(self.path(entry), trouble);
+    }
+}

@@ -1,0 +1,374 @@
+//! Brings a list of local things to one host.
+//!
+//! The phases: `target` finds out where things go on this host, `folders` makes the folders, `files` sends files (their
+//! octets in `contents`, their ends in `settling`), `links` makes symbolic and hard links, and `folders` again gives folders
+//! their modes and times. What fails is told and left out; the rest goes on.
+
+mod contents;
+mod files;
+mod folders;
+mod links;
+mod plan;
+mod settling;
+mod target;
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::sync::Arc;
+
+pub use plan::{Entry, Kind, Opened, UploadPlan, UploadRoot};
+
+use crate::part_name::{PartTag, part_name};
+use crate::path::{MAX_PATH, join};
+use crate::sftp::{Client, Reply, Request, SftpError};
+use crate::{Tally, Trouble};
+use files::{File, FileStep};
+use links::LinkStep;
+use target::TargetStep;
+
+/// Requests about folders and links in flight: enough for any round trip, for the server does one after the other.
+const SMALL_REQUESTS: usize = 64;
+
+/// What an upload needs of this machine. Each is answered by the method that it names, in any order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum UploadNeed {
+    /// Open an entry's file: [`Upload::provide_opened`].
+    Open {
+        /// Which of the plan's entries.
+        entry: usize,
+    },
+    /// Read: [`Upload::provide_data`] with as many octets, less only at the file's end.
+    Read {
+        /// Which entry.
+        entry: usize,
+        /// For which channel.
+        channel: usize,
+        /// Which of the file's writers asks.
+        writer: usize,
+        /// From where.
+        offset: u64,
+        /// How many octets.
+        len: usize,
+    },
+    /// Tell whether the file is what it was when it was opened, and close it: [`Upload::provide_checked`].
+    Check {
+        /// Which entry.
+        entry: usize,
+    },
+    /// Close the file; there is nothing to be answered.
+    Release {
+        /// Which entry.
+        entry: usize,
+    },
+}
+
+/// What became of something.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum UploadEvent {
+    /// It is in place, or was there unchanged.
+    Done {
+        /// Which of the plan's entries.
+        entry: usize,
+        /// Whether nothing had to be done.
+        unchanged: bool,
+    },
+    /// It is not there, or as it was before.
+    Failed {
+        /// The path on the host.
+        path: Vec<u8>,
+        /// Why.
+        trouble: Trouble,
+    },
+    /// So many octets more are on the host.
+    Moved(u64),
+    /// Everything has ended; the channels may be closed.
+    Ended,
+}
+
+/// An upload to one host.
+pub struct Upload {
+    plan: Arc<UploadPlan>,
+    tag: PartTag,
+    channels: Vec<Channel>,
+    phase: Phase,
+    /// Where each root goes on this host.
+    roots: Vec<Vec<u8>>,
+    /// The next entry of this phase to look at.
+    next: usize,
+    /// Files that are being sent.
+    files: HashMap<usize, File>,
+    /// Folders that could not be made.
+    broken: HashSet<usize>,
+    /// Files that failed: hard links to them fail, too.
+    failed_files: HashSet<usize>,
+    /// Hard links that wait for their phase, and links under way.
+    links_open: usize,
+    needs: VecDeque<UploadNeed>,
+    events: VecDeque<UploadEvent>,
+    tally: Tally,
+    /// Octets of files' contents that are still to be sent or found unchanged, as the plan has them.
+    left: u64,
+    interrupted: bool,
+    end_told: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Phase {
+    Target,
+    Folders,
+    Files,
+    Links,
+    FolderAttributes,
+    Ended,
+}
+
+/// One channel's conversation, and what is ready to be written to it.
+struct Channel {
+    client: Client<Asked>,
+    blocks: VecDeque<Block>,
+    /// Blocks that are being read for it, or wait in `blocks`.
+    ahead: usize,
+    /// Files whose first writer it is.
+    files: usize,
+    /// Whether the server has refused it.
+    refused: bool,
+}
+
+/// Octets of a file that are to be written.
+struct Block {
+    entry: usize,
+    writer: usize,
+    offset: u64,
+    data: Arc<Vec<u8>>,
+    /// Octets that are written already.
+    written: usize,
+}
+
+/// What a request was for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Asked {
+    Target(TargetStep),
+    MakeFolder { entry: usize },
+    LookAtFolder { entry: usize },
+    FolderAttributes { entry: usize },
+    File { entry: usize, step: FileStep },
+    Link { entry: usize, step: LinkStep },
+}
+
+impl Upload {
+    /// An upload over one channel, the first; its number is 0. `salt` tells this host's parts from those of others that
+    /// may have the same file system.
+    pub fn new(plan: Arc<UploadPlan>, salt: u32) -> Upload {
+        let left = plan.octets();
+        Upload {
+            tag: PartTag(plan.tag.0 ^ salt),
+            plan,
+            channels: vec![Channel::new()],
+            phase: Phase::Target,
+            roots: Vec::new(),
+            next: 0,
+            files: HashMap::new(),
+            broken: HashSet::new(),
+            failed_files: HashSet::new(),
+            links_open: 0,
+            needs: VecDeque::new(),
+            events: VecDeque::new(),
+            tally: Tally::default(),
+            left,
+            interrupted: false,
+            end_told: false,
+        }
+    }
+
+    /// One more channel; returns its number.
+    pub fn add_channel(&mut self) -> usize {
+        self.channels.push(Channel::new());
+        self.channels.len() - 1
+    }
+
+    /// The server has refused a further channel: it is done without.
+    pub fn refuse_channel(&mut self, channel: usize) {
+        self.channels[channel].refused = true;
+    }
+
+    /// Octets of files' contents that are still to be sent, as far as is known.
+    pub fn octets_left(&self) -> u64 {
+        self.left
+    }
+
+    /// How far it is.
+    pub fn tally(&self) -> Tally {
+        self.tally
+    }
+
+    /// Takes what came on a channel.
+    ///
+    /// # Errors
+    ///
+    /// The server breaks the protocol: the upload is over.
+    pub fn handle_input(&mut self, channel: usize, input: &[u8]) -> Result<(), SftpError> {
+        self.channels[channel].client.handle_input(input)?;
+        while let Some((asked, reply)) = self.channels[channel].client.poll_reply() {
+            self.handle_reply(channel, asked, reply);
+        }
+        self.advance();
+        Ok(())
+    }
+
+    /// Octets for a channel.
+    pub fn transmit(&self, channel: usize) -> &[u8] {
+        self.channels[channel].client.transmit()
+    }
+
+    /// So many of them have left.
+    pub fn transmitted(&mut self, channel: usize, octets: usize) {
+        self.channels[channel].client.transmitted(octets);
+        self.write_blocks(channel);
+        self.advance();
+    }
+
+    /// Whether more octets for the channel are about to come without any of the server's: it may wait for them, so that
+    /// packets are filled.
+    pub fn is_about_to_send(&self, channel: usize) -> bool {
+        let channel = &self.channels[channel];
+        channel.ahead > 0 && !channel.client.is_full()
+    }
+
+    /// What is needed of this machine.
+    pub fn poll_need(&mut self) -> Option<UploadNeed> {
+        self.needs.pop_front()
+    }
+
+    /// What became of things.
+    pub fn poll_event(&mut self) -> Option<UploadEvent> {
+        self.events.pop_front()
+    }
+
+    /// Whether replies of the server's are waited for.
+    pub fn awaits_server(&self) -> bool {
+        let mut open = self.channels.iter().filter(|channel| !channel.refused);
+        open.any(|channel| channel.client.pending() > 0)
+    }
+
+    /// Begins nothing more, and cleans up what is half done.
+    pub fn interrupt(&mut self) {
+        self.interrupted = true;
+        if !self.channels[0].client.is_ready() {
+            self.phase = Phase::Ended;
+            self.tell_end();
+        }
+        let mut entries: Vec<usize> = self.files.keys().copied().collect();
+        entries.sort_unstable();
+        for entry in entries {
+            self.fail_file(entry, Trouble::Interrupted);
+        }
+        self.advance();
+    }
+
+    /// Does what can be done now.
+    fn advance(&mut self) {
+        if !self.channels[0].client.is_ready() {
+            return;
+        }
+        loop {
+            let phase = self.phase;
+            match phase {
+                Phase::Target => self.find_target(),
+                Phase::Folders => self.make_folders(),
+                Phase::Files => self.send_files(),
+                Phase::Links => self.make_links(),
+                Phase::FolderAttributes => self.finish_folders(),
+                Phase::Ended => {}
+            }
+            if self.phase == phase {
+                break;
+            }
+            self.next = 0;
+        }
+        self.tell_end();
+    }
+
+    fn tell_end(&mut self) {
+        if self.phase == Phase::Ended && !self.end_told {
+            self.end_told = true;
+            self.events.push_back(UploadEvent::Ended);
+        }
+    }
+
+    fn handle_reply(&mut self, channel: usize, asked: Asked, reply: Reply) {
+        match asked {
+            Asked::Target(step) => self.handle_target(step, reply),
+            Asked::MakeFolder { entry } => self.handle_folder_made(entry, reply),
+            Asked::LookAtFolder { entry } => self.handle_folder_seen(entry, reply),
+            Asked::FolderAttributes { entry } => self.handle_folder_finished(entry, reply),
+            Asked::File { entry, step } => self.handle_file(channel, entry, step, reply),
+            Asked::Link { entry, step } => self.handle_link(entry, step, reply),
+        }
+    }
+
+    /// Asks on the first channel, where everything goes that is about no contents.
+    fn ask(&mut self, request: Request<'_>, asked: Asked) {
+        self.channels[0].client.request(request, asked);
+    }
+
+    fn has_room(&self) -> bool {
+        self.channels[0].client.pending() < SMALL_REQUESTS
+    }
+
+    /// Where an entry goes.
+    fn path(&self, entry: usize) -> Vec<u8> {
+        let entry = &self.plan.entries[entry];
+        join(&self.roots[entry.root], &entry.path)
+    }
+
+    fn part(&self, path: &[u8]) -> Vec<u8> {
+        part_name(path, self.tag)
+    }
+
+    /// Why an entry cannot even be begun.
+    fn hindrance(&self, entry: usize) -> Option<Trouble> {
+        let mut above = self.plan.entries[entry].folder;
+        while let Some(folder) = above {
+            if self.broken.contains(&folder) {
+                return Some(Trouble::NoFolder);
+            }
+            above = self.plan.entries[folder].folder;
+        }
+        let entry = &self.plan.entries[entry];
+        let len = self.roots[entry.root].len() + 1 + entry.path.len();
+        (len > MAX_PATH).then_some(Trouble::TooLong)
+    }
+
+    fn done(&mut self, entry: usize, unchanged: bool) {
+        match unchanged {
+            true => self.tally.unchanged += 1,
+            false => self.tally.done += 1,
+        }
+        self.events
+            .push_back(UploadEvent::Done { entry, unchanged });
+    }
+
+    fn failed(&mut self, path: Vec<u8>, trouble: Trouble) {
+        self.tally.failed += 1;
+        self.events.push_back(UploadEvent::Failed { path, trouble });
+    }
+
+    fn moved(&mut self, octets: u64) {
+        self.tally.octets += octets;
+        self.events.push_back(UploadEvent::Moved(octets));
+    }
+}
+
+impl Channel {
+    fn new() -> Channel {
+        Channel {
+            client: Client::new(),
+            blocks: VecDeque::new(),
+            ahead: 0,
+            files: 0,
+            refused: false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,123 @@
+//! What an upload is to bring: the same for all hosts.
+
+use std::ops::Range;
+
+use crate::part_name::PartTag;
+use crate::sftp::Attributes;
+
+/// What to bring to hosts.
+#[derive(Debug, Clone)]
+pub struct UploadPlan {
+    /// Where to, on the host: as the user typed it.
+    pub target: Vec<u8>,
+    /// What the user named.
+    pub roots: Vec<UploadRoot>,
+    /// Everything, each folder before what is in it.
+    pub entries: Vec<Entry>,
+    /// Whether modes and times are kept.
+    pub preserve: bool,
+    /// Tells this transfer's parts from others'.
+    pub tag: PartTag,
+    /// Octets read at a time.
+    pub block: usize,
+    /// Blocks that one channel may have read ahead of what it has sent.
+    pub ahead: usize,
+}
+
+/// Something that the user named.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UploadRoot {
+    /// What it is called in a folder; empty if only what is in it is meant.
+    pub name: Vec<u8>,
+    /// Whether it is a folder.
+    pub is_folder: bool,
+}
+
+/// A file, a folder or a link.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// Which of the roots it belongs to.
+    pub root: usize,
+    /// The path below its root; empty for the root itself.
+    pub path: Vec<u8>,
+    /// The entry of the folder that it is in, if that is to be made, too.
+    pub folder: Option<usize>,
+    /// What it is.
+    pub kind: Kind,
+    /// Permissions.
+    pub mode: u32,
+    /// Last access and last modification, seconds since 1970.
+    pub times: (u32, u32),
+}
+
+/// What an entry is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Kind {
+    /// A folder.
+    Folder,
+    /// A regular file of so many octets.
+    File {
+        /// Its size when the list was made.
+        size: u64,
+    },
+    /// What ends when it ends: a pipe.
+    Stream,
+    /// A symbolic link.
+    Link {
+        /// What it says.
+        target: Vec<u8>,
+    },
+    /// Another name of a file that stands before it in the list.
+    HardLink {
+        /// That file's entry.
+        to: usize,
+        /// Its size when the list was made.
+        size: u64,
+    },
+}
+
+/// What a file is when it is opened.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Opened {
+    /// Octets; `None` for a stream.
+    pub size: Option<u64>,
+    /// Where it has data, in order, if it has holes (lseek(2), SEEK_DATA).
+    pub data: Option<Vec<Range<u64>>>,
+    /// Permissions.
+    pub mode: u32,
+    /// Last access and last modification, seconds since 1970.
+    pub times: (u32, u32),
+}
+
+impl UploadPlan {
+    /// Whether the target is a folder to put things into, whatever it is on the host.
+    pub(super) fn goes_into_folder(&self) -> bool {
+        self.target.ends_with(b"/") || self.roots.len() > 1 || self.roots[0].is_folder
+    }
+
+    /// Octets of all files.
+    pub fn octets(&self) -> u64 {
+        self.entries.iter().map(Entry::size).sum()
+    }
+}
+
+impl Entry {
+    /// Octets of its contents, as far as they are known. Another name of a file has none of its own.
+    pub fn size(&self) -> u64 {
+        match self.kind {
+            Kind::File { size } => size,
+            _ => 0,
+        }
+    }
+
+    /// Whether that is what is on the host, by all that a glance tells.
+    pub(super) fn is_like(&self, there: &Attributes, preserve: bool) -> bool {
+        let size = match self.kind {
+            Kind::File { size } | Kind::HardLink { size, .. } => size,
+            _ => return false,
+        };
+        there.size == Some(size)
+            && there.modified() == Some(self.times.1)
+            && (!preserve || there.permissions() == Some(self.mode & 0o7777))
+    }
+}

@@ -1,0 +1,214 @@
+//! The end of a file: settled and renamed over its target, or given up without a trace.
+
+use super::files::{File, FileStep, Stage, Writer};
+use super::{Upload, UploadNeed};
+use crate::sftp::{Attributes, Extension, Handle, Request};
+use crate::{Remote, Trouble};
+
+impl Upload {
+    /// The answer to [`UploadNeed::Check`].
+    pub fn provide_checked(&mut self, entry: usize, is_same: Result<bool, String>) {
+        let is_checked = |file: &&File| file.stage == Stage::CheckHere;
+        if self.files.get(&entry).filter(is_checked).is_some() {
+            match is_same {
+                Ok(true) => self.settle(entry),
+                Ok(false) => self.fail_file(entry, Trouble::Changed),
+                Err(error) => self.fail_file(
+                    entry,
+                    Trouble::Local {
+                        doing: "looking at it again",
+                        error,
+                    },
+                ),
+            }
+        }
+        self.advance();
+    }
+
+    /// Modes, times and length; then everything to the disk.
+    pub(super) fn settle(&mut self, entry: usize) {
+        let preserve = self.plan.preserve;
+        let Some(file) = self.files.get_mut(&entry) else {
+            return;
+        };
+        file.stage = Stage::Settle;
+        let Some(opened) = &file.opened else { return };
+        let attributes = Attributes {
+            // What ends in a hole.
+            size: opened.size.filter(|_| opened.data.is_some()),
+            mode: match (preserve, file.replaces) {
+                (true, _) => Some(opened.mode & 0o7777),
+                (false, Some(replaced)) => Some(replaced & 0o777),
+                (false, None) => None,
+            },
+            times: preserve.then_some(opened.times),
+            owner: None,
+        };
+        let handles: Vec<(usize, Handle)> = file
+            .writers
+            .iter_mut()
+            .filter_map(Writer::take_handle)
+            .collect();
+        for (number, (channel, handle)) in handles.iter().enumerate() {
+            if number == 0 {
+                if attributes != Attributes::default() {
+                    let request = Request::Fsetstat { handle, attributes };
+                    self.ask_file(
+                        *channel,
+                        entry,
+                        FileStep::Settle("setting mode and times"),
+                        request,
+                    );
+                }
+                if self.channels[*channel].client.has(Extension::Fsync) {
+                    let request = Request::Fsync { handle };
+                    self.ask_file(
+                        *channel,
+                        entry,
+                        FileStep::Settle("writing to the disk"),
+                        request,
+                    );
+                }
+            }
+            let request = Request::Close { handle };
+            self.ask_file(*channel, entry, FileStep::Settle("closing"), request);
+        }
+    }
+
+    pub(super) fn rename_part(&mut self, entry: usize) {
+        let Some(file) = self.files.get_mut(&entry) else {
+            return;
+        };
+        file.stage = Stage::Rename;
+        let (channel, from, to) = (file.channel, file.part.clone(), file.path.clone());
+        let (from, to) = (&from, &to);
+        let request = match self.channels[channel].client.has(Extension::PosixRename) {
+            true => Request::PosixRename { from, to },
+            false => Request::Rename { from, to },
+        };
+        self.ask_file(channel, entry, FileStep::Rename, request);
+    }
+
+    /// Without posix-rename@openssh.com servers replace nothing: then there is a moment without the file.
+    pub(super) fn handle_not_renamed(&mut self, entry: usize, trouble: &Trouble) {
+        let Some(file) = self.files.get_mut(&entry) else {
+            return;
+        };
+        let channel = file.channel;
+        let is_simple = !self.channels[channel].client.has(Extension::PosixRename);
+        if is_simple && file.replaces.take().is_some() {
+            let (from, to) = (file.part.clone(), file.path.clone());
+            self.ask_file(
+                channel,
+                entry,
+                FileStep::Replace,
+                Request::Remove { path: &to },
+            );
+            let request = Request::Rename {
+                from: &from,
+                to: &to,
+            };
+            return self.ask_file(channel, entry, FileStep::Rename, request);
+        }
+        self.fail_file(entry, trouble.clone());
+    }
+
+    pub(super) fn file_done(&mut self, entry: usize, unchanged: bool) {
+        let Some(file) = self.files.remove(&entry) else {
+            return;
+        };
+        self.channels[file.channel].files -= 1;
+        if unchanged {
+            let size = self.plan.entries[entry].size();
+            self.left = self.left.saturating_sub(size);
+        }
+        self.done(entry, unchanged);
+    }
+
+    /// Gives a file up: what there is of it goes, and what was there before stays.
+    pub(super) fn fail_file(&mut self, entry: usize, trouble: Trouble) {
+        let Some(file) = self.files.get_mut(&entry) else {
+            return;
+        };
+        if file.stage == Stage::CleanUp
+            || file.stage == Stage::Rename && trouble == Trouble::Interrupted
+        {
+            return;
+        }
+        let said_little = matches!(
+            &trouble,
+            Trouble::Remote {
+                why: Remote::Said(_),
+                ..
+            }
+        );
+        let was_open =
+            file.opened.is_some() && !matches!(file.stage, Stage::Settle | Stage::Rename);
+        file.trouble = Some(trouble);
+        file.stage = Stage::CleanUp;
+        let (channel, path) = (file.channel, file.path.clone());
+        if was_open {
+            self.needs.push_back(UploadNeed::Release { entry });
+        }
+        // Before its part goes, and with it the reason.
+        if said_little && self.channels[channel].client.has(Extension::Statvfs) {
+            let folder = crate::path::parent(&path);
+            self.ask_file(
+                channel,
+                entry,
+                FileStep::Explain,
+                Request::Statvfs { path: folder },
+            );
+        }
+        self.close_up(entry);
+        self.go_on(entry);
+    }
+
+    /// Closes what is open on the host, and removes the part.
+    pub(super) fn close_up(&mut self, entry: usize) {
+        let Some(file) = self.files.get_mut(&entry) else {
+            return;
+        };
+        let handles: Vec<(usize, Handle)> = file
+            .writers
+            .iter_mut()
+            .filter_map(Writer::take_handle)
+            .collect();
+        let (channel, part, made) = (file.channel, file.part.clone(), file.made);
+        for (channel, handle) in &handles {
+            self.ask_file(
+                *channel,
+                entry,
+                FileStep::CleanUp,
+                Request::Close { handle },
+            );
+        }
+        if made {
+            self.ask_file(
+                channel,
+                entry,
+                FileStep::CleanUp,
+                Request::Remove { path: &part },
+            );
+        }
+    }
+
+    pub(super) fn file_failed(&mut self, entry: usize) {
+        // Blocks of it may still be read: their readers are told apart by the file's writers.
+        let Some(mut file) = self.files.remove(&entry) else {
+            return;
+        };
+        for it in &mut self.channels {
+            let before = it.blocks.len();
+            it.blocks.retain(|block| block.entry != entry);
+            it.ahead -= before - it.blocks.len();
+        }
+        self.channels[file.channel].files -= 1;
+        self.failed_files.insert(entry);
+        let size = self.plan.entries[entry].size();
+        self.left = self.left.saturating_sub(size.saturating_sub(file.octets));
+        if let Some(trouble) = file.trouble.take() {
+            self.failed(file.path, trouble);
+        }
+    }
+}

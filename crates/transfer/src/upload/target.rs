@@ -1,0 +1,158 @@
+//! Where things go on this host. The same command gives the same result whether it runs for the first time or again, as
+//! with rsync(1):
+//!
+//! - One file: the target, or into it if it is a folder.
+//! - Folders, several sources, or a target with a slash at its end: into that folder, which is made if it is not there.
+//!   A source with a slash at its end has no name of its own: what is in it goes into the target.
+
+use super::{Asked, Phase, Upload};
+use crate::path::{join, parent, without_slashes};
+use crate::sftp::{Attributes, Extension, FileType, Reply, Request, StatusCode};
+use crate::{Remote, Trouble};
+
+/// How far the search is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum TargetStep {
+    Expand,
+    Look,
+    Make,
+    /// Somebody else may have made it meanwhile.
+    LookAgain,
+}
+
+impl Upload {
+    /// Begins the search.
+    pub(super) fn find_target(&mut self) {
+        if self.interrupted {
+            self.phase = Phase::Ended;
+            return;
+        }
+        // Begun already.
+        if self.next > 0 {
+            return;
+        }
+        self.next = 1;
+        let plan = self.plan.clone();
+        match plan.target.as_slice() {
+            // Paths that do not begin with a slash begin at the user's home.
+            b"" | b"~" | b"~/" => self.look_at_target(b"./".to_vec()),
+            [b'~', b'/', below @ ..] => self.look_at_target(below.to_vec()),
+            [b'~', ..] if self.channels[0].client.has(Extension::ExpandPath) => {
+                let path = &plan.target;
+                self.ask(
+                    Request::ExpandPath { path },
+                    Asked::Target(TargetStep::Expand),
+                );
+            }
+            [b'~', ..] => {
+                let why = Remote::Unsupported("~user (expand-path@openssh.com)".to_owned());
+                self.no_target(Trouble::Remote {
+                    doing: "looking for the home folder",
+                    why,
+                });
+            }
+            path => self.look_at_target(path.to_vec()),
+        }
+    }
+
+    fn look_at_target(&mut self, path: Vec<u8>) {
+        let path = match without_slashes(&path) {
+            b"" => b".".to_vec(),
+            path => path.to_vec(),
+        };
+        let request = Request::Stat { path: &path };
+        self.ask(request, Asked::Target(TargetStep::Look));
+        self.roots = vec![path];
+    }
+
+    pub(super) fn handle_target(&mut self, step: TargetStep, reply: Reply) {
+        let into_folder = self.plan.goes_into_folder();
+        match (step, reply) {
+            (TargetStep::Expand, Reply::Names(names)) if !names.is_empty() => {
+                let slash = if self.plan.target.ends_with(b"/") {
+                    &b"/"[..]
+                } else {
+                    b""
+                };
+                self.look_at_target([&names[0].name, slash].concat());
+            }
+            (TargetStep::Look, Reply::Attributes(there)) => {
+                let is_folder = there.file_type() == FileType::Folder;
+                match into_folder && !is_folder {
+                    true => self.no_target(Trouble::NoFolderThere),
+                    false => self.settle_target(is_folder),
+                }
+            }
+            (TargetStep::Look, Reply::Status(status))
+                if status.code == StatusCode::NoSuchFile && into_folder =>
+            {
+                let path = self.roots[0].clone();
+                let attributes = Attributes {
+                    mode: Some(0o777),
+                    ..Attributes::default()
+                };
+                let request = Request::Mkdir {
+                    path: &path,
+                    attributes,
+                };
+                self.ask(request, Asked::Target(TargetStep::Make));
+            }
+            (TargetStep::Look, Reply::Status(status)) if status.code == StatusCode::NoSuchFile => {
+                self.settle_target(false);
+            }
+            (TargetStep::Make, Reply::Status(status)) if status.code == StatusCode::Ok => {
+                self.settle_target(true);
+            }
+            (TargetStep::Make, Reply::Status(status)) if status.code == StatusCode::Failure => {
+                let path = self.roots[0].clone();
+                let request = Request::Stat { path: &path };
+                self.ask(request, Asked::Target(TargetStep::LookAgain));
+            }
+            (TargetStep::LookAgain, Reply::Attributes(there))
+                if there.file_type() == FileType::Folder =>
+            {
+                self.settle_target(true);
+            }
+            (step, Reply::Status(status)) => {
+                let doing = match step {
+                    TargetStep::Expand => "looking for the home folder",
+                    TargetStep::Look => "looking at the target",
+                    TargetStep::Make | TargetStep::LookAgain => "making the target's folder",
+                };
+                self.no_target(Trouble::remote(doing, &status));
+            }
+            _ => self.no_target(Trouble::NoFolderThere),
+        }
+    }
+
+    /// Every root's place is known.
+    fn settle_target(&mut self, into: bool) {
+        let base = self.roots[0].clone();
+        self.roots = match into {
+            true => {
+                let roots = self.plan.roots.iter();
+                roots.map(|root| join(&base, &root.name)).collect()
+            }
+            false => vec![base],
+        };
+        (self.phase, self.next) = (Phase::Folders, 0);
+    }
+
+    /// Nothing can go anywhere.
+    fn no_target(&mut self, trouble: Trouble) {
+        let path = match (&trouble, self.roots.first()) {
+            (
+                Trouble::Remote {
+                    why: Remote::Missing,
+                    ..
+                },
+                Some(path),
+            ) => parent(path).to_vec(),
+            (_, Some(path)) => path.clone(),
+            (_, None) => self.plan.target.clone(),
+        };
+        self.tally.failed += self.plan.entries.len().saturating_sub(1) as u64;
+        self.failed(path, trouble);
+        self.phase = Phase::Ended;
+    }
+}

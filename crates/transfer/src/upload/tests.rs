@@ -1,0 +1,355 @@
+#![allow(clippy::unwrap_used)]
+
+use super::*;
+use crate::fake_server::{FakeChannel, FakeServer, MODIFIED, Node};
+
+/// Local files by entry, and an upload of them to a server.
+struct Story {
+    server: FakeServer,
+    contents: Vec<Vec<u8>>,
+    /// An entry that changes while it is read, and one that cannot be opened.
+    changes: Option<usize>,
+    vanished: Option<usize>,
+    /// Interrupt after so many rounds.
+    interrupt_after: Option<usize>,
+    channels: usize,
+}
+
+/// What came of it.
+struct Told {
+    done: Vec<(usize, bool)>,
+    failed: Vec<(Vec<u8>, Trouble)>,
+    tally: Tally,
+}
+
+fn entry(path: &[u8], kind: Kind, folder: Option<usize>) -> Entry {
+    Entry {
+        root: 0,
+        path: path.to_vec(),
+        folder,
+        kind,
+        mode: 0o640,
+        times: (5, MODIFIED),
+    }
+}
+
+fn plan(target: &[u8], entries: Vec<Entry>) -> UploadPlan {
+    let is_folder = entries[0].kind == Kind::Folder;
+    UploadPlan {
+        target: target.to_vec(),
+        roots: vec![UploadRoot {
+            name: b"site".to_vec(),
+            is_folder,
+        }],
+        entries,
+        preserve: false,
+        tag: PartTag(7),
+        block: 65_536,
+        ahead: 4,
+    }
+}
+
+impl Story {
+    fn new(server: FakeServer, contents: Vec<Vec<u8>>) -> Story {
+        Story {
+            server,
+            contents,
+            changes: None,
+            vanished: None,
+            interrupt_after: None,
+            channels: 1,
+        }
+    }
+
+    /// Plays it to its end.
+    fn play(&mut self, plan: UploadPlan) -> Told {
+        let mut upload = Upload::new(Arc::new(plan), 0);
+        let mut channels: Vec<FakeChannel> =
+            (0..self.channels).map(|_| FakeChannel::default()).collect();
+        for _ in 1..self.channels {
+            upload.add_channel();
+        }
+        let mut told = Told {
+            done: Vec::new(),
+            failed: Vec::new(),
+            tally: Tally::default(),
+        };
+        for round in 0..100_000 {
+            if self.interrupt_after == Some(round) {
+                upload.interrupt();
+            }
+            while let Some(need) = upload.poll_need() {
+                self.provide(&mut upload, need);
+            }
+            for (number, channel) in channels.iter_mut().enumerate() {
+                // A little at a time, as a window would have it.
+                let sent = upload.transmit(number);
+                let sent = sent[..sent.len().min(40_000)].to_vec();
+                upload.transmitted(number, sent.len());
+                let answer = self.server.handle(channel, &sent);
+                upload.handle_input(number, &answer).unwrap();
+            }
+            while let Some(event) = upload.poll_event() {
+                match event {
+                    UploadEvent::Done { entry, unchanged } => told.done.push((entry, unchanged)),
+                    UploadEvent::Failed { path, trouble } => told.failed.push((path, trouble)),
+                    UploadEvent::Moved(_) => {}
+                    UploadEvent::Ended => {
+                        told.tally = upload.tally();
+                        told.done.sort_unstable();
+                        assert_eq!(self.server.open, 0, "a handle is left open");
+                        return told;
+                    }
+                }
+            }
+        }
+        panic!("it does not end");
+    }
+
+    fn provide(&self, upload: &mut Upload, need: UploadNeed) {
+        match need {
+            UploadNeed::Open { entry } => upload.provide_opened(
+                entry,
+                match self.vanished == Some(entry) {
+                    true => Err("no such file".to_owned()),
+                    false => Ok(Opened {
+                        size: Some(self.contents[entry].len() as u64),
+                        data: None,
+                        mode: 0o640,
+                        times: (5, MODIFIED),
+                    }),
+                },
+            ),
+            UploadNeed::Read {
+                entry, offset, len, ..
+            } => {
+                let rest = &self.contents[entry][offset as usize..];
+                let data = rest[..rest.len().min(len)].to_vec();
+                upload.provide_data(need, Ok(Arc::new(data)));
+            }
+            UploadNeed::Check { entry } => {
+                upload.provide_checked(entry, Ok(self.changes != Some(entry)));
+            }
+            UploadNeed::Release { .. } => {}
+        }
+    }
+
+    fn parts(&self) -> usize {
+        let paths = self.server.nodes.keys();
+        paths.filter(|path| path.ends_with(b".part")).count()
+    }
+}
+
+fn noise(len: usize) -> Vec<u8> {
+    (0..len).map(|at| (at * 7 + at / 251) as u8).collect()
+}
+
+fn file(len: usize) -> Kind {
+    Kind::File { size: len as u64 }
+}
+
+fn tree() -> (Vec<Entry>, Vec<Vec<u8>>) {
+    let contents = vec![
+        vec![],
+        vec![],
+        noise(300_000),
+        vec![],
+        noise(3),
+        vec![],
+        noise(300_000),
+    ];
+    let entries = vec![
+        entry(b"", Kind::Folder, None),
+        entry(b"a", Kind::Folder, Some(0)),
+        entry(b"a/x", file(300_000), Some(1)),
+        entry(b"a/empty", file(0), Some(1)),
+        entry(b"\xff\n", file(3), Some(0)),
+        entry(
+            b"link",
+            Kind::Link {
+                target: b"a/x".to_vec(),
+            },
+            Some(0),
+        ),
+        entry(
+            b"hard",
+            Kind::HardLink {
+                to: 2,
+                size: 300_000,
+            },
+            Some(0),
+        ),
+    ];
+    (entries, contents)
+}
+
+#[test]
+fn a_tree_arrives_whole_and_again_changes_nothing() {
+    for channels in [1, 2] {
+        let (entries, contents) = tree();
+        let mut story = Story::new(FakeServer::with(&[(b"/srv", Node::Folder)]), contents);
+        story.channels = channels;
+        let kept = UploadPlan {
+            preserve: true,
+            ..plan(b"/srv", entries)
+        };
+        let told = story.play(kept.clone());
+        assert_eq!(told.failed, []);
+        assert_eq!(told.done.len(), 7);
+        assert_eq!(
+            story.server.file(b"/srv/site/a/x"),
+            Some(&noise(300_000)[..])
+        );
+        assert_eq!(story.server.file(b"/srv/site/a/empty"), Some(&b""[..]));
+        assert_eq!(story.server.file(b"/srv/site/\xff\n"), Some(&noise(3)[..]));
+        assert_eq!(
+            story.server.nodes[&b"/srv/site/link"[..]],
+            Node::Link(b"a/x".to_vec())
+        );
+        assert_eq!(story.parts(), 0);
+        let again = story.play(kept);
+        assert_eq!(
+            (again.tally.unchanged, again.tally.octets),
+            (4, 0),
+            "{:?}",
+            again.done
+        );
+    }
+}
+
+#[test]
+fn a_plain_server_gets_everything_too() {
+    let (entries, contents) = tree();
+    let mut server = FakeServer::with(&[(b"/srv", Node::Folder), (b"/srv/site", Node::Folder)]);
+    server
+        .nodes
+        .insert(b"/srv/site/\xff\n".to_vec(), Node::File(b"older".to_vec()));
+    server.is_plain = true;
+    let mut story = Story::new(server, contents);
+    let told = story.play(plan(b"/srv/", entries));
+    assert_eq!(told.failed, []);
+    assert_eq!(story.server.file(b"/srv/site/\xff\n"), Some(&noise(3)[..]));
+    assert_eq!(
+        story.server.file(b"/srv/site/hard"),
+        Some(&noise(300_000)[..])
+    );
+    assert_eq!(
+        story.server.largest_write, 32_768,
+        "what every server bears"
+    );
+    assert_eq!(story.parts(), 0);
+}
+
+#[test]
+fn a_large_file_is_divided_between_channels() {
+    let len = 40 << 20;
+    let mut story = Story::new(FakeServer::default(), vec![noise(len)]);
+    story.channels = 2;
+    let told = story.play(plan(b"/big", vec![entry(b"", file(len), None)]));
+    assert_eq!(
+        (told.tally.done, told.tally.octets),
+        (1, len as u64),
+        "{:?}",
+        told.failed
+    );
+    assert!(story.server.file(b"/big") == Some(&noise(len)[..]));
+    assert!(story.server.largest_write <= 128 * 1024);
+}
+
+/// One file over an old one, in a folder; the trouble that is expected; the old one stays.
+fn fails_and_leaves_the_old(story: &mut Story, expected: &Trouble) {
+    story
+        .server
+        .nodes
+        .insert(b"/f".to_vec(), Node::File(b"old".to_vec()));
+    let len = story.contents[0].len();
+    let told = story.play(plan(b"/f", vec![entry(b"", file(len), None)]));
+    assert_eq!(told.failed, [(b"/f".to_vec(), expected.clone())]);
+    assert_eq!(story.server.file(b"/f"), Some(&b"old"[..]));
+    assert_eq!(story.parts(), 0, "a part is left");
+}
+
+#[test]
+fn what_goes_wrong_is_named_and_the_old_file_stays() {
+    let story = || Story::new(FakeServer::default(), vec![noise(500_000)]);
+    let mut full = story();
+    full.server.room = Some(200_000);
+    let why = crate::Remote::Full;
+    fails_and_leaves_the_old(
+        &mut full,
+        &Trouble::Remote {
+            doing: "writing",
+            why,
+        },
+    );
+    let mut changes = story();
+    changes.changes = Some(0);
+    fails_and_leaves_the_old(&mut changes, &Trouble::Changed);
+    let mut vanished = story();
+    vanished.vanished = Some(0);
+    let error = "no such file".to_owned();
+    fails_and_leaves_the_old(
+        &mut vanished,
+        &Trouble::Local {
+            doing: "opening",
+            error,
+        },
+    );
+}
+
+#[test]
+fn an_interruption_at_any_time_leaves_no_part() {
+    for round in 0..40 {
+        let (entries, contents) = tree();
+        let mut story = Story::new(FakeServer::with(&[(b"/srv", Node::Folder)]), contents);
+        story.interrupt_after = Some(round);
+        story.play(plan(b"/srv", entries));
+        assert_eq!(story.parts(), 0, "interrupted after {round}");
+    }
+}
+
+#[test]
+fn what_an_earlier_run_left_is_replaced() {
+    let server = FakeServer::with(&[(b"/.f.00000007.part", Node::Link(b"/etc/shadow".to_vec()))]);
+    let mut story = Story::new(server, vec![noise(10)]);
+    let told = story.play(plan(b"/f", vec![entry(b"", file(10), None)]));
+    assert_eq!(
+        (told.tally.done, story.parts()),
+        (1, 0),
+        "{:?}",
+        told.failed
+    );
+    assert_eq!(story.server.file(b"/f"), Some(&noise(10)[..]));
+}
+
+#[test]
+fn what_is_below_a_broken_folder_fails_and_the_rest_does_not() {
+    let (mut entries, contents) = tree();
+    let server = FakeServer::with(&[
+        (b"/srv", Node::Folder),
+        (b"/srv/site", Node::Folder),
+        (b"/srv/site/a", Node::File(b"in the way".to_vec())),
+    ]);
+    entries.truncate(6);
+    let mut story = Story::new(server, contents);
+    let told = story.play(plan(b"/srv", entries));
+    let failed: Vec<&[u8]> = told
+        .failed
+        .iter()
+        .map(|(path, _)| path.as_slice())
+        .collect();
+    assert_eq!(
+        failed,
+        [&b"/srv/site/a"[..], b"/srv/site/a/x", b"/srv/site/a/empty"]
+    );
+    assert_eq!(told.tally.done, 3);
+}
+
+#[test]
+fn a_target_that_is_not_there_is_told_once() {
+    let (entries, contents) = tree();
+    let mut story = Story::new(FakeServer::with(&[(b"/f", Node::File(vec![]))]), contents);
+    let told = story.play(plan(b"/f/", entries));
+    assert_eq!(told.failed, [(b"/f".to_vec(), Trouble::NoFolderThere)]);
+    assert_eq!(told.tally.failed, 7);
+}

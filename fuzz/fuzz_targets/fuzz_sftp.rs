@@ -1,0 +1,97 @@
+//! A server that answers what it likes, in whatever pieces: a download ends in an error or goes on, without a
+//! panic, and nothing is written outside of the folder.
+
+#![no_main]
+
+use std::sync::Arc;
+
+use arbitrary::Arbitrary;
+use libfuzzer_sys::fuzz_target;
+use sshoal_transfer::{Download, DownloadNeed, DownloadPlan, Excludes, Fetched};
+use sshoal_wire::Put;
+
+#[derive(Arbitrary, Debug)]
+enum Step<'a> {
+    Octets(&'a [u8]),
+    Packet(&'a [u8]),
+    Answer { kind: u8, id: u8, body: &'a [u8] },
+    Provide,
+    Interrupt,
+}
+
+fuzz_target!(|steps: Vec<Step<'_>>| {
+    let mut download = Download::new(Arc::new(DownloadPlan {
+        sources: vec![b"/a".to_vec(), b"*/b*".to_vec()],
+        recursive: true,
+        preserve: true,
+        excludes: Excludes::default(),
+        in_order: false,
+        in_flight: 1 << 16,
+    }));
+    let mut hello = vec![2];
+    hello.put_u32(3);
+    let _ = download.handle_input(0, &framed(&hello));
+    for step in steps {
+        let input = match step {
+            Step::Octets(octets) => octets.to_vec(),
+            Step::Packet(body) => framed(body),
+            Step::Answer { kind, id, body } => {
+                let mut packet = vec![kind];
+                packet.put_u32(id.into());
+                packet.extend_from_slice(body);
+                framed(&packet)
+            }
+            Step::Provide => {
+                while let Some(need) = download.poll_need() {
+                    provide(&mut download, need);
+                }
+                continue;
+            }
+            Step::Interrupt => {
+                download.interrupt();
+                continue;
+            }
+        };
+        let sent = download.transmit(0).len();
+        download.transmitted(0, sent);
+        if download.handle_input(0, &input).is_err() {
+            return;
+        }
+    }
+});
+
+fn provide(download: &mut Download, need: DownloadNeed) {
+    let stays_inside = |path: &[u8]| {
+        !path.starts_with(b"/") && path.split(|&octet| octet == b'/').all(|name| name != b"..")
+    };
+    let fetched = match need {
+        DownloadNeed::Folder { id, path } => {
+            assert!(stays_inside(&path));
+            Fetched::Folder { id, made: Ok(()) }
+        }
+        DownloadNeed::Begin { file, path, .. } => {
+            assert!(stays_inside(&path));
+            Fetched::Begun { file, begun: Ok(true) }
+        }
+        DownloadNeed::Write { file, channel, data, .. } => Fetched::Written {
+            file,
+            channel,
+            octets: data.len(),
+            written: Ok(()),
+        },
+        DownloadNeed::Finish { file, .. } => Fetched::Finished { file, finished: Ok(()) },
+        DownloadNeed::Link { path, .. } => {
+            assert!(stays_inside(&path));
+            Fetched::Linked { path, linked: Ok(false) }
+        }
+        DownloadNeed::FinishFolder { path, .. } => Fetched::FolderFinished { path, finished: Ok(()) },
+        DownloadNeed::Discard { .. } => return,
+    };
+    download.provide(fetched);
+}
+
+fn framed(body: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    out.put_string(body);
+    out
+}
