@@ -53,7 +53,7 @@ def parse_arguments():
     parser.add_argument("--only", default=",".join(EXPERIMENTS), metavar="T1,T2", help="experiments (default: all)")
     parser.add_argument("--clients", metavar="NAME,NAME", help="only these clients (default: all)")
     parser.add_argument("--quick", action="store_true", help="few rounds and few hosts: to see that all works")
-    parser.add_argument("--rounds", type=int, help="rounds of T1 and T5 (default: 5)")
+    parser.add_argument("--rounds", type=int, help="rounds, where an experiment has few (default: its own)")
     parser.add_argument("--real-hosts", type=int, default=200, help="sshd instances of T1 (default: 200)")
     parser.add_argument("--window", type=int, default=50, help="hosts at a time in T1 (default: 50)")
     parser.add_argument("--hosts-folder", metavar="DIR", help="use the running hosts that DIR describes for T1 and T2")
@@ -69,11 +69,12 @@ class Options(argparse.Namespace):
     def __init__(self, arguments):
         super().__init__(**vars(arguments))
         quick = arguments.quick
-        self.rounds = arguments.rounds or (1 if quick else 5)
+        rounds = lambda usual: arguments.rounds or (1 if quick else usual)  # noqa: E731
+        self.rounds = rounds(5)
         self.single_rounds = 5 if quick else 40
         self.wan_rounds = 1 if quick else 3
         # A run lasts half a second: one hiccup of the machine is its p99.
-        self.desktop_rounds = 1 if quick else 25
+        self.desktop_rounds = rounds(25)
         self.round_trip_ms = 100
         self.open_connections = arguments.open_connections or (500 if quick else 10_000)
         self.many_hosts = 1_000 if quick else 50_000
@@ -82,16 +83,16 @@ class Options(argparse.Namespace):
         self.scale_window = 100
         self.desktop_hosts = 100 if quick else 1_400
         self.fleet_window = 50 if quick else 999
-        self.fleet_rounds = 1 if quick else 3
+        self.fleet_rounds = rounds(3)
         self.parent_mebibytes = (0, 256) if quick else (0, 20, 1024, 4096)
-        self.spawn_rounds = 3 if quick else 20
+        self.spawn_rounds = 3 if quick else rounds(20)
         self.spawn_starts = 200 if quick else 1_000
         self.preload_starts = 500 if quick else 10_000
-        self.preload_rounds = 1 if quick else 3
+        self.preload_rounds = rounds(3)
         self.checks = 500 if quick else 14_250
-        self.monitor_rounds = 1 if quick else 5
+        self.monitor_rounds = rounds(5)
         self.monitor_mebibytes = 256
-        self.idle_seconds = 3 if quick else 10
+        self.idle_seconds = 3
         # Where a benchmark needs the client alone on a core, it gets the first; the simulated hosts have the others.
         cores = sorted(os.sched_getaffinity(0))
         self.client_cores = cores[:1]
