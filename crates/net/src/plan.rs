@@ -50,7 +50,7 @@ pub struct RunPlan {
     pub ssh: Surroundings,
     /// Threads that perform the hosts' work, at least 1.
     pub workers: usize,
-    /// What the sessions transfer; their requests must be for SFTP ([`HostPlan::transfers`]).
+    /// What the sessions transfer; their requests must be for SFTP ([`NativePlan::transfers`]).
     pub transfer: Option<TransferPlan>,
 }
 

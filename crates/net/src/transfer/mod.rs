@@ -2,7 +2,7 @@
 //! serve all hosts.
 //!
 //! `plan` is what is to be done, the same for all hosts; `scan` lists what is to be sent. For each host a [`Transfer`]
-//! joins an [`Engine`] (crate `transfer`) with its session's channels. What an engine needs of this machine is done by
+//! joins an `Engine` (crate `transfer`) with its session's channels. What an engine needs of this machine is done by
 //! `disk`'s threads: `source` reads, once for all hosts that are about as far, `spool` copies what can be read only once,
 //! `folder` writes. `rate` keeps to the user's limit.
 
