@@ -8,8 +8,8 @@ pub fn matches(pattern: &[u8], name: &[u8]) -> bool {
     !hidden && matches_rest(pattern, name)
 }
 
-/// As [`matches`], a dot at the beginning being nothing special. Linear but for the last star: a hostile name costs no
-/// more than pattern times name.
+/// As [`matches`](matches()), a dot at the beginning being nothing special. Linear but for the last star: a hostile name
+/// costs no more than pattern times name.
 fn matches_rest(pattern: &[u8], name: &[u8]) -> bool {
     let (mut p, mut n) = (0, 0);
     // Where to go on if what follows the last star does not fit: the star takes one octet more.
