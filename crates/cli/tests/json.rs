@@ -126,6 +126,7 @@ fn every_member_is_documented_and_every_documented_member_is_there() {
     // These are there only where they have something to say.
     let sometimes = [
         "options",
+        "transfer",
         "stdout_base64",
         "stderr_base64",
         "stdout_dropped",
