@@ -97,7 +97,7 @@ mod tests {
             ("Password: ", true),
             ("Enter root@web1's old password: ", false),
             ("Retype new password: ", false),
-            ("Enter passphrase for key '/root/.ssh/id_rsa': ", false),
+            ("Enter passphrase for key '/home/me/.ssh/id_rsa': ", false),
             ("Enter PIN for 'token': ", false),
             (
                 "Are you sure you want to continue connecting (yes/no/[fingerprint])? ",
