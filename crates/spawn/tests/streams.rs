@@ -193,7 +193,9 @@ fn nothing_else_is_inherited_unless_asked_for() {
 
 #[test]
 fn what_is_withheld_is_not_inherited_where_others_are() {
-    let leaky = [(); 2].map(|()| File::open("/dev/null").unwrap());
+    // High numbers: `ls` gives the lowest free one to the folder it lists, and that one is not ours.
+    let null = File::open("/dev/null").unwrap();
+    let leaky = [(); 2].map(|()| rustix::io::fcntl_dupfd_cloexec(&null, 500).unwrap());
     for file in &leaky {
         rustix::io::fcntl_setfd(file, FdFlags::empty()).unwrap();
     }

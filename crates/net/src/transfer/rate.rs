@@ -8,6 +8,9 @@ const PORTION: usize = 64 * 1024;
 /// What may be saved up.
 const SAVED: Duration = Duration::from_millis(100);
 
+/// The shortest wait: what is lacking may be less than the clock can tell, and a wait of nothing would spin.
+const SHORTEST: Duration = Duration::from_micros(50);
+
 /// A bucket that fills with time.
 #[derive(Debug)]
 pub struct Rate {
@@ -58,7 +61,8 @@ impl Rate {
         let lacking = portion as f64 - bucket.octets;
         if lacking > 0.0 {
             let wait = Duration::try_from_secs_f64(lacking / self.octets_a_second);
-            return Grant::Not(now + wait.unwrap_or(Duration::from_secs(3600)));
+            let wait = wait.unwrap_or(Duration::from_secs(3600)).max(SHORTEST);
+            return Grant::Not(now + wait);
         }
         bucket.octets -= portion as f64;
         Grant::Octets(portion)
