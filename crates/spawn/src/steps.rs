@@ -41,8 +41,8 @@ pub(crate) struct Plan<'a> {
     pub(crate) ignored_signals: SignalSet,
     /// The program's signal mask; none: the caller's.
     pub(crate) mask: Option<SignalSet>,
-    /// What `mask` comes to, once the caller's is known.
-    pub(crate) mask_before_exec: Cell<SignalSet>,
+    /// What the child sets it to; none: it has the right one from its birth.
+    pub(crate) mask_before_exec: Cell<Option<SignalSet>>,
     pub(crate) placement: Placement,
     pub(crate) close_others: bool,
     /// Not for the program, even where others are left to it.
@@ -63,6 +63,13 @@ impl Plan<'_> {
     /// Whether it changes who the program is: never done while memory is shared.
     pub(crate) fn changes_identity(&self) -> bool {
         self.groups.is_some() || self.group.is_some() || self.user.is_some()
+    }
+
+    /// Whether a child without handlers may get signals before it has executed its program: it would end or stop by them
+    /// as the program would that has just begun. Not so where the program is to ignore or block some of them.
+    pub(crate) fn bears_signals(&self) -> bool {
+        self.ignored_signals == SignalSet::EMPTY
+            && self.mask.is_none_or(|mask| mask == SignalSet::EMPTY)
     }
 }
 
@@ -115,7 +122,10 @@ fn prepare(plan: &Plan, handlers_remain: bool) -> Result<(), Failure> {
     if let Some(directory) = plan.directory {
         kernel::change_directory(directory).at(Step::Directory)?;
     }
-    kernel::set_signal_mask(plan.mask_before_exec.get()).at(Step::SignalMask)
+    match plan.mask_before_exec.get() {
+        Some(mask) => kernel::set_signal_mask(mask).at(Step::SignalMask),
+        None => Ok(()),
+    }
 }
 
 fn set_signals(plan: &Plan, handlers_remain: bool) -> Result<(), Errno> {
