@@ -68,9 +68,12 @@ impl Plan<'_> {
     /// Whether a child without handlers may get signals before it has executed its program: it would end or stop by them
     /// as the program would that has just begun. Not so where the program is to ignore or block some of them.
     pub(crate) fn bears_signals(&self) -> bool {
-        self.ignored_signals == SignalSet::EMPTY
-            && self.mask.is_none_or(|mask| mask == SignalSet::EMPTY)
+        bears_signals(self.ignored_signals, self.mask)
     }
+}
+
+fn bears_signals(ignored: SignalSet, mask: Option<SignalSet>) -> bool {
+    ignored == SignalSet::EMPTY && mask.is_none_or(|mask| mask == SignalSet::EMPTY)
 }
 
 /// Takes all steps. On success the program runs; what returns is the step that failed.
@@ -257,11 +260,21 @@ mod tests {
     }
 
     #[test]
+    fn signals_may_come_where_the_program_neither_ignores_nor_blocks_them() {
+        let some = SignalSet::from_bits(1);
+        assert!(bears_signals(SignalSet::EMPTY, None));
+        assert!(bears_signals(SignalSet::EMPTY, Some(SignalSet::EMPTY)));
+        assert!(!bears_signals(SignalSet::EMPTY, Some(some)));
+        assert!(!bears_signals(some, None));
+    }
+
+    #[test]
     fn a_torn_listing_ends_without_a_panic() {
         let whole = entry("42");
         for length in 0..whole.len() {
             assert_eq!(next_entry(&whole[..length]), None, "{length}");
         }
         assert_eq!(number(b"99999999999\0"), None);
+        assert_eq!(number(b"1a\0"), None);
     }
 }
