@@ -10,15 +10,14 @@ use sshoal_proto::{
 };
 use sshoal_transfer::{Tally, Trouble};
 
+use super::PACKET;
 use super::disk::Jobs;
 use super::engine::{Answer, Engine, Happened};
 use super::plan::{TransferPlan, Way};
 use super::rate::{Grant, Rate};
+use super::streams::Streams;
 use crate::plan::RunPlan;
 
-/// What a channel's message of data holds: a window of 2 MiB is 64 of them (channels.h, CHAN_SES_PACKET_DEFAULT), and
-/// whole ones fill it to the last octet.
-const PACKET: usize = 32 * 1024;
 /// Octets left for which a second channel is worth its opening: one has a window of 2 MiB, TCP about three a round trip.
 const WORTH_A_CHANNEL: u64 = 32 * 1024 * 1024;
 /// How long a server may say nothing while something is asked of it: a slow disk may take minutes for an fsync.
@@ -32,6 +31,7 @@ pub(crate) struct Transfer {
     engine: Engine,
     jobs: Jobs<Answer>,
     channels: Vec<Channel>,
+    streams: Streams,
     /// What the server's program said on standard error.
     words: Vec<u8>,
     /// Its share of what is left in the run's sum.
@@ -84,6 +84,7 @@ impl Transfer {
             jobs: Jobs::new(&transfer.disk),
             engine,
             channels: vec![Channel::new(channel)],
+            streams: Streams::default(),
             words: Vec::new(),
             left,
             first_trouble: None,
@@ -121,6 +122,13 @@ impl Transfer {
             let mut channels = self.channels.iter();
             channels.position(|channel| channel.number == number)
         };
+        if let Some(upload) = self.engine.upload()
+            && self.streams.handle(upload, &event, input)
+        {
+            self.silent_since = Instant::now();
+            self.note();
+            return Ok(None);
+        }
         match event {
             Event::Data {
                 channel,
@@ -196,6 +204,15 @@ impl Transfer {
         self.perform();
         let mut fed = 0;
         self.wake = None;
+        if let (Some(upload), Stage::Running) = (self.engine.upload(), self.stage) {
+            let plan = self.plan.transfer.as_ref();
+            let rate = plan.and_then(|plan| plan.rate.as_ref());
+            let rate = rate.filter(|_| !self.hurries);
+            fed += self
+                .streams
+                .feed(upload, connection, rate, &mut self.wake)?;
+            self.note();
+        }
         for at in 0..self.channels.len() {
             self.give_back(connection, at)?;
             if self.channels[at].started {
@@ -264,7 +281,7 @@ impl Transfer {
         let is_worth_it = self.channels.len() == 1
             && self.channels[0].started
             && self.stage == Stage::Running
-            && self.engine.octets_left() >= WORTH_A_CHANNEL;
+            && self.engine.octets_left_for_channels() >= WORTH_A_CHANNEL;
         if is_worth_it && !self.is_printed() {
             let number = connection.open_session(Transfer::request())?;
             self.engine.add_channel();

@@ -56,6 +56,7 @@ impl Upload {
             && it.work.ahead == 0
             && it.client.pending() == 0
             && self.next >= self.plan.entries.len()
+            && self.small.for_sftp.is_empty()
     }
 
     /// Asks for what the channel is to write next: files in the order in which they were begun.
