@@ -67,6 +67,12 @@ impl FakeServer {
         }
     }
 
+    /// A channel's connection ends: its handles go with it.
+    pub(crate) fn hang_up(&mut self, channel: &mut FakeChannel) {
+        self.open -= channel.handles.len();
+        *channel = FakeChannel::default();
+    }
+
     /// Takes what a client sent on a channel; returns the answers.
     pub(crate) fn handle(&mut self, channel: &mut FakeChannel, octets: &[u8]) -> Vec<u8> {
         channel.input.extend_from_slice(octets);

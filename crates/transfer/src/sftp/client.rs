@@ -131,6 +131,8 @@ enum Stage {
     ExpectVersion,
     ExpectLimits,
     Ready,
+    /// The channel has ended.
+    Lost,
 }
 
 #[derive(Debug)]
@@ -191,7 +193,8 @@ impl<T> Client<T> {
 
     /// Requests without a reply.
     pub fn pending(&self) -> usize {
-        self.pending.len() + usize::from(self.stage != Stage::Ready)
+        let greets = matches!(self.stage, Stage::ExpectVersion | Stage::ExpectLimits);
+        self.pending.len() + usize::from(greets)
     }
 
     /// Queues a request. The caller keeps to [`is_ready`](Self::is_ready), [`has`](Self::has), [`limits`](Self::limits) and
@@ -214,6 +217,15 @@ impl<T> Client<T> {
                 expected: request.expected(),
             },
         );
+    }
+
+    /// The channel has ended. Returns the tokens of all requests that were not answered, in no order.
+    pub fn lose(&mut self) -> Vec<T> {
+        self.stage = Stage::Lost;
+        self.out.clear();
+        self.left = 0;
+        let pending = self.pending.drain();
+        pending.map(|(_, pending)| pending.token).collect()
     }
 
     /// Octets for the channel.

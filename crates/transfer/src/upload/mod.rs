@@ -8,6 +8,7 @@ mod contents;
 mod files;
 mod folders;
 mod links;
+mod lost;
 mod plan;
 mod settling;
 mod small;
