@@ -87,6 +87,8 @@ pub(super) enum SmallStep {
     Rename,
     /// The answer does not matter.
     Remove,
+    /// The same, and it is about no entry.
+    RemoveProof,
 }
 
 /// How far the agreement with the host is.
@@ -263,13 +265,8 @@ impl Upload {
     /// Takes what came on a stream.
     pub fn handle_stream_input(&mut self, stream: usize, input: &[u8]) {
         for word in self.small.streams[stream].hear(input) {
-            let it = &mut self.small.streams[stream];
             match word {
-                Word::Ready(umask) if it.stage == Stage::Greeted => {
-                    it.stage = Stage::Filling;
-                    self.small.umask = umask;
-                }
-                Word::Ready(_) => {}
+                Word::Ready(umask) => self.small.umask = umask,
                 Word::End(is_whole) => self.batch_ended(stream, is_whole),
             }
         }
@@ -383,11 +380,13 @@ impl Upload {
                 ..Attributes::default()
             },
         };
+        self.small.asked += 1;
         self.ask(request, Asked::Proof);
     }
 
     /// A proof that an earlier transfer left is as good.
     pub(super) fn handle_proof(&mut self, reply: Reply) {
+        self.small.asked -= 1;
         match reply {
             Reply::Handle(handle) => {
                 self.ask(Request::Close { handle: &handle }, Asked::Forget);
@@ -456,7 +455,7 @@ impl Upload {
                     self.failed(self.path(entry), trouble);
                 }
             },
-            (SmallStep::Rename | SmallStep::Remove, _) => {}
+            (SmallStep::Rename | SmallStep::Remove | SmallStep::RemoveProof, _) => {}
         }
     }
 
@@ -664,7 +663,12 @@ impl Upload {
     fn remove_proof(&mut self) {
         if std::mem::take(&mut self.small.proof_made) {
             let path = join(&self.small.base, &proof(self.tag));
-            self.ask(Request::Remove { path: &path }, Asked::Forget);
+            self.small.asked += 1;
+            let step = SmallStep::RemoveProof;
+            self.ask(
+                Request::Remove { path: &path },
+                Asked::Small { entry: 0, step },
+            );
         }
     }
 
@@ -715,3 +719,7 @@ impl Upload {
 fn proof(tag: PartTag) -> Vec<u8> {
     format!(".{tag}.part").into_bytes()
 }
+
+#[cfg(test)]
+#[path = "small_tests.rs"]
+mod tests;

@@ -154,13 +154,15 @@ impl Stream {
         self.line.extend_from_slice(&part[..part.len().min(room)]);
     }
 
-    fn word(&self) -> Option<Word> {
+    fn word(&mut self) -> Option<Word> {
         let number =
             |text: &[u8], base| u32::from_str_radix(std::str::from_utf8(text).ok()?, base).ok();
         match self.stage {
             Stage::Greeted => {
                 let umask = self.line.strip_prefix(READY)?;
-                Some(Word::Ready(number(umask, 8)? & 0o777))
+                let umask = number(umask, 8)? & 0o777;
+                self.stage = Stage::Filling;
+                Some(Word::Ready(umask))
             }
             Stage::Filling | Stage::Complete => {
                 let status = self.line.strip_prefix(END)?;
