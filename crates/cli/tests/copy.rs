@@ -15,9 +15,9 @@ use std::thread;
 use std::time::{Duration, SystemTime};
 
 use sshoal_testbed::sshd::{Layout, RealSshd, SshdSpec};
-use support::copying::{command, listing, noise, parts, real, sshoal, text, write};
+use support::copying::{command, listing, parts, real, sshoal, text, write};
 use support::program::Running;
-use support::{Shoal, shared_folder, wait_until};
+use support::{Shoal, descendants, noise, shared_folder, wait_until};
 
 /// A tree with everything that there can be in one.
 fn tree() -> (tempfile::TempDir, PathBuf) {
@@ -118,14 +118,14 @@ fn a_large_file_arrives_over_two_channels_and_memory_is_bounded() {
     fs::write(&big, noise(150_000_000)).unwrap();
     let to = text(target.path());
     let limit = 100 << 20;
-    sshoal(&shoal, &["put", text(&big), to])
+    sshoal(&shoal, &["put", "--lanes", "1", text(&big), to])
         .expect(0)
         .expect_memory_below(limit);
     let there = target.path().join("big");
     assert!(fs::read(&big).unwrap() == fs::read(&there).unwrap());
     assert_eq!(sftp_sessions(&shoal), 2);
     let back = dir.path().join("back");
-    sshoal(&shoal, &["get", text(&there), text(&back)])
+    sshoal(&shoal, &["get", "--lanes", "1", text(&there), text(&back)])
         .expect(0)
         .expect_memory_below(limit);
     assert!(fs::read(&big).unwrap() == fs::read(back.join(shoal.name(0)).join("big")).unwrap());
@@ -341,18 +341,6 @@ fn ctrl_c_leaves_no_part_on_either_side() {
     running.interrupt();
     running.wait().expect(130);
     assert_eq!(parts(&back), Vec::<Vec<u8>>::new());
-}
-
-/// All that the process has started, the outermost first.
-fn descendants(parent: i32) -> Vec<i32> {
-    let children = format!("/proc/{parent}/task/{parent}/children");
-    let children = fs::read_to_string(children).unwrap_or_default();
-    let children = children
-        .split_whitespace()
-        .map(|child| child.parse().unwrap());
-    children
-        .flat_map(|child| [vec![child], descendants(child)].concat())
-        .collect()
 }
 
 /// Kills all that the process has started, the outermost first: who held the connection cannot tell of the others' end.

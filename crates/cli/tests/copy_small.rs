@@ -12,9 +12,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use sshoal_testbed::sshd::{RealSshd, SshdSpec};
-use support::copying::{command, listing, noise, parts, real, sshoal, text, write};
+use support::copying::{command, listing, parts, real, sshoal, text, write};
 use support::program::Running;
-use support::{Shoal, shared_folder, wait_until};
+use support::{Shoal, noise, shared_folder, wait_until};
 
 /// Small files of all kinds, and some that are none.
 fn tree() -> (tempfile::TempDir, PathBuf) {

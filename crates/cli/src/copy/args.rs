@@ -74,6 +74,9 @@ pub(crate) struct CopyArgs {
     /// Octets a second for all hosts together: a number, or one with K, M or G behind it (1,024 each).
     #[arg(long, value_name = "RATE", value_parser = octets)]
     pub(crate) limit: Option<u64>,
+    /// Connections to each host that carry the same transfer, the first included: a number, or auto for as many as gain.
+    #[arg(long, value_name = "N|auto", value_parser = lanes, default_value = "auto")]
+    pub(crate) lanes: Lanes,
     /// Show what would be done, and do nothing.
     #[arg(long)]
     pub(crate) dry_run: bool,
@@ -104,6 +107,32 @@ pub(crate) struct ShownArgs {
     pub(crate) verbose: u8,
 }
 
+/// `--lanes`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Lanes {
+    /// As many as gain.
+    Auto,
+    /// So many, if the host lets them in.
+    Number(usize),
+}
+
+impl Lanes {
+    pub(crate) fn number(self) -> Option<usize> {
+        match self {
+            Lanes::Auto => None,
+            Lanes::Number(number) => Some(number),
+        }
+    }
+}
+
+fn lanes(text: &str) -> Result<Lanes, String> {
+    match (text, text.parse()) {
+        ("auto", _) => Ok(Lanes::Auto),
+        (_, Ok(number @ 1..=128)) => Ok(Lanes::Number(number)),
+        _ => Err("give a number from 1 to 128, or auto".to_owned()),
+    }
+}
+
 fn octets(text: &str) -> Result<u64, String> {
     let (number, unit) = match text.trim_end_matches(['b', 'B', 'i']) {
         text if text.ends_with(['k', 'K']) => (&text[..text.len() - 1], 1 << 10),
@@ -125,6 +154,15 @@ fn octets(text: &str) -> Result<u64, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn lanes_are_a_number_or_found_out() {
+        assert_eq!(lanes("auto"), Ok(Lanes::Auto));
+        assert_eq!(lanes("12").map(Lanes::number), Ok(Some(12)));
+        for text in ["", "0", "129", "many", "-1"] {
+            assert!(lanes(text).is_err(), "{text}");
+        }
+    }
 
     #[test]
     fn rates_are_numbers_with_units() {

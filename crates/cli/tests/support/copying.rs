@@ -35,20 +35,6 @@ pub(crate) fn text(path: &Path) -> &str {
     path.to_str().unwrap()
 }
 
-/// Bytes that compress badly and repeat late: Marsaglia's xorshift64.
-pub(crate) fn noise(length: usize) -> Vec<u8> {
-    let mut state = length as u64 | 1;
-    let mut bytes = Vec::with_capacity(length + 8);
-    while bytes.len() < length {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        bytes.extend_from_slice(&state.to_le_bytes());
-    }
-    bytes.truncate(length);
-    bytes
-}
-
 /// Everything below a folder by its path: what it is, its mode, time and contents.
 pub(crate) fn listing(folder: &Path) -> BTreeMap<Vec<u8>, (u32, i64, Vec<u8>)> {
     let mut found = BTreeMap::new();

@@ -185,6 +185,32 @@ pub(crate) fn shared_folder() -> TempDir {
     folder
 }
 
+/// Bytes that compress badly and repeat late: Marsaglia's xorshift64.
+pub(crate) fn noise(length: usize) -> Vec<u8> {
+    let mut state = length as u64 | 1;
+    let mut bytes = Vec::with_capacity(length + 8);
+    while bytes.len() < length {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        bytes.extend_from_slice(&state.to_le_bytes());
+    }
+    bytes.truncate(length);
+    bytes
+}
+
+/// All that the process has started, the outermost first.
+pub(crate) fn descendants(parent: i32) -> Vec<i32> {
+    let children = format!("/proc/{parent}/task/{parent}/children");
+    let children = fs::read_to_string(children).unwrap_or_default();
+    let children = children
+        .split_whitespace()
+        .map(|child| child.parse().unwrap());
+    children
+        .flat_map(|child| [vec![child], descendants(child)].concat())
+        .collect()
+}
+
 /// A program of the workspace that is built beside the one under test.
 pub(crate) fn testbed_program() -> PathBuf {
     let program = Path::new(env!("CARGO_BIN_EXE_sshoal")).with_file_name("sshoal-testbed");

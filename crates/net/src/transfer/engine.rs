@@ -133,6 +133,10 @@ impl Engine {
         either!(self, it => it.refuse_channel(channel));
     }
 
+    pub(super) fn lose_channel(&mut self, channel: usize) {
+        either!(self, it => it.lose_channel(channel));
+    }
+
     pub(super) fn awaits_server(&self) -> bool {
         either!(self, it => it.awaits_server())
     }

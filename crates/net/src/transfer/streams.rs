@@ -66,14 +66,13 @@ impl Streams {
         true
     }
 
-    /// Opens streams that are wanted and gives all of them what there is; returns how many octets.
-    pub(super) fn feed(
+    /// Opens streams that are wanted, and gives those up that do not begin.
+    pub(super) fn attend(
         &mut self,
         upload: &mut Upload,
         connection: &mut Connection,
-        rate: Option<&Rate>,
         wake: &mut Option<Instant>,
-    ) -> Result<usize, ConnectionError> {
+    ) -> Result<(), ConnectionError> {
         let now = Instant::now();
         while upload.wants_stream() {
             let number = connection.open_session(request(upload.stream_command()))?;
@@ -93,12 +92,25 @@ impl Streams {
             upload.give_up_streams();
         }
         *wake = wake.iter().copied().chain(self.give_up).min();
-        let mut fed = 0;
-        for (at, session) in self.each.iter_mut().enumerate() {
+        for session in &mut self.each {
             let owed = std::mem::take(&mut session.owed);
             if owed > 0 {
                 connection.consumed(session.number, owed)?;
             }
+        }
+        Ok(())
+    }
+
+    /// Gives all of them what there is; returns how many octets.
+    pub(super) fn send(
+        &mut self,
+        upload: &mut Upload,
+        connection: &mut Connection,
+        rate: Option<&Rate>,
+        wake: &mut Option<Instant>,
+    ) -> Result<usize, ConnectionError> {
+        let mut fed = 0;
+        for (at, session) in self.each.iter_mut().enumerate() {
             if session.started && !session.eof_sent {
                 fed += session.send(at, upload, connection, rate, wake)?;
             }
