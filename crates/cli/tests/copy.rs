@@ -9,10 +9,9 @@ use std::fs::{self, File, Permissions};
 use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 use std::thread;
-use std::time::{Duration, SystemTime};
 
 use sshoal_testbed::sshd::{Layout, RealSshd, SshdSpec};
 use support::copying::{command, listing, parts, real, sshoal, text, write};

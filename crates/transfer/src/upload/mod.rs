@@ -183,6 +183,7 @@ impl Upload {
     /// may have the same file system.
     pub fn new(plan: Arc<UploadPlan>, salt: u32) -> Upload {
         let left = plan.octets();
+        let small = Small::new(&plan);
         Upload {
             tag: PartTag(plan.tag.0 ^ salt),
             plan,
@@ -193,7 +194,7 @@ impl Upload {
             files: HashMap::new(),
             broken: HashSet::new(),
             new_folders: HashSet::new(),
-            small: Small::new(),
+            small,
             failed_files: HashSet::new(),
             links_open: 0,
             needs: VecDeque::new(),

@@ -12,7 +12,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use super::stream::{self, Stage, Stream, Word};
-use super::{Asked, Entry, Kind, Upload};
+use super::{Asked, Entry, Kind, Upload, UploadPlan};
 use crate::Trouble;
 use crate::part_name::PartTag;
 use crate::path::join;
@@ -139,9 +139,24 @@ pub(super) struct Small {
 }
 
 impl Small {
-    pub(super) fn new() -> Small {
+    /// Where it is worth it, octets are counted as those of streams from the beginning.
+    pub(super) fn new(plan: &UploadPlan) -> Small {
+        let fewest = match plan.method {
+            Method::Auto => FEWEST,
+            Method::Sftp => usize::MAX,
+            Method::Tar => 1,
+        };
+        let files = plan.entries.iter();
+        let files = files.filter(|entry| is_small(entry, plan.preserve));
+        let (count, octets) = files.fold((0, 0), |(count, octets), entry| {
+            (count + 1, octets + entry.size())
+        });
+        let is_worth_it = count >= fewest;
         Small {
-            way: Way::Undecided,
+            way: match is_worth_it {
+                true => Way::Undecided,
+                false => Way::Unused,
+            },
             base: Vec::new(),
             next: 0,
             looking: 0,
@@ -150,15 +165,18 @@ impl Small {
             streams: Vec::new(),
             replaced: HashMap::new(),
             umask: 0o022,
-            fewest: FEWEST,
-            filling: 1,
+            fewest,
+            filling: match octets >= WORTH_A_SECOND {
+                true => MOST_FILLING,
+                false => 1,
+            },
             arrived: VecDeque::new(),
             unwanted: VecDeque::new(),
             asked: 0,
             has_renamed: false,
             proof_made: false,
             for_sftp: VecDeque::new(),
-            octets_left: 0,
+            octets_left: if is_worth_it { octets } else { 0 },
         }
     }
 
@@ -340,36 +358,18 @@ impl Upload {
         self.small.is_over()
     }
 
-    /// Whether it is worth it, and possible as far as is known.
+    /// Whether it is possible as far as is known.
     fn decide(&mut self) {
-        let plan = self.plan.clone();
-        let least = match plan.method {
-            Method::Auto => FEWEST,
-            Method::Sftp => usize::MAX,
-            Method::Tar => 1,
-        };
-        let files = plan
-            .entries
-            .iter()
-            .filter(|entry| is_small(entry, self.plan.preserve));
-        let (count, octets) = files.fold((0, 0), |(count, octets), entry| {
-            (count + 1, octets + entry.size())
-        });
         let base = &self.small.base;
         let is_possible = self.channels[0].client.has(Extension::PosixRename)
             && !base.is_empty()
             && !base.contains(&b'\n')
             && !self.interrupted;
-        if count < least || !is_possible {
+        if !is_possible {
             self.small.way = Way::Unused;
+            self.small.octets_left = 0;
             return;
         }
-        self.small.octets_left = octets;
-        self.small.fewest = least;
-        self.small.filling = match octets >= WORTH_A_SECOND {
-            true => MOST_FILLING,
-            false => 1,
-        };
         self.small.way = Way::Proving;
         let path = join(&self.small.base, &proof(self.tag));
         let request = Request::Open {
