@@ -12,7 +12,6 @@ mod lost;
 mod plan;
 mod settling;
 mod small;
-mod stream;
 mod target;
 
 use std::collections::{HashMap, HashSet, VecDeque};

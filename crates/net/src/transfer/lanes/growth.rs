@@ -83,7 +83,7 @@ impl Growth {
     }
 
     /// How many connections to begin now.
-    pub(super) fn to_begin(&mut self, now: Now) -> usize {
+    pub(super) fn due(&mut self, now: Now) -> usize {
         if now.left < LEAST_LEFT || self.failures >= FAILURES {
             return 0;
         }
@@ -182,7 +182,7 @@ mod tests {
     fn connections(mut growth: Growth, rate: impl Fn(usize) -> u64) -> usize {
         let (mut at, mut up, mut moved) = (Instant::now(), 1, 0);
         for _ in 0..10_000 {
-            let begun = growth.to_begin(Now {
+            let begun = growth.due(Now {
                 at,
                 moved,
                 left: PLENTY,
@@ -223,11 +223,11 @@ mod tests {
             begun: 0,
         };
         let mut auto = Growth::new(None, 64, 100 * MS);
-        assert_eq!(auto.to_begin(now(40 << 20)), 0);
-        assert_eq!(auto.to_begin(now(100 << 20)), 2);
+        assert_eq!(auto.due(now(40 << 20)), 0);
+        assert_eq!(auto.due(now(100 << 20)), 2);
         let mut fixed = Growth::new(Some(4), 64, 100 * MS);
-        assert_eq!(fixed.to_begin(now(40 << 20)), 3);
-        assert_eq!(fixed.to_begin(now(4 << 20)), 0);
+        assert_eq!(fixed.due(now(40 << 20)), 3);
+        assert_eq!(fixed.due(now(4 << 20)), 0);
     }
 
     #[test]
@@ -241,19 +241,19 @@ mod tests {
             up: 1,
             begun,
         };
-        assert_eq!(growth.to_begin(now(at, 0)), 8);
-        assert_eq!(growth.to_begin(now(at, 8)), 0);
+        assert_eq!(growth.due(now(at, 0)), 8);
+        assert_eq!(growth.due(now(at, 8)), 0);
         growth.handle_failure(at, 8);
-        assert_eq!(growth.to_begin(now(at, 0)), 0);
+        assert_eq!(growth.due(now(at, 0)), 0);
         at += PAUSE;
-        assert_eq!(growth.to_begin(now(at, 0)), 4);
+        assert_eq!(growth.due(now(at, 0)), 4);
         for _ in 1..FAILURES {
             growth.handle_failure(at, 1);
             at += 100 * PAUSE;
         }
-        assert_eq!(growth.to_begin(now(at, 0)), 0);
+        assert_eq!(growth.due(now(at, 0)), 0);
         let mut auto = Growth::new(None, 64, 100 * MS);
-        assert_eq!(auto.to_begin(now(at, 0)), 8);
+        assert_eq!(auto.due(now(at, 0)), 8);
         auto.handle_failure(at, 5);
         assert_eq!(connections(auto, |up| up as u64 * 30_000_000), 5);
     }

@@ -137,7 +137,7 @@ impl<'a> Lanes<'a> {
             |lane: &&Lane<'_>| matches!(&lane.stage, Stage::Connected(lane) if lane.is_up());
         let up = self.each.iter().filter(is_up).count();
         let (moved, left) = transfer.progress();
-        let wanted = self.growth.to_begin(Now {
+        let wanted = self.growth.due(Now {
             at: now,
             moved,
             left,

@@ -1,9 +1,10 @@
 #![allow(clippy::unwrap_used)]
 
 use super::*;
+use crate::Trouble;
 use crate::UploadEvent;
 use crate::fake_server::{FakeChannel, FakeServer, MODIFIED, Node};
-use crate::upload::{UploadNeed, UploadPlan, UploadRoot};
+use crate::upload::{Upload, UploadNeed, UploadRoot};
 
 /// What a host does with streams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
