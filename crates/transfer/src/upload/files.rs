@@ -25,6 +25,8 @@ pub(super) struct File {
     pub(super) replaces: Option<u32>,
     pub(super) opened: Option<Opened>,
     pub(super) writers: Vec<Writer>,
+    /// Octets that somebody has to write whose own are done: their writer has gone.
+    pub(super) returned: Vec<Span>,
     pub(super) stage: Stage,
     /// Requests without a reply.
     pub(super) unanswered: usize,
@@ -32,6 +34,8 @@ pub(super) struct File {
     pub(super) made: bool,
     /// Whether what an earlier transfer left has been removed.
     pub(super) cleared: bool,
+    /// Whether the part may be in place already: the answer went with its connection.
+    pub(super) renames_again: bool,
     pub(super) trouble: Option<Trouble>,
     pub(super) octets: u64,
 }
@@ -41,8 +45,8 @@ pub(super) struct Writer {
     pub(super) channel: usize,
     pub(super) handle: Option<Handle>,
     pub(super) span: Span,
-    /// Whether the handle is another writer's.
-    pub(super) borrows: bool,
+    /// Whether the server would not open the file on its channel.
+    pub(super) is_refused: bool,
     /// Blocks that are being read, wait to be written or are not confirmed.
     pub(super) open: usize,
 }
@@ -53,15 +57,14 @@ impl Writer {
             channel,
             handle: None,
             span,
-            borrows: false,
+            is_refused: false,
             open: 0,
         }
     }
 
     /// The handle, to be closed on its channel.
     pub(super) fn take_handle(&mut self) -> Option<(usize, Handle)> {
-        let handle = self.handle.take().filter(|_| !self.borrows)?;
-        Some((self.channel, handle))
+        Some((self.channel, self.handle.take()?))
     }
 }
 
@@ -72,6 +75,8 @@ pub(super) enum Stage {
     Create,
     Write,
     CheckHere,
+    /// The handle went with its connection.
+    Reopen,
     Settle,
     Rename,
     CleanUp,
@@ -88,6 +93,7 @@ pub(super) enum FileStep {
     },
     Write {
         writer: usize,
+        offset: u64,
         octets: u32,
     },
     Settle(&'static str),
@@ -103,6 +109,7 @@ pub(super) enum FileStep {
 impl Upload {
     /// Begins files while there is room, and has idle channels help with large ones.
     pub(super) fn send_files(&mut self) {
+        let are_small_done = self.send_small();
         for channel in 0..self.channels.len() {
             if !self.channels[channel].client.is_ready() {
                 continue;
@@ -118,7 +125,10 @@ impl Upload {
             self.read_ahead(channel);
             self.write_blocks(channel);
         }
-        if self.files.is_empty() && (self.interrupted || self.next >= self.plan.entries.len()) {
+        if self.files.is_empty()
+            && are_small_done
+            && (self.interrupted || self.next >= self.plan.entries.len())
+        {
             self.phase = match self.interrupted {
                 true => Phase::Ended,
                 false => Phase::Links,
@@ -134,11 +144,15 @@ impl Upload {
 
     /// The next entry with contents of its own.
     fn next_file(&mut self) -> Option<usize> {
+        if let Some(entry) = self.small.for_sftp.pop_front() {
+            return Some(entry);
+        }
         let plan = self.plan.clone();
         while let Some(entry) = plan.entries.get(self.next) {
             let number = self.next;
             self.next += 1;
             let has_contents = match entry.kind {
+                _ if self.small.takes(entry, plan.preserve) => false,
                 Kind::File { .. } | Kind::Stream => true,
                 Kind::HardLink { .. } => !self.makes_hard_links(),
                 Kind::Folder | Kind::Link { .. } => false,
@@ -167,10 +181,12 @@ impl Upload {
             replaces: None,
             opened: None,
             writers: Vec::new(),
+            returned: Vec::new(),
             stage: Stage::Look,
             unanswered: 0,
             made: false,
             cleared: false,
+            renames_again: false,
             trouble: None,
             octets: 0,
         };
@@ -223,7 +239,7 @@ impl Upload {
             (FileStep::Open { writer }, _) => {
                 self.handle_not_opened(channel, entry, writer, refused)
             }
-            (FileStep::Write { writer, octets }, _) => match refused {
+            (FileStep::Write { writer, octets, .. }, _) => match refused {
                 Some(status) => self.fail_file(entry, Trouble::remote("writing", &status)),
                 None => {
                     file.writers[writer].open -= 1;
@@ -237,6 +253,9 @@ impl Upload {
                 }
             }
             (FileStep::Rename, _) => match refused {
+                Some(status) if status.code == StatusCode::NoSuchFile && file.renames_again => {
+                    self.file_done(entry, false);
+                }
                 Some(status) => {
                     self.handle_not_renamed(entry, &Trouble::remote("putting it in place", &status))
                 }
@@ -278,7 +297,6 @@ impl Upload {
 
     /// The answer to [`UploadNeed::Open`].
     pub fn provide_opened(&mut self, entry: usize, opened: Result<Opened, String>) {
-        let plan = self.plan.clone();
         let Some(file) = self
             .files
             .get_mut(&entry)
@@ -296,26 +314,34 @@ impl Upload {
             }
         };
         file.stage = Stage::Create;
-        let mode = match (plan.preserve, file.replaces) {
-            (false, Some(replaced)) => replaced & 0o777,
-            _ => opened.mode & 0o777,
-        };
-        let (channel, part) = (file.channel, file.part.clone());
+        let channel = file.channel;
         let end = opened.size.unwrap_or(u64::MAX);
         file.writers.push(Writer::new(channel, Span { at: 0, end }));
         file.opened = Some(opened);
-        self.create_part(channel, entry, &part, mode);
+        self.create_part(entry);
         self.advance();
     }
 
     /// A new file: what somebody else put there under this name is not followed.
-    fn create_part(&mut self, channel: usize, entry: usize, part: &[u8], mode: u32) {
+    pub(super) fn create_part(&mut self, entry: usize) {
+        let Some((file, opened)) = self
+            .files
+            .get(&entry)
+            .and_then(|file| Some((file, file.opened.as_ref()?)))
+        else {
+            return;
+        };
+        let mode = match (self.plan.preserve, file.replaces) {
+            (false, Some(replaced)) => replaced & 0o777,
+            _ => opened.mode & 0o777,
+        };
+        let (channel, part) = (file.channel, file.part.clone());
         let attributes = Attributes {
             mode: Some(mode),
             ..Attributes::default()
         };
         let request = Request::Open {
-            path: part,
+            path: &part,
             how: Open::CreateNew,
             attributes,
         };
@@ -330,6 +356,7 @@ impl Upload {
         file.made = true;
         match file.stage {
             Stage::Create => file.stage = Stage::Write,
+            Stage::Reopen => self.settle(entry),
             Stage::CleanUp => self.close_up(entry),
             _ => {}
         }
@@ -350,25 +377,21 @@ impl Upload {
         };
         // It can be done without help.
         if writer > 0 {
-            let handle = file.writers[0].handle.clone();
             let it = &mut file.writers[writer];
-            (it.channel, it.handle, it.borrows) = (file.channel, handle, true);
-            return;
+            it.is_refused = true;
+            let span = std::mem::take(&mut it.span);
+            return file.give_back(span);
         }
-        if status.code == StatusCode::Failure && !file.cleared {
+        if status.code == StatusCode::Failure && file.stage == Stage::Create && !file.cleared {
             file.cleared = true;
             let part = file.part.clone();
-            let mode = file
-                .opened
-                .as_ref()
-                .map_or(0o600, |opened| opened.mode & 0o777);
             self.ask_file(
                 channel,
                 entry,
                 FileStep::Clear,
                 Request::Remove { path: &part },
             );
-            return self.create_part(channel, entry, &part, mode);
+            return self.create_part(entry);
         }
         self.fail_file(entry, Trouble::remote("making the file", &status));
     }
@@ -381,7 +404,8 @@ impl Upload {
         match file.stage {
             Stage::Write => {
                 let is_done = |writer: &Writer| writer.span.left() == 0 && writer.open == 0;
-                if file.unanswered == 0 && file.writers.iter().all(is_done) {
+                let is_done = file.writers.iter().all(is_done) && file.returned.is_empty();
+                if file.unanswered == 0 && is_done {
                     file.stage = Stage::CheckHere;
                     self.needs.push_back(UploadNeed::Check { entry });
                 }
