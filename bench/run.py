@@ -85,8 +85,9 @@ class Options(argparse.Namespace):
         self.fleet_window = 50 if quick else 999
         self.fleet_rounds = rounds(3)
         self.parent_mebibytes = (0, 256) if quick else (0, 20, 1024, 4096)
-        self.spawn_rounds = 3 if quick else rounds(20)
-        self.spawn_starts = 200 if quick else 1_000
+        # Many short turns: what disturbs one of them is then beside the median.
+        self.spawn_rounds = 5 if quick else rounds(100)
+        self.spawn_starts = 100
         self.preload_starts = 500 if quick else 10_000
         self.preload_rounds = rounds(3)
         self.checks = 500 if quick else 14_250

@@ -71,6 +71,10 @@ fn panics_at_once(_: &mut [u8]) {
 struct Results(Vec<HostResult>);
 
 impl Observer for Results {
+    fn fail(&mut self, why: &str) -> io::Error {
+        io::Error::other(why.to_owned())
+    }
+
     fn output(&mut self, _: HostId, _: Stream, _: &[u8]) -> io::Result<()> {
         Ok(())
     }
