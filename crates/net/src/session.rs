@@ -29,6 +29,7 @@ use crate::outbox::Outbox;
 use crate::plan::NativePlan;
 use crate::shortcuts::Shortcuts;
 use crate::transfer::Transfer;
+use crate::trial::Trial;
 use crate::window::WindowChanges;
 use crate::worker::{Control, Worker};
 
@@ -63,6 +64,8 @@ struct State<'a> {
     outbox: Outbox,
     /// Files to the host or from it, in place of a command.
     transfer: Option<Box<Transfer>>,
+    /// What is measured in place of a command.
+    trial: Option<Box<Trial>>,
     /// The agent's channels, if it is forwarded.
     forwarding: Option<Box<AgentForwarding>>,
     /// Octets handed on that the server has not been told of.
@@ -122,6 +125,7 @@ impl<'a> HostSession<'a> {
                 pty_refused: false,
                 outbox: Outbox::default(),
                 transfer: Transfer::begin(&worker.plan, host.0, channel),
+                trial: Trial::begin(&worker.plan, host.0, channel),
                 forwarding: plan
                     .forwarded_agent
                     .clone()
@@ -210,6 +214,9 @@ impl<'a> HostSession<'a> {
         if self.state.transfer.is_some() {
             return self.feed_transfer();
         }
+        if self.state.trial.is_some() {
+            return self.feed_trial();
+        }
         let Some(feeder) = self.feeder.as_mut().filter(|_| self.state.started) else {
             return Ok(());
         };
@@ -235,6 +242,22 @@ impl<'a> HostSession<'a> {
                 transfer.confirm_output();
             }
             match transfer.feed(&mut self.drive.connection) {
+                Ok(fed) => {
+                    self.drive.flush();
+                    if fed == 0 || self.drive.connection.poll_transmit().is_some() {
+                        break;
+                    }
+                }
+                Err(error) => return Err(self.ended(&error)),
+            }
+        }
+        Ok(())
+    }
+
+    /// The same for what is measured.
+    fn feed_trial(&mut self) -> Result<(), Ended> {
+        while let Some(trial) = &mut self.state.trial {
+            match trial.feed(&mut self.drive.connection) {
                 Ok(fed) => {
                     self.drive.flush();
                     if fed == 0 || self.drive.connection.poll_transmit().is_some() {
