@@ -13,6 +13,7 @@
 //!                  handle_input / transmit
 //! ```
 
+mod channels;
 mod download;
 mod glob;
 mod part_name;

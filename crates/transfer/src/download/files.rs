@@ -1,45 +1,46 @@
-//! Files' contents: begun here, opened there, read in spans by one channel or several, looked at again, put in place.
+//! Files' contents: begun here, opened there, read in spans by one channel or several (`contents`), looked at again, put in
+//! place (`settling`).
 
 use super::{Asked, Download, DownloadEvent, DownloadNeed, Item, LocalFile};
+use crate::Trouble;
 use crate::ranges::Span;
-use crate::sftp::{Attributes, Data, Handle, Open, Reply, Request, Status, StatusCode};
-use crate::{Remote, Trouble};
+use crate::sftp::{Attributes, Handle, Open, Reply, Request, Status, StatusCode};
 
 /// Files that one channel has under way.
 const FILES_A_CHANNEL: usize = 64;
 
 /// A file that is being fetched.
 pub(super) struct File {
-    item: Item,
-    channel: usize,
-    stage: Stage,
+    pub(super) item: Item,
+    pub(super) channel: usize,
+    pub(super) stage: Stage,
     /// What it was when it was opened.
-    opened: Attributes,
-    readers: Vec<Reader>,
+    pub(super) opened: Attributes,
+    pub(super) readers: Vec<Reader>,
     /// Requests without a reply.
-    unanswered: usize,
+    pub(super) unanswered: usize,
     /// Writes here without an answer.
-    writing: usize,
+    pub(super) writing: usize,
     /// Whether it has been begun here.
-    begun: bool,
+    pub(super) begun: bool,
     /// Octets fetched.
-    octets: u64,
-    trouble: Option<Trouble>,
+    pub(super) octets: u64,
+    pub(super) trouble: Option<Trouble>,
 }
 
 /// One channel's work on a file.
-struct Reader {
-    channel: usize,
-    handle: Option<Handle>,
-    span: Span,
+pub(super) struct Reader {
+    pub(super) channel: usize,
+    pub(super) handle: Option<Handle>,
+    pub(super) span: Span,
     /// What a server gave less of than was asked for.
-    again: Vec<(u64, u32)>,
+    pub(super) again: Vec<(u64, u32)>,
     /// Requests without a reply.
-    reading: usize,
+    pub(super) reading: usize,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Stage {
+pub(super) enum Stage {
     BeginHere,
     Open,
     Stat,
@@ -98,7 +99,7 @@ impl Download {
 
     fn is_idle(&self, channel: usize) -> bool {
         let it = &self.channels[channel];
-        it.files == 0 && it.in_flight == 0 && it.client.pending() == 0 && self.queue.is_empty()
+        it.files == 0 && it.work.in_flight == 0 && it.client.pending() == 0 && self.queue.is_empty()
     }
 
     fn begin_file(&mut self, channel: usize, item: Item) {
@@ -131,7 +132,13 @@ impl Download {
         );
     }
 
-    fn ask_file(&mut self, channel: usize, file: LocalFile, step: FileStep, request: Request<'_>) {
+    pub(super) fn ask_file(
+        &mut self,
+        channel: usize,
+        file: LocalFile,
+        step: FileStep,
+        request: Request<'_>,
+    ) {
         if let Some(it) = self.files.get_mut(&file) {
             it.unanswered += 1;
             self.channels[channel]
@@ -177,7 +184,7 @@ impl Download {
         }
     }
 
-    fn open_remote(&mut self, channel: usize, file: LocalFile, reader: usize) {
+    pub(super) fn open_remote(&mut self, channel: usize, file: LocalFile, reader: usize) {
         let Some(it) = self.files.get(&file) else {
             return;
         };
@@ -203,7 +210,7 @@ impl Download {
                 _ => 0,
             };
             // What came is counted until it is written.
-            self.channels[channel].in_flight -= len as usize - got;
+            self.channels[channel].work.in_flight -= len as usize - got;
         }
         let Some(it) = self.files.get_mut(&file) else {
             return;
@@ -293,188 +300,8 @@ impl Download {
         };
     }
 
-    /// A channel without work takes half of what another has still to begin.
-    fn help(&mut self, channel: usize) {
-        let most = |it: &File| {
-            let spans = it.readers.iter().map(|reader| reader.span.left());
-            spans.max().unwrap_or(0)
-        };
-        let is_open = |it: &&mut File| it.stage == Stage::Read && it.channel != channel;
-        let largest = self
-            .files
-            .iter_mut()
-            .filter(|(_, it)| is_open(it))
-            .max_by_key(|(_, it)| most(it));
-        let Some((&file, it)) = largest else { return };
-        let reader = it
-            .readers
-            .iter_mut()
-            .max_by_key(|reader| reader.span.left());
-        let Some(span) = reader.and_then(|reader| reader.span.give_half()) else {
-            return;
-        };
-        it.readers.push(Reader::new(channel, span));
-        let reader = it.readers.len() - 1;
-        self.open_remote(channel, file, reader);
-    }
-
-    /// Asks for what the channel may have in flight: files in the order in which they were begun.
-    fn read_on(&mut self, channel: usize) {
-        let most = self.plan.in_flight.max(1);
-        let limit = self.channels[channel].client.limits().read;
-        let limit = limit.min(u32::try_from(most).unwrap_or(limit));
-        if self.channels[channel].in_flight + limit as usize > most {
-            return;
-        }
-        let mut files: Vec<LocalFile> = self.files.keys().copied().collect();
-        files.sort_unstable();
-        for file in files {
-            while self.channels[channel].in_flight + limit as usize <= most
-                && !self.channels[channel].client.is_full()
-                && let Some((reader, handle, offset, len)) = self.next_read(channel, file, limit)
-            {
-                self.channels[channel].in_flight += len as usize;
-                let step = FileStep::Read {
-                    reader,
-                    offset,
-                    len,
-                };
-                let request = Request::Read {
-                    handle: &handle,
-                    offset,
-                    len,
-                };
-                self.ask_file(channel, file, step, request);
-            }
-        }
-    }
-
-    fn next_read(
-        &mut self,
-        channel: usize,
-        file: LocalFile,
-        limit: u32,
-    ) -> Option<(usize, Handle, u64, u32)> {
-        let it = self.files.get_mut(&file)?;
-        let one_by_one = it.stage == Stage::ReadOn;
-        if !one_by_one && it.stage != Stage::Read {
-            return None;
-        }
-        for (number, reader) in it.readers.iter_mut().enumerate() {
-            if reader.channel != channel || (one_by_one && reader.reading > 0) {
-                continue;
-            }
-            let Some(handle) = &reader.handle else {
-                continue;
-            };
-            let next = reader.again.pop().or_else(|| {
-                let (at, len) = reader.span.take(limit.into())?;
-                Some((at, len as u32))
-            });
-            if let Some((offset, len)) = next {
-                let handle = handle.clone();
-                reader.reading += 1;
-                return Some((number, handle, offset, len));
-            }
-        }
-        None
-    }
-
-    fn handle_data(
-        &mut self,
-        channel: usize,
-        file: LocalFile,
-        reader: usize,
-        (offset, len): (u64, u32),
-        data: Data,
-    ) {
-        let Some(it) = self.files.get_mut(&file) else {
-            return;
-        };
-        it.readers[reader].reading -= 1;
-        let got = data.len() as u32;
-        if it.stage == Stage::CleanUp {
-            self.channels[channel].in_flight -= data.len();
-            return;
-        }
-        if got == 0 {
-            let why = Remote::Said("no octets, and not the end either".to_owned());
-            return self.fail_file(
-                file,
-                Trouble::Remote {
-                    doing: "reading",
-                    why,
-                },
-            );
-        }
-        if got < len {
-            match it.stage {
-                // Where its end is not known, it goes on behind what came.
-                Stage::ReadOn => it.readers[reader].span.at = offset + u64::from(got),
-                _ => it.readers[reader]
-                    .again
-                    .push((offset + u64::from(got), len - got)),
-            }
-        }
-        it.octets += u64::from(got);
-        it.writing += 1;
-        self.left = self.left.saturating_sub(got.into());
-        self.needs.push_back(DownloadNeed::Write {
-            file,
-            channel,
-            offset,
-            data,
-        });
-    }
-
-    /// The server has nothing at `offset` any more.
-    fn handle_end(&mut self, file: LocalFile, reader: usize, offset: u64) {
-        let Some(it) = self.files.get_mut(&file) else {
-            return;
-        };
-        it.readers[reader].reading -= 1;
-        match it.stage {
-            Stage::ReadOn => {
-                it.readers[reader].span = Span {
-                    at: offset,
-                    end: offset,
-                }
-            }
-            Stage::Read => self.fail_file(file, Trouble::Changed),
-            _ => {}
-        }
-    }
-
-    pub(super) fn handle_written(
-        &mut self,
-        file: LocalFile,
-        channel: usize,
-        octets: usize,
-        written: Result<(), String>,
-    ) {
-        self.channels[channel].in_flight -= octets;
-        let Some(it) = self.files.get_mut(&file) else {
-            return;
-        };
-        it.writing -= 1;
-        match written {
-            Ok(()) => {
-                self.tally.octets += octets as u64;
-                self.events.push_back(DownloadEvent::Moved(octets as u64));
-            }
-            Err(error) => self.fail_file(
-                file,
-                Trouble::Local {
-                    doing: "writing",
-                    error,
-                },
-            ),
-        }
-        self.go_on(file);
-    }
-
     /// A file goes to its next stage when nothing of this one is open.
-    fn go_on(&mut self, file: LocalFile) {
+    pub(super) fn go_on(&mut self, file: LocalFile) {
         let Some(it) = self.files.get_mut(&file) else {
             return;
         };
@@ -497,111 +324,10 @@ impl Download {
             _ => {}
         }
     }
-
-    fn handle_stat_again(&mut self, file: LocalFile, now: &Attributes) {
-        let Some(it) = self
-            .files
-            .get_mut(&file)
-            .filter(|it| it.stage == Stage::StatAgain)
-        else {
-            return;
-        };
-        let then = &it.opened;
-        // What has no size, as files of /proc, has no telling time either.
-        let is_same = then.size.unwrap_or(0) == 0
-            || (then.size, then.modified()) == (now.size, now.modified());
-        if !is_same {
-            return self.fail_file(file, Trouble::Changed);
-        }
-        it.stage = Stage::FinishHere;
-        let preserve = self.plan.preserve;
-        let need = DownloadNeed::Finish {
-            file,
-            size: it.octets,
-            mode: it.opened.permissions().filter(|_| preserve),
-            times: it.opened.times.filter(|_| preserve),
-        };
-        self.needs.push_back(need);
-        self.close_remote(file);
-    }
-
-    pub(super) fn handle_finished(&mut self, file: LocalFile, finished: Result<(), String>) {
-        match finished {
-            Ok(()) => self.end_file(file, Some(false)),
-            Err(error) => {
-                let doing = "putting it in place";
-                self.fail_file(file, Trouble::Local { doing, error });
-            }
-        }
-    }
-
-    /// Gives a file up: what there is of it goes, and what was there before stays.
-    pub(super) fn fail_file(&mut self, file: LocalFile, trouble: Trouble) {
-        let Some(it) = self.files.get_mut(&file) else {
-            return;
-        };
-        let is_too_late = it.stage == Stage::FinishHere && trouble == Trouble::Interrupted;
-        if it.stage == Stage::CleanUp || is_too_late {
-            return;
-        }
-        // Its beginning is under way here, and is waited for as a write is.
-        if it.stage == Stage::BeginHere && trouble == Trouble::Interrupted {
-            it.writing = 1;
-        }
-        it.stage = Stage::CleanUp;
-        it.trouble = Some(trouble);
-        if it.begun {
-            self.needs.push_back(DownloadNeed::Discard { file });
-        }
-        self.close_remote(file);
-        self.go_on(file);
-    }
-
-    fn close_remote(&mut self, file: LocalFile) {
-        let Some(it) = self.files.get_mut(&file) else {
-            return;
-        };
-        let own = it.channel;
-        let mut handles: Vec<(usize, Handle)> = Vec::new();
-        for (number, reader) in it.readers.iter_mut().enumerate() {
-            let Some(handle) = reader.handle.take() else {
-                continue;
-            };
-            // A reader whose own was refused has the first one's.
-            if number == 0 || reader.channel != own {
-                handles.push((reader.channel, handle));
-            }
-        }
-        for (channel, handle) in handles {
-            self.ask_file(
-                channel,
-                file,
-                FileStep::Close,
-                Request::Close { handle: &handle },
-            );
-        }
-    }
-
-    /// `unchanged`: it is in place; `None`: it has failed.
-    fn end_file(&mut self, file: LocalFile, unchanged: Option<bool>) {
-        let Some(it) = self.files.remove(&file) else {
-            return;
-        };
-        self.channels[it.channel].files -= 1;
-        match (unchanged, it.trouble) {
-            (Some(unchanged), _) => self.done(it.item.local, unchanged),
-            (None, Some(trouble)) => {
-                let size = it.item.attributes.size.unwrap_or(0);
-                self.left = self.left.saturating_sub(size.saturating_sub(it.octets));
-                self.failed(it.item.remote, trouble);
-            }
-            (None, None) => {}
-        }
-    }
 }
 
 impl Reader {
-    fn new(channel: usize, span: Span) -> Reader {
+    pub(super) fn new(channel: usize, span: Span) -> Reader {
         Reader {
             channel,
             handle: None,

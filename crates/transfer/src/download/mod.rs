@@ -1,178 +1,33 @@
 //! Fetches what one host has into a folder of this machine's.
 //!
-//! `sources` finds out what the user means, `walk` lists folders, `files` fetches contents, `ending` makes links once
-//! nothing is written any more, so that none of them can lead a file elsewhere, and gives folders their modes and times.
+//! `sources` finds out what the user means, `walk` lists folders, `files` fetches files (their octets in `contents`,
+//! their ends in `settling`), `ending` makes links once nothing is written any more, so that none of them can lead a file
+//! elsewhere, and gives folders their modes and times.
 
+mod contents;
 mod ending;
 mod files;
+mod plan;
+mod settling;
 mod sources;
 mod walk;
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
-use crate::glob::Excludes;
-use crate::sftp::{Attributes, Client, Data, Reply, Request, SftpError};
+use crate::channels::Channels;
+use crate::sftp::{Attributes, Reply, Request, SftpError};
 use crate::{Tally, Trouble};
 use files::{File, FileStep};
 use sources::Search;
 use walk::{Listing, ListingStep};
 
-/// Folders, and links, that one source may have: a hostile server cannot make us remember more.
-pub const MAX_FOLDERS: usize = 1_000_000;
-
-/// What to fetch.
-#[derive(Debug, Clone)]
-pub struct DownloadPlan {
-    /// Paths and patterns on the host, as the user typed them.
-    pub sources: Vec<Vec<u8>>,
-    /// Whether folders are fetched with all that is in them.
-    pub recursive: bool,
-    /// Whether modes and times are kept.
-    pub preserve: bool,
-    /// What is left out.
-    pub excludes: Excludes,
-    /// Whether one file is fetched after the other, each from its beginning: to be printed.
-    pub in_order: bool,
-    /// Octets of one channel that may be asked for and not written yet.
-    pub in_flight: usize,
-}
-
-/// A local file of a download, by a number of its own.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct LocalFile(pub u64);
-
-/// What a download needs of this machine. Paths are relative to the host's folder; none leads out of it. Each is
-/// answered by [`Download::provide`] with its [`Fetched`], in any order, but for `Discard`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum DownloadNeed {
-    /// Make a folder, unless it is there: [`Fetched::Folder`].
-    Folder {
-        /// To be given back.
-        id: u64,
-        /// Where.
-        path: Vec<u8>,
-    },
-    /// Begin a file: [`Fetched::Begun`].
-    Begin {
-        /// Which.
-        file: LocalFile,
-        /// Where.
-        path: Vec<u8>,
-        /// Octets and time of modification on the host: a file that has both already is unchanged.
-        like: Option<(u64, u32)>,
-        /// Permissions, before this machine's umask.
-        mode: u32,
-    },
-    /// Write: [`Fetched::Written`].
-    Write {
-        /// Which file.
-        file: LocalFile,
-        /// To be given back.
-        channel: usize,
-        /// Where in it.
-        offset: u64,
-        /// What.
-        data: Data,
-    },
-    /// All octets are written: give it its length, mode and times, bring it to the disk, put it in place:
-    /// [`Fetched::Finished`].
-    Finish {
-        /// Which.
-        file: LocalFile,
-        /// Octets.
-        size: u64,
-        /// Permissions, if they are to be kept.
-        mode: Option<u32>,
-        /// Last access and modification, if they are to be kept.
-        times: Option<(u32, u32)>,
-    },
-    /// Give a file up that was begun, and remove what there is of it.
-    Discard {
-        /// Which.
-        file: LocalFile,
-    },
-    /// Make a symbolic link in place of a file or link: [`Fetched::Linked`].
-    Link {
-        /// Where.
-        path: Vec<u8>,
-        /// What it says.
-        target: Vec<u8>,
-    },
-    /// Give a folder its mode and times: [`Fetched::FolderFinished`].
-    FinishFolder {
-        /// Where.
-        path: Vec<u8>,
-        /// Permissions.
-        mode: Option<u32>,
-        /// Last access and modification.
-        times: Option<(u32, u32)>,
-    },
-}
-
-/// What became of a [`DownloadNeed`]; errors are the system's words.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[allow(missing_docs)] // each member is one of the need's
-pub enum Fetched {
-    Folder {
-        id: u64,
-        made: Result<(), String>,
-    },
-    /// `true` if there is something to be written, `false` if the file is unchanged.
-    Begun {
-        file: LocalFile,
-        begun: Result<bool, String>,
-    },
-    Written {
-        file: LocalFile,
-        channel: usize,
-        octets: usize,
-        written: Result<(), String>,
-    },
-    Finished {
-        file: LocalFile,
-        finished: Result<(), String>,
-    },
-    /// `true` if it was there already.
-    Linked {
-        path: Vec<u8>,
-        linked: Result<bool, String>,
-    },
-    FolderFinished {
-        path: Vec<u8>,
-        finished: Result<(), String>,
-    },
-}
-
-/// What became of something.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum DownloadEvent {
-    /// It is in place, or was there unchanged.
-    Done {
-        /// The path here, relative to the host's folder.
-        path: Vec<u8>,
-        /// Whether nothing had to be done.
-        unchanged: bool,
-    },
-    /// It is not there, or as it was before.
-    Failed {
-        /// The path on the host.
-        path: Vec<u8>,
-        /// Why.
-        trouble: Trouble,
-    },
-    /// So many octets more are known to be fetched.
-    Found(u64),
-    /// So many octets more are here.
-    Moved(u64),
-    /// Everything has ended; the channels may be closed.
-    Ended,
-}
+pub use plan::{DownloadEvent, DownloadNeed, DownloadPlan, Fetched, LocalFile, MAX_FOLDERS};
 
 /// A download from one host.
 pub struct Download {
     plan: Arc<DownloadPlan>,
-    channels: Vec<Channel>,
+    channels: Channels<Asked, Flight>,
     stage: Stage,
     /// Names that sources have taken in the host's folder.
     taken: HashSet<Vec<u8>>,
@@ -215,13 +70,11 @@ struct Item {
     attributes: Attributes,
 }
 
-struct Channel {
-    client: Client<Asked>,
+/// What a channel has under way.
+#[derive(Default)]
+struct Flight {
     /// Octets asked for and not written yet.
     in_flight: usize,
-    /// Files whose first reader it is.
-    files: usize,
-    refused: bool,
 }
 
 /// What a request was for.
@@ -259,7 +112,7 @@ impl Download {
     pub fn new(plan: Arc<DownloadPlan>) -> Download {
         Download {
             plan,
-            channels: vec![Channel::new()],
+            channels: Channels::new(),
             stage: Stage::Sources,
             taken: HashSet::new(),
             to_list: Vec::new(),
@@ -281,13 +134,12 @@ impl Download {
 
     /// One more channel; returns its number.
     pub fn add_channel(&mut self) -> usize {
-        self.channels.push(Channel::new());
-        self.channels.len() - 1
+        self.channels.add()
     }
 
     /// The server has refused a further channel: it is done without.
     pub fn refuse_channel(&mut self, channel: usize) {
-        self.channels[channel].refused = true;
+        self.channels.refuse(channel);
     }
 
     /// Octets of contents that are still to be fetched, as far as is known.
@@ -306,8 +158,8 @@ impl Download {
     ///
     /// The server breaks the protocol: the download is over.
     pub fn handle_input(&mut self, channel: usize, input: &[u8]) -> Result<(), SftpError> {
-        self.channels[channel].client.handle_input(input)?;
-        while let Some((asked, reply)) = self.channels[channel].client.poll_reply() {
+        self.channels.handle_input(channel, input)?;
+        while let Some((asked, reply)) = self.channels.poll_reply(channel) {
             self.handle_reply(channel, asked, reply);
         }
         self.advance();
@@ -316,12 +168,12 @@ impl Download {
 
     /// Octets for a channel.
     pub fn transmit(&self, channel: usize) -> &[u8] {
-        self.channels[channel].client.transmit()
+        self.channels.transmit(channel)
     }
 
     /// So many of them have left.
     pub fn transmitted(&mut self, channel: usize, octets: usize) {
-        self.channels[channel].client.transmitted(octets);
+        self.channels.transmitted(channel, octets);
     }
 
     /// What is needed of this machine.
@@ -356,8 +208,7 @@ impl Download {
 
     /// Whether replies of the server's are waited for.
     pub fn awaits_server(&self) -> bool {
-        let mut open = self.channels.iter().filter(|channel| !channel.refused);
-        open.any(|channel| channel.client.pending() > 0)
+        self.channels.await_server()
     }
 
     /// Begins nothing more, and cleans up what is half done.
@@ -372,7 +223,7 @@ impl Download {
         for file in files {
             self.fail_file(file, Trouble::Interrupted);
         }
-        if !self.channels[0].client.is_ready() {
+        if !self.channels.are_ready() {
             self.end();
         }
         self.advance();
@@ -380,7 +231,7 @@ impl Download {
 
     /// Does what can be done now.
     fn advance(&mut self) {
-        if !self.channels[0].client.is_ready() {
+        if !self.channels.are_ready() {
             return;
         }
         loop {
@@ -461,17 +312,6 @@ impl Download {
         self.tally.failed += 1;
         self.events
             .push_back(DownloadEvent::Failed { path, trouble });
-    }
-}
-
-impl Channel {
-    fn new() -> Channel {
-        Channel {
-            client: Client::new(),
-            in_flight: 0,
-            files: 0,
-            refused: false,
-        }
     }
 }
 

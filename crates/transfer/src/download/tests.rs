@@ -6,6 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::fake_server::{FakeChannel, FakeServer, MODIFIED, Node};
+use crate::glob::Excludes;
 
 /// A server, and this machine's folder.
 #[derive(Default)]

@@ -53,7 +53,7 @@ impl Upload {
     pub(super) fn is_idle(&self, channel: usize) -> bool {
         let it = &self.channels[channel];
         it.files == 0
-            && it.ahead == 0
+            && it.work.ahead == 0
             && it.client.pending() == 0
             && self.next >= self.plan.entries.len()
     }
@@ -61,7 +61,7 @@ impl Upload {
     /// Asks for what the channel is to write next: files in the order in which they were begun.
     pub(super) fn read_ahead(&mut self, channel: usize) {
         let most = self.plan.ahead;
-        if self.channels[channel].ahead >= most {
+        if self.channels[channel].work.ahead >= most {
             return;
         }
         let block = self.plan.block as u64;
@@ -82,11 +82,11 @@ impl Upload {
             for (number, writer) in file.writers.iter_mut().enumerate() {
                 let is_ready = writer.channel == channel && writer.handle.is_some();
                 while is_ready
-                    && self.channels[channel].ahead < most
+                    && self.channels[channel].work.ahead < most
                     && let Some((offset, len)) = next_data(&mut writer.span, data, block)
                 {
                     writer.open += 1;
-                    self.channels[channel].ahead += 1;
+                    self.channels[channel].work.ahead += 1;
                     self.needs.push_back(UploadNeed::Read {
                         entry,
                         channel,
@@ -113,7 +113,7 @@ impl Upload {
         else {
             return;
         };
-        self.channels[channel].ahead -= 1;
+        self.channels[channel].work.ahead -= 1;
         let Some(file) = self
             .files
             .get_mut(&entry)
@@ -144,8 +144,8 @@ impl Upload {
                 match data.is_empty() {
                     true => it.open -= 1,
                     false => {
-                        self.channels[channel].ahead += 1;
-                        self.channels[channel].blocks.push_back(Block {
+                        self.channels[channel].work.ahead += 1;
+                        self.channels[channel].work.blocks.push_back(Block {
                             entry,
                             writer,
                             offset,
@@ -164,7 +164,7 @@ impl Upload {
     pub(super) fn write_blocks(&mut self, channel: usize) {
         while self.channels[channel].client.transmit().len() < QUEUED
             && !self.channels[channel].client.is_full()
-            && let Some(mut block) = self.channels[channel].blocks.pop_front()
+            && let Some(mut block) = self.channels[channel].work.blocks.pop_front()
         {
             let it = &mut self.channels[channel];
             let file = self.files.get_mut(&block.entry);
@@ -178,7 +178,7 @@ impl Upload {
                 ))
             });
             let Some((unanswered, open, handle)) = open else {
-                it.ahead -= 1;
+                it.work.ahead -= 1;
                 continue;
             };
             let most = it.client.limits().write as usize;
@@ -200,11 +200,11 @@ impl Upload {
             block.written += len;
             self.left = self.left.saturating_sub(len as u64);
             match block.written == block.data.len() {
-                true => it.ahead -= 1,
+                true => it.work.ahead -= 1,
                 false => {
                     // Its rest is another write to be confirmed.
                     *open += 1;
-                    it.blocks.push_front(block);
+                    it.work.blocks.push_front(block);
                 }
             }
         }

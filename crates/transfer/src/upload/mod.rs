@@ -17,9 +17,10 @@ use std::sync::Arc;
 
 pub use plan::{Entry, Kind, Opened, UploadPlan, UploadRoot};
 
+use crate::channels::Channels;
 use crate::part_name::{PartTag, part_name};
 use crate::path::{MAX_PATH, join};
-use crate::sftp::{Client, Reply, Request, SftpError};
+use crate::sftp::{Reply, Request, SftpError};
 use crate::{Tally, Trouble};
 use files::{File, FileStep};
 use links::LinkStep;
@@ -88,7 +89,7 @@ pub enum UploadEvent {
 pub struct Upload {
     plan: Arc<UploadPlan>,
     tag: PartTag,
-    channels: Vec<Channel>,
+    channels: Channels<Asked, Ahead>,
     phase: Phase,
     /// Where each root goes on this host.
     roots: Vec<Vec<u8>>,
@@ -121,16 +122,12 @@ enum Phase {
     Ended,
 }
 
-/// One channel's conversation, and what is ready to be written to it.
-struct Channel {
-    client: Client<Asked>,
+/// What is ready to be written to a channel.
+#[derive(Default)]
+struct Ahead {
     blocks: VecDeque<Block>,
     /// Blocks that are being read for it, or wait in `blocks`.
     ahead: usize,
-    /// Files whose first writer it is.
-    files: usize,
-    /// Whether the server has refused it.
-    refused: bool,
 }
 
 /// Octets of a file that are to be written.
@@ -162,7 +159,7 @@ impl Upload {
         Upload {
             tag: PartTag(plan.tag.0 ^ salt),
             plan,
-            channels: vec![Channel::new()],
+            channels: Channels::new(),
             phase: Phase::Target,
             roots: Vec::new(),
             next: 0,
@@ -181,13 +178,12 @@ impl Upload {
 
     /// One more channel; returns its number.
     pub fn add_channel(&mut self) -> usize {
-        self.channels.push(Channel::new());
-        self.channels.len() - 1
+        self.channels.add()
     }
 
     /// The server has refused a further channel: it is done without.
     pub fn refuse_channel(&mut self, channel: usize) {
-        self.channels[channel].refused = true;
+        self.channels.refuse(channel);
     }
 
     /// Octets of files' contents that are still to be sent, as far as is known.
@@ -206,8 +202,8 @@ impl Upload {
     ///
     /// The server breaks the protocol: the upload is over.
     pub fn handle_input(&mut self, channel: usize, input: &[u8]) -> Result<(), SftpError> {
-        self.channels[channel].client.handle_input(input)?;
-        while let Some((asked, reply)) = self.channels[channel].client.poll_reply() {
+        self.channels.handle_input(channel, input)?;
+        while let Some((asked, reply)) = self.channels.poll_reply(channel) {
             self.handle_reply(channel, asked, reply);
         }
         self.advance();
@@ -216,12 +212,12 @@ impl Upload {
 
     /// Octets for a channel.
     pub fn transmit(&self, channel: usize) -> &[u8] {
-        self.channels[channel].client.transmit()
+        self.channels.transmit(channel)
     }
 
     /// So many of them have left.
     pub fn transmitted(&mut self, channel: usize, octets: usize) {
-        self.channels[channel].client.transmitted(octets);
+        self.channels.transmitted(channel, octets);
         self.write_blocks(channel);
         self.advance();
     }
@@ -230,7 +226,7 @@ impl Upload {
     /// packets are filled.
     pub fn is_about_to_send(&self, channel: usize) -> bool {
         let channel = &self.channels[channel];
-        channel.ahead > 0 && !channel.client.is_full()
+        channel.work.ahead > 0 && !channel.client.is_full()
     }
 
     /// What is needed of this machine.
@@ -245,14 +241,13 @@ impl Upload {
 
     /// Whether replies of the server's are waited for.
     pub fn awaits_server(&self) -> bool {
-        let mut open = self.channels.iter().filter(|channel| !channel.refused);
-        open.any(|channel| channel.client.pending() > 0)
+        self.channels.await_server()
     }
 
     /// Begins nothing more, and cleans up what is half done.
     pub fn interrupt(&mut self) {
         self.interrupted = true;
-        if !self.channels[0].client.is_ready() {
+        if !self.channels.are_ready() {
             self.phase = Phase::Ended;
             self.tell_end();
         }
@@ -266,7 +261,7 @@ impl Upload {
 
     /// Does what can be done now.
     fn advance(&mut self) {
-        if !self.channels[0].client.is_ready() {
+        if !self.channels.are_ready() {
             return;
         }
         loop {
@@ -355,18 +350,6 @@ impl Upload {
     fn moved(&mut self, octets: u64) {
         self.tally.octets += octets;
         self.events.push_back(UploadEvent::Moved(octets));
-    }
-}
-
-impl Channel {
-    fn new() -> Channel {
-        Channel {
-            client: Client::new(),
-            blocks: VecDeque::new(),
-            ahead: 0,
-            files: 0,
-            refused: false,
-        }
     }
 }
 

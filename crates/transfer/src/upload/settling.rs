@@ -198,10 +198,10 @@ impl Upload {
         let Some(mut file) = self.files.remove(&entry) else {
             return;
         };
-        for it in &mut self.channels {
-            let before = it.blocks.len();
-            it.blocks.retain(|block| block.entry != entry);
-            it.ahead -= before - it.blocks.len();
+        for it in self.channels.iter_mut() {
+            let before = it.work.blocks.len();
+            it.work.blocks.retain(|block| block.entry != entry);
+            it.work.ahead -= before - it.work.blocks.len();
         }
         self.channels[file.channel].files -= 1;
         self.failed_files.insert(entry);

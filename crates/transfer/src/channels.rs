@@ -1,0 +1,99 @@
+//! The SFTP channels of one host's transfer: what both ways do with them.
+
+use std::ops::{Index, IndexMut};
+
+use crate::sftp::{Client, Reply, SftpError};
+
+/// One or several channels, each by its number. `T` is what a request was for, `W` what a channel has to do besides.
+pub(crate) struct Channels<T, W> {
+    each: Vec<Channel<T, W>>,
+}
+
+/// One channel's conversation.
+pub(crate) struct Channel<T, W> {
+    pub(crate) client: Client<T>,
+    /// Files that it has begun and not ended.
+    pub(crate) files: usize,
+    pub(crate) work: W,
+    /// Whether the server has refused it.
+    refused: bool,
+}
+
+impl<T, W: Default> Channels<T, W> {
+    /// The first channel; its number is 0.
+    pub(crate) fn new() -> Self {
+        let mut channels = Channels { each: Vec::new() };
+        channels.add();
+        channels
+    }
+
+    /// One more channel; returns its number.
+    pub(crate) fn add(&mut self) -> usize {
+        self.each.push(Channel {
+            client: Client::new(),
+            files: 0,
+            work: W::default(),
+            refused: false,
+        });
+        self.each.len() - 1
+    }
+
+    /// The server has refused a further channel: it is done without.
+    pub(crate) fn refuse(&mut self, channel: usize) {
+        self.each[channel].refused = true;
+    }
+
+    /// How many there have been.
+    pub(crate) fn len(&self) -> usize {
+        self.each.len()
+    }
+
+    pub(crate) fn iter_mut(&mut self) -> std::slice::IterMut<'_, Channel<T, W>> {
+        self.each.iter_mut()
+    }
+
+    /// Whether the first one, on which everything is asked that is about no contents, has been answered.
+    pub(crate) fn are_ready(&self) -> bool {
+        self.each[0].client.is_ready()
+    }
+
+    /// Whether replies of the server's are waited for.
+    pub(crate) fn await_server(&self) -> bool {
+        let mut open = self.each.iter().filter(|channel| !channel.refused);
+        open.any(|channel| channel.client.pending() > 0)
+    }
+
+    /// Takes what came on a channel: what it answers is told by [`poll_reply`](Self::poll_reply).
+    pub(crate) fn handle_input(&mut self, channel: usize, input: &[u8]) -> Result<(), SftpError> {
+        self.each[channel].client.handle_input(input)
+    }
+
+    /// The next reply on a channel, and what was asked.
+    pub(crate) fn poll_reply(&mut self, channel: usize) -> Option<(T, Reply)> {
+        self.each[channel].client.poll_reply()
+    }
+
+    /// Octets for a channel.
+    pub(crate) fn transmit(&self, channel: usize) -> &[u8] {
+        self.each[channel].client.transmit()
+    }
+
+    /// So many of them have left.
+    pub(crate) fn transmitted(&mut self, channel: usize, octets: usize) {
+        self.each[channel].client.transmitted(octets);
+    }
+}
+
+impl<T, W> Index<usize> for Channels<T, W> {
+    type Output = Channel<T, W>;
+
+    fn index(&self, channel: usize) -> &Channel<T, W> {
+        &self.each[channel]
+    }
+}
+
+impl<T, W> IndexMut<usize> for Channels<T, W> {
+    fn index_mut(&mut self, channel: usize) -> &mut Channel<T, W> {
+        &mut self.each[channel]
+    }
+}

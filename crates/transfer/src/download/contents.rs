@@ -1,0 +1,189 @@
+//! Octets of files: asked for as far as a channel may have them in flight, divided where a channel has nothing else to do.
+
+use super::files::{File, FileStep, Reader, Stage};
+use super::{Download, DownloadEvent, DownloadNeed, LocalFile};
+use crate::ranges::Span;
+use crate::sftp::{Data, Handle, Request};
+use crate::{Remote, Trouble};
+
+impl Download {
+    /// A channel without work takes half of what another has still to begin.
+    pub(super) fn help(&mut self, channel: usize) {
+        let most = |it: &File| {
+            let spans = it.readers.iter().map(|reader| reader.span.left());
+            spans.max().unwrap_or(0)
+        };
+        let is_open = |it: &&mut File| it.stage == Stage::Read && it.channel != channel;
+        let largest = self
+            .files
+            .iter_mut()
+            .filter(|(_, it)| is_open(it))
+            .max_by_key(|(_, it)| most(it));
+        let Some((&file, it)) = largest else { return };
+        let reader = it
+            .readers
+            .iter_mut()
+            .max_by_key(|reader| reader.span.left());
+        let Some(span) = reader.and_then(|reader| reader.span.give_half()) else {
+            return;
+        };
+        it.readers.push(Reader::new(channel, span));
+        let reader = it.readers.len() - 1;
+        self.open_remote(channel, file, reader);
+    }
+
+    /// Asks for what the channel may have in flight: files in the order in which they were begun.
+    pub(super) fn read_on(&mut self, channel: usize) {
+        let most = self.plan.in_flight.max(1);
+        let limit = self.channels[channel].client.limits().read;
+        let limit = limit.min(u32::try_from(most).unwrap_or(limit));
+        if self.channels[channel].work.in_flight + limit as usize > most {
+            return;
+        }
+        let mut files: Vec<LocalFile> = self.files.keys().copied().collect();
+        files.sort_unstable();
+        for file in files {
+            while self.channels[channel].work.in_flight + limit as usize <= most
+                && !self.channels[channel].client.is_full()
+                && let Some((reader, handle, offset, len)) = self.next_read(channel, file, limit)
+            {
+                self.channels[channel].work.in_flight += len as usize;
+                let step = FileStep::Read {
+                    reader,
+                    offset,
+                    len,
+                };
+                let request = Request::Read {
+                    handle: &handle,
+                    offset,
+                    len,
+                };
+                self.ask_file(channel, file, step, request);
+            }
+        }
+    }
+
+    fn next_read(
+        &mut self,
+        channel: usize,
+        file: LocalFile,
+        limit: u32,
+    ) -> Option<(usize, Handle, u64, u32)> {
+        let it = self.files.get_mut(&file)?;
+        let one_by_one = it.stage == Stage::ReadOn;
+        if !one_by_one && it.stage != Stage::Read {
+            return None;
+        }
+        for (number, reader) in it.readers.iter_mut().enumerate() {
+            if reader.channel != channel || (one_by_one && reader.reading > 0) {
+                continue;
+            }
+            let Some(handle) = &reader.handle else {
+                continue;
+            };
+            let next = reader.again.pop().or_else(|| {
+                let (at, len) = reader.span.take(limit.into())?;
+                Some((at, len as u32))
+            });
+            if let Some((offset, len)) = next {
+                let handle = handle.clone();
+                reader.reading += 1;
+                return Some((number, handle, offset, len));
+            }
+        }
+        None
+    }
+
+    pub(super) fn handle_data(
+        &mut self,
+        channel: usize,
+        file: LocalFile,
+        reader: usize,
+        (offset, len): (u64, u32),
+        data: Data,
+    ) {
+        let Some(it) = self.files.get_mut(&file) else {
+            return;
+        };
+        it.readers[reader].reading -= 1;
+        let got = data.len() as u32;
+        if it.stage == Stage::CleanUp {
+            self.channels[channel].work.in_flight -= data.len();
+            return;
+        }
+        if got == 0 {
+            let why = Remote::Said("no octets, and not the end either".to_owned());
+            return self.fail_file(
+                file,
+                Trouble::Remote {
+                    doing: "reading",
+                    why,
+                },
+            );
+        }
+        if got < len {
+            match it.stage {
+                // Where its end is not known, it goes on behind what came.
+                Stage::ReadOn => it.readers[reader].span.at = offset + u64::from(got),
+                _ => it.readers[reader]
+                    .again
+                    .push((offset + u64::from(got), len - got)),
+            }
+        }
+        it.octets += u64::from(got);
+        it.writing += 1;
+        self.left = self.left.saturating_sub(got.into());
+        self.needs.push_back(DownloadNeed::Write {
+            file,
+            channel,
+            offset,
+            data,
+        });
+    }
+
+    /// The server has nothing at `offset` any more.
+    pub(super) fn handle_end(&mut self, file: LocalFile, reader: usize, offset: u64) {
+        let Some(it) = self.files.get_mut(&file) else {
+            return;
+        };
+        it.readers[reader].reading -= 1;
+        match it.stage {
+            Stage::ReadOn => {
+                it.readers[reader].span = Span {
+                    at: offset,
+                    end: offset,
+                }
+            }
+            Stage::Read => self.fail_file(file, Trouble::Changed),
+            _ => {}
+        }
+    }
+
+    pub(super) fn handle_written(
+        &mut self,
+        file: LocalFile,
+        channel: usize,
+        octets: usize,
+        written: Result<(), String>,
+    ) {
+        self.channels[channel].work.in_flight -= octets;
+        let Some(it) = self.files.get_mut(&file) else {
+            return;
+        };
+        it.writing -= 1;
+        match written {
+            Ok(()) => {
+                self.tally.octets += octets as u64;
+                self.events.push_back(DownloadEvent::Moved(octets as u64));
+            }
+            Err(error) => self.fail_file(
+                file,
+                Trouble::Local {
+                    doing: "writing",
+                    error,
+                },
+            ),
+        }
+        self.go_on(file);
+    }
+}

@@ -1,0 +1,156 @@
+//! What is to be fetched, what that needs of this machine, and what is told of it.
+
+use crate::Trouble;
+use crate::glob::Excludes;
+use crate::sftp::Data;
+
+/// Folders, and links, that one source may have: a hostile server cannot make us remember more.
+pub const MAX_FOLDERS: usize = 1_000_000;
+
+/// What to fetch.
+#[derive(Debug, Clone)]
+pub struct DownloadPlan {
+    /// Paths and patterns on the host, as the user typed them.
+    pub sources: Vec<Vec<u8>>,
+    /// Whether folders are fetched with all that is in them.
+    pub recursive: bool,
+    /// Whether modes and times are kept.
+    pub preserve: bool,
+    /// What is left out.
+    pub excludes: Excludes,
+    /// Whether one file is fetched after the other, each from its beginning: to be printed.
+    pub in_order: bool,
+    /// Octets of one channel that may be asked for and not written yet.
+    pub in_flight: usize,
+}
+
+/// A local file of a download, by a number of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct LocalFile(pub u64);
+
+/// What a download needs of this machine. Paths are relative to the host's folder; none leads out of it. Each is
+/// answered by [`Download::provide`] with its [`Fetched`], in any order, but for `Discard`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum DownloadNeed {
+    /// Make a folder, unless it is there: [`Fetched::Folder`].
+    Folder {
+        /// To be given back.
+        id: u64,
+        /// Where.
+        path: Vec<u8>,
+    },
+    /// Begin a file: [`Fetched::Begun`].
+    Begin {
+        /// Which.
+        file: LocalFile,
+        /// Where.
+        path: Vec<u8>,
+        /// Octets and time of modification on the host: a file that has both already is unchanged.
+        like: Option<(u64, u32)>,
+        /// Permissions, before this machine's umask.
+        mode: u32,
+    },
+    /// Write: [`Fetched::Written`].
+    Write {
+        /// Which file.
+        file: LocalFile,
+        /// To be given back.
+        channel: usize,
+        /// Where in it.
+        offset: u64,
+        /// What.
+        data: Data,
+    },
+    /// All octets are written: give it its length, mode and times, bring it to the disk, put it in place:
+    /// [`Fetched::Finished`].
+    Finish {
+        /// Which.
+        file: LocalFile,
+        /// Octets.
+        size: u64,
+        /// Permissions, if they are to be kept.
+        mode: Option<u32>,
+        /// Last access and modification, if they are to be kept.
+        times: Option<(u32, u32)>,
+    },
+    /// Give a file up that was begun, and remove what there is of it.
+    Discard {
+        /// Which.
+        file: LocalFile,
+    },
+    /// Make a symbolic link in place of a file or link: [`Fetched::Linked`].
+    Link {
+        /// Where.
+        path: Vec<u8>,
+        /// What it says.
+        target: Vec<u8>,
+    },
+    /// Give a folder its mode and times: [`Fetched::FolderFinished`].
+    FinishFolder {
+        /// Where.
+        path: Vec<u8>,
+        /// Permissions.
+        mode: Option<u32>,
+        /// Last access and modification.
+        times: Option<(u32, u32)>,
+    },
+}
+
+/// What became of a [`DownloadNeed`]; errors are the system's words.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(missing_docs)] // each member is one of the need's
+pub enum Fetched {
+    Folder {
+        id: u64,
+        made: Result<(), String>,
+    },
+    /// `true` if there is something to be written, `false` if the file is unchanged.
+    Begun {
+        file: LocalFile,
+        begun: Result<bool, String>,
+    },
+    Written {
+        file: LocalFile,
+        channel: usize,
+        octets: usize,
+        written: Result<(), String>,
+    },
+    Finished {
+        file: LocalFile,
+        finished: Result<(), String>,
+    },
+    /// `true` if it was there already.
+    Linked {
+        path: Vec<u8>,
+        linked: Result<bool, String>,
+    },
+    FolderFinished {
+        path: Vec<u8>,
+        finished: Result<(), String>,
+    },
+}
+
+/// What became of something.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum DownloadEvent {
+    /// It is in place, or was there unchanged.
+    Done {
+        /// The path here, relative to the host's folder.
+        path: Vec<u8>,
+        /// Whether nothing had to be done.
+        unchanged: bool,
+    },
+    /// It is not there, or as it was before.
+    Failed {
+        /// The path on the host.
+        path: Vec<u8>,
+        /// Why.
+        trouble: Trouble,
+    },
+    /// So many octets more are known to be fetched.
+    Found(u64),
+    /// So many octets more are here.
+    Moved(u64),
+    /// Everything has ended; the channels may be closed.
+    Ended,
+}

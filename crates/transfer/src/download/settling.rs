@@ -1,0 +1,109 @@
+//! The end of a file: looked at again and put in place, or given up without a trace.
+
+use super::files::{FileStep, Stage};
+use super::{Download, DownloadNeed, LocalFile};
+use crate::Trouble;
+use crate::sftp::{Attributes, Handle, Request};
+
+impl Download {
+    pub(super) fn handle_stat_again(&mut self, file: LocalFile, now: &Attributes) {
+        let Some(it) = self
+            .files
+            .get_mut(&file)
+            .filter(|it| it.stage == Stage::StatAgain)
+        else {
+            return;
+        };
+        let then = &it.opened;
+        // What has no size, as files of /proc, has no telling time either.
+        let is_same = then.size.unwrap_or(0) == 0
+            || (then.size, then.modified()) == (now.size, now.modified());
+        if !is_same {
+            return self.fail_file(file, Trouble::Changed);
+        }
+        it.stage = Stage::FinishHere;
+        let preserve = self.plan.preserve;
+        let need = DownloadNeed::Finish {
+            file,
+            size: it.octets,
+            mode: it.opened.permissions().filter(|_| preserve),
+            times: it.opened.times.filter(|_| preserve),
+        };
+        self.needs.push_back(need);
+        self.close_remote(file);
+    }
+
+    pub(super) fn handle_finished(&mut self, file: LocalFile, finished: Result<(), String>) {
+        match finished {
+            Ok(()) => self.end_file(file, Some(false)),
+            Err(error) => {
+                let doing = "putting it in place";
+                self.fail_file(file, Trouble::Local { doing, error });
+            }
+        }
+    }
+
+    /// Gives a file up: what there is of it goes, and what was there before stays.
+    pub(super) fn fail_file(&mut self, file: LocalFile, trouble: Trouble) {
+        let Some(it) = self.files.get_mut(&file) else {
+            return;
+        };
+        let is_too_late = it.stage == Stage::FinishHere && trouble == Trouble::Interrupted;
+        if it.stage == Stage::CleanUp || is_too_late {
+            return;
+        }
+        // Its beginning is under way here, and is waited for as a write is.
+        if it.stage == Stage::BeginHere && trouble == Trouble::Interrupted {
+            it.writing = 1;
+        }
+        it.stage = Stage::CleanUp;
+        it.trouble = Some(trouble);
+        if it.begun {
+            self.needs.push_back(DownloadNeed::Discard { file });
+        }
+        self.close_remote(file);
+        self.go_on(file);
+    }
+
+    pub(super) fn close_remote(&mut self, file: LocalFile) {
+        let Some(it) = self.files.get_mut(&file) else {
+            return;
+        };
+        let own = it.channel;
+        let mut handles: Vec<(usize, Handle)> = Vec::new();
+        for (number, reader) in it.readers.iter_mut().enumerate() {
+            let Some(handle) = reader.handle.take() else {
+                continue;
+            };
+            // A reader whose own was refused has the first one's.
+            if number == 0 || reader.channel != own {
+                handles.push((reader.channel, handle));
+            }
+        }
+        for (channel, handle) in handles {
+            self.ask_file(
+                channel,
+                file,
+                FileStep::Close,
+                Request::Close { handle: &handle },
+            );
+        }
+    }
+
+    /// `unchanged`: it is in place; `None`: it has failed.
+    pub(super) fn end_file(&mut self, file: LocalFile, unchanged: Option<bool>) {
+        let Some(it) = self.files.remove(&file) else {
+            return;
+        };
+        self.channels[it.channel].files -= 1;
+        match (unchanged, it.trouble) {
+            (Some(unchanged), _) => self.done(it.item.local, unchanged),
+            (None, Some(trouble)) => {
+                let size = it.item.attributes.size.unwrap_or(0);
+                self.left = self.left.saturating_sub(size.saturating_sub(it.octets));
+                self.failed(it.item.remote, trouble);
+            }
+            (None, None) => {}
+        }
+    }
+}
