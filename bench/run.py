@@ -10,6 +10,7 @@ import sys
 
 import plots
 from harness import (
+    ciphers,
     descriptors,
     desktop,
     fan_out,
@@ -44,6 +45,7 @@ EXPERIMENTS = {
     "known-hosts-fleet": known_hosts_fleet,
     "mpssh": mpssh_fleet,
     "descriptors": descriptors,
+    "ciphers": ciphers,
 }
 
 
@@ -93,6 +95,8 @@ class Options(argparse.Namespace):
         self.checks = 500 if quick else 14_250
         self.monitor_rounds = rounds(5)
         self.monitor_mebibytes = 256
+        self.cipher_rounds = 1 if quick else rounds(7)
+        self.cipher_mebibytes = 16 if quick else 512
         self.idle_seconds = 3
         # Where a benchmark needs the client alone on a core, it gets the first; the simulated hosts have the others.
         cores = sorted(os.sched_getaffinity(0))

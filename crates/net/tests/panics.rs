@@ -177,6 +177,7 @@ fn outcomes(hosts: Vec<HostPlan>, jumps: Vec<Endpoint>, workers: usize) -> Vec<O
         ssh: Default::default(),
         workers,
         transfer: None,
+        trial: None,
     };
     let (tell, told) = mpsc::channel();
     std::thread::spawn(move || tell.send(run(plan, Results::default()).unwrap().summary));
