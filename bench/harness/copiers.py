@@ -76,7 +76,8 @@ def lftp(way, host, source, target):
 
 
 def rclone(way, host, source, target):
-    there = f":sftp,ssh='ssh -F {host.ssh_config} {host.addresses[0]}',shell_type=unix:"
+    reached = f"host={host.addresses[0]},user={host.user},key_file={host.identity},known_hosts_file={host.known_hosts}"
+    there = f":sftp,{reached},shell_type=unix:"
     common = ["rclone", "--config", "/dev/null", "--multi-thread-streams", "8", "--sftp-concurrency", "64", "--sftp-chunk-size", "255Ki"]
     return [*common, "copy", f"{there}{source}", target] if way == "get" else [*common, "copy", source, f"{there}{target}"]
 
@@ -112,7 +113,7 @@ def with_sync(words):
 ALL = [
     Copier("sshoal", sshoal()),
     Copier("sshoal", sshoal(), ("tree",)),
-    Copier("sshoal, one lane", sshoal("--lanes", "1")),
+    Copier("sshoal one lane", sshoal("--lanes", "1")),
     Copier("scp", scp()),
     Copier("scp", with_sync(scp()), ("tree",)),
     Copier("sftp", sftp),
