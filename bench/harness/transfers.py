@@ -83,8 +83,8 @@ def inner(folder, address, rounds, ways, names):
 
 def on_line(folder, line, rounds, ways, names, report):
     daemon = sshd(folder, "$SSHOAL_WAN_SERVER")
-    # iperf3's server ends with the line's namespace.
-    server = f"iperf3 -s >/dev/null 2>&1 & exec {' '.join(daemon)} >/dev/null 2>&1"
+    # In a shell of its own, so that it is no child of sshd's, whose sessions are waited for; it ends with sshd's process group.
+    server = f"(iperf3 -s >/dev/null 2>&1 &); exec {' '.join(daemon)} >/dev/null 2>&1"
     words = [str(TESTBED), "wan", "--quiet", "--delay-ms", str(line["round_trip_ms"] / 2), "--loss", str(line["loss"])]
     client = inner(folder, "line", rounds, ways, names)
     account = Path(tempfile.mkdtemp(prefix="account-", dir=folder))
