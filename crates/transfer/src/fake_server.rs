@@ -211,7 +211,7 @@ impl FakeServer {
             b"posix-rename@openssh.com" => {
                 let (old, new) = (from.string()?, from.string()?);
                 let is_done = self.rename(old, new);
-                status(out, id, if is_done { OK } else { FAILURE });
+                status(out, id, if is_done { OK } else { MISSING });
             }
             b"hardlink@openssh.com" => {
                 let (old, new) = (from.string()?.to_vec(), from.string()?.to_vec());

@@ -3,7 +3,8 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{Args, ValueHint};
+use clap::{Args, ValueEnum, ValueHint};
+use sshoal_transfer::Method;
 
 use crate::args::{ConfigArgs, EXIT_STATUS, HostArgs, LoginArgs, PaceArgs};
 
@@ -15,8 +16,30 @@ pub(crate) struct PutArgs {
     /// into the target, and with a slash at its end what is in it does.
     #[arg(value_name = "LOCAL... REMOTE", value_hint = ValueHint::AnyPath)]
     pub(crate) paths: Vec<PathBuf>,
+    /// How small files go: in batches that tar on the host unpacks, or each by itself over SFTP. auto takes tar for many
+    /// files; where a host does not run it, everything goes over SFTP whatever is said here.
+    #[arg(long, value_name = "HOW", default_value = "auto")]
+    pub(crate) method: MethodArg,
     #[command(flatten)]
     pub(crate) options: CopyArgs,
+}
+
+/// `--method`.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum MethodArg {
+    Auto,
+    Sftp,
+    Tar,
+}
+
+impl From<MethodArg> for Method {
+    fn from(method: MethodArg) -> Method {
+        match method {
+            MethodArg::Auto => Method::Auto,
+            MethodArg::Sftp => Method::Sftp,
+            MethodArg::Tar => Method::Tar,
+        }
+    }
 }
 
 /// `sshoal get`.

@@ -10,16 +10,15 @@ use sshoal_proto::{
 };
 use sshoal_transfer::{Tally, Trouble};
 
+use super::PACKET;
 use super::disk::Jobs;
 use super::engine::{Answer, Engine, Happened};
 use super::plan::{TransferPlan, Way};
 use super::rate::{Grant, Rate};
+use super::streams::Streams;
 use crate::drive::Drive;
 use crate::plan::RunPlan;
 
-/// What a channel's message of data holds: a window of 2 MiB is 64 of them (channels.h, CHAN_SES_PACKET_DEFAULT), and
-/// whole ones fill it to the last octet.
-const PACKET: usize = 32 * 1024;
 /// Octets that wait for a link before more are sealed for it.
 const QUEUED: usize = 256 * 1024;
 /// Octets left for which a second channel is worth its opening: one has a window of 2 MiB, TCP about three a round trip.
@@ -35,6 +34,7 @@ pub(crate) struct Transfer {
     engine: Engine,
     jobs: Jobs<Answer>,
     channels: Vec<Channel>,
+    streams: Streams,
     /// What the server's program said on standard error.
     words: Vec<u8>,
     /// Its share of what is left in the run's sum.
@@ -99,6 +99,7 @@ impl Transfer {
             jobs: Jobs::new(&transfer.disk),
             engine,
             channels: vec![Channel::new(LaneId::FIRST, channel)],
+            streams: Streams::default(),
             words: Vec::new(),
             left,
             first_trouble: None,
@@ -141,6 +142,14 @@ impl Transfer {
             let mut channels = self.channels.iter();
             channels.position(|channel| (channel.lane, channel.number) == (lane, number))
         };
+        if lane == LaneId::FIRST
+            && let Some(upload) = self.engine.upload()
+            && self.streams.handle(upload, &event, input)
+        {
+            self.silent_since = Instant::now();
+            self.note();
+            return Ok(None);
+        }
         match event {
             Event::Data {
                 channel,
@@ -243,6 +252,9 @@ impl Transfer {
         }
         self.perform();
         let mut fed = 0;
+        if lane == LaneId::FIRST {
+            fed += self.feed_streams(connection, has_room)?;
+        }
         for at in 0..self.channels.len() {
             if self.channels[at].lane != lane {
                 continue;
@@ -253,6 +265,29 @@ impl Transfer {
             }
         }
         self.perform();
+        Ok(fed)
+    }
+
+    /// The same for archives of small files.
+    fn feed_streams(
+        &mut self,
+        connection: &mut Connection,
+        has_room: bool,
+    ) -> Result<usize, ConnectionError> {
+        let (Some(upload), Stage::Running) = (self.engine.upload(), self.stage) else {
+            return Ok(0);
+        };
+        let plan = self.plan.transfer.as_ref();
+        let rate = plan.and_then(|plan| plan.rate.as_ref());
+        let rate = rate.filter(|_| !self.hurries);
+        self.streams.attend(upload, connection, &mut self.wake)?;
+        let fed = match has_room {
+            true => self
+                .streams
+                .send(upload, connection, rate, &mut self.wake)?,
+            false => 0,
+        };
+        self.note();
         Ok(fed)
     }
 
@@ -286,10 +321,10 @@ impl Transfer {
         }
     }
 
-    /// Octets that have arrived, and that are still to come.
+    /// Octets that have arrived, and that are still to come by channels.
     pub(crate) fn progress(&self) -> (u64, u64) {
         let left = match self.stage {
-            Stage::Running if !self.hurries => self.left,
+            Stage::Running if !self.hurries => self.engine.octets_left_for_channels(),
             _ => 0,
         };
         (self.engine.tally().octets, left)
@@ -353,7 +388,7 @@ impl Transfer {
         let is_worth_it = self.channels.len() == 1
             && self.channels[0].started
             && self.stage == Stage::Running
-            && self.engine.octets_left() >= WORTH_A_CHANNEL;
+            && self.engine.octets_left_for_channels() >= WORTH_A_CHANNEL;
         if is_worth_it && !self.is_printed() {
             let number = connection.open_session(Transfer::request())?;
             self.engine.add_channel();

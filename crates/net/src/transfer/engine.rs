@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use sshoal_transfer::sftp::SftpError;
 use sshoal_transfer::{
-    Download, DownloadEvent, DownloadNeed, Fetched, LocalFile, Opened, Tally, Trouble, Upload,
-    UploadEvent, UploadNeed,
+    Download, DownloadEvent, DownloadNeed, Fetched, LocalFile, Opened, SmallFile, SmallGroup,
+    SmallProblem, Tally, Trouble, Upload, UploadEvent, UploadNeed,
 };
 
 use super::disk::Jobs;
@@ -36,6 +36,7 @@ pub(super) enum Answer {
     /// All folders that something was put into are on the disk.
     Synced(Result<(), String>),
     Discarded,
+    Small(SmallGroup, Vec<Result<SmallFile, SmallProblem>>),
 }
 
 /// Either way.
@@ -144,6 +145,22 @@ impl Engine {
         either!(self, it => it.octets_left())
     }
 
+    /// The same without what goes by streams.
+    pub(super) fn octets_left_for_channels(&self) -> u64 {
+        match self {
+            Engine::Put { upload, .. } => upload.octets_left_for_channels(),
+            Engine::Get { download, .. } => download.octets_left(),
+        }
+    }
+
+    /// What has streams beside its channels.
+    pub(super) fn upload(&mut self) -> Option<&mut Upload> {
+        match self {
+            Engine::Put { upload, .. } => Some(upload),
+            Engine::Get { .. } => None,
+        }
+    }
+
     pub(super) fn tally(&self) -> Tally {
         either!(self, it => it.tally())
     }
@@ -184,6 +201,9 @@ impl Engine {
             } => {
                 while let Some(need) = upload.poll_need() {
                     perform_upload(need, source, open, jobs);
+                }
+                while let Some(group) = upload.poll_small() {
+                    read_small(group, source, jobs);
                 }
                 Vec::new()
             }
@@ -290,6 +310,7 @@ impl Engine {
                     upload.provide_opened(entry, opened);
                 }
                 Answer::Data(need, data) => upload.provide_data(need, data),
+                Answer::Small(group, files) => upload.provide_small(&group, files),
                 Answer::Checked(entry, is_same) => {
                     open.remove(&entry);
                     upload.provide_checked(entry, is_same);
@@ -361,6 +382,18 @@ fn perform_upload(
         }
         UploadNeed::Release { entry } => drop(open.remove(&entry)),
     }
+}
+
+fn read_small(group: SmallGroup, source: &Arc<Source>, jobs: &Jobs<Answer>) {
+    let failed = group.entries.iter();
+    let failed = failed.map(|_| Err(SmallProblem::Failed(PANICKED.to_owned())));
+    let panicked = Answer::Small(group.clone(), failed.collect());
+    let source = source.clone();
+    jobs.perform(panicked, move || {
+        let entries = group.entries.iter();
+        let files = entries.map(|&entry| source.read_small(entry)).collect();
+        Answer::Small(group, files)
+    });
 }
 
 /// Remembers where something is put.

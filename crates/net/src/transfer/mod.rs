@@ -16,8 +16,14 @@ mod plan;
 mod printed;
 mod rate;
 mod scan;
+mod small_files;
 mod source;
 mod spool;
+mod streams;
+
+/// What a channel's message of data holds: a window of 2 MiB is 64 of them (channels.h, CHAN_SES_PACKET_DEFAULT), and
+/// whole ones fill it to the last octet.
+const PACKET: usize = 32 * 1024;
 
 pub(crate) use channels::{LaneId, Transfer};
 pub use folder::PartNames;

@@ -12,7 +12,7 @@ use super::{SftpError, Status, StatusCode};
 /// The version of the protocol (draft section 4).
 const PROTOCOL_VERSION: u32 = 3;
 /// Requests that one channel may have in flight.
-pub const MAX_PENDING: usize = 512;
+pub const MAX_PENDING: usize = 1024;
 /// Extensions that are read of a server's VERSION.
 const MAX_EXTENSIONS: usize = 256;
 /// What every server of version 3 must bear in one packet (draft section 3), and no more is sent to those that name no

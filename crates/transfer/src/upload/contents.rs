@@ -56,6 +56,7 @@ impl Upload {
         };
         self.channels[channel].work.ahead == 0
             && self.next >= self.plan.entries.len()
+            && self.small.for_sftp.is_empty()
             && !self.files.values().any(has_work)
     }
 

@@ -109,6 +109,7 @@ pub(super) enum FileStep {
 impl Upload {
     /// Begins files while there is room, and has idle channels help with large ones.
     pub(super) fn send_files(&mut self) {
+        let are_small_done = self.send_small();
         for channel in 0..self.channels.len() {
             if !self.channels[channel].client.is_ready() {
                 continue;
@@ -124,7 +125,10 @@ impl Upload {
             self.read_ahead(channel);
             self.write_blocks(channel);
         }
-        if self.files.is_empty() && (self.interrupted || self.next >= self.plan.entries.len()) {
+        if self.files.is_empty()
+            && are_small_done
+            && (self.interrupted || self.next >= self.plan.entries.len())
+        {
             self.phase = match self.interrupted {
                 true => Phase::Ended,
                 false => Phase::Links,
@@ -140,11 +144,15 @@ impl Upload {
 
     /// The next entry with contents of its own.
     fn next_file(&mut self) -> Option<usize> {
+        if let Some(entry) = self.small.for_sftp.pop_front() {
+            return Some(entry);
+        }
         let plan = self.plan.clone();
         while let Some(entry) = plan.entries.get(self.next) {
             let number = self.next;
             self.next += 1;
             let has_contents = match entry.kind {
+                _ if self.small.takes(entry, plan.preserve) => false,
                 Kind::File { .. } | Kind::Stream => true,
                 Kind::HardLink { .. } => !self.makes_hard_links(),
                 Kind::Folder | Kind::Link { .. } => false,

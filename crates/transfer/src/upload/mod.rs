@@ -11,12 +11,14 @@ mod links;
 mod lost;
 mod plan;
 mod settling;
+mod small;
 mod target;
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
 pub use plan::{Entry, Kind, Opened, UploadPlan, UploadRoot};
+pub use small::{MAX_SMALL, Method, SmallFile, SmallGroup, SmallProblem};
 
 use crate::channels::Channels;
 use crate::part_name::{PartTag, part_name};
@@ -25,10 +27,11 @@ use crate::sftp::{Reply, Request, SftpError};
 use crate::{Tally, Trouble};
 use files::{File, FileStep};
 use links::LinkStep;
+use small::{Small, SmallStep};
 use target::TargetStep;
 
-/// Requests about folders and links in flight: enough for any round trip, for the server does one after the other.
-const SMALL_REQUESTS: usize = 64;
+/// Requests about folders and links in flight: what sftp-server does in a round trip of tens of milliseconds.
+const SMALL_REQUESTS: usize = 512;
 
 /// What an upload needs of this machine. Each is answered by the method that it names, in any order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -100,6 +103,9 @@ pub struct Upload {
     files: HashMap<usize, File>,
     /// Folders that could not be made.
     broken: HashSet<usize>,
+    /// Folders that were not there before.
+    new_folders: HashSet<usize>,
+    small: Small,
     /// Files that failed: hard links to them fail, too.
     failed_files: HashSet<usize>,
     /// Hard links that wait for their phase, and links under way.
@@ -145,11 +151,30 @@ struct Block {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Asked {
     Target(TargetStep),
-    MakeFolder { entry: usize },
-    LookAtFolder { entry: usize },
-    FolderAttributes { entry: usize },
-    File { entry: usize, step: FileStep },
-    Link { entry: usize, step: LinkStep },
+    MakeFolder {
+        entry: usize,
+    },
+    LookAtFolder {
+        entry: usize,
+    },
+    FolderAttributes {
+        entry: usize,
+    },
+    File {
+        entry: usize,
+        step: FileStep,
+    },
+    Link {
+        entry: usize,
+        step: LinkStep,
+    },
+    Small {
+        entry: usize,
+        step: SmallStep,
+    },
+    Proof,
+    /// The answer does not matter.
+    Forget,
 }
 
 impl Upload {
@@ -157,6 +182,7 @@ impl Upload {
     /// may have the same file system.
     pub fn new(plan: Arc<UploadPlan>, salt: u32) -> Upload {
         let left = plan.octets();
+        let small = Small::new(&plan);
         Upload {
             tag: PartTag(plan.tag.0 ^ salt),
             plan,
@@ -166,6 +192,8 @@ impl Upload {
             next: 0,
             files: HashMap::new(),
             broken: HashSet::new(),
+            new_folders: HashSet::new(),
+            small,
             failed_files: HashSet::new(),
             links_open: 0,
             needs: VecDeque::new(),
@@ -190,6 +218,11 @@ impl Upload {
     /// Octets of files' contents that are still to be sent, as far as is known.
     pub fn octets_left(&self) -> u64 {
         self.left
+    }
+
+    /// Octets that are still to be sent by channels, those of streams left out.
+    pub fn octets_left_for_channels(&self) -> u64 {
+        self.left.saturating_sub(self.small.octets_left)
     }
 
     /// How far it is.
@@ -242,7 +275,7 @@ impl Upload {
 
     /// Whether replies of the server's are waited for.
     pub fn awaits_server(&self) -> bool {
-        self.channels.await_server()
+        self.channels.await_server() || self.awaits_batch()
     }
 
     /// Begins nothing more, and cleans up what is half done.
@@ -257,6 +290,7 @@ impl Upload {
         for entry in entries {
             self.fail_file(entry, Trouble::Interrupted);
         }
+        self.interrupt_small();
         self.advance();
     }
 
@@ -298,6 +332,9 @@ impl Upload {
             Asked::FolderAttributes { entry } => self.handle_folder_finished(entry, reply),
             Asked::File { entry, step } => self.handle_file(channel, entry, step, reply),
             Asked::Link { entry, step } => self.handle_link(entry, step, reply),
+            Asked::Small { entry, step } => self.handle_small(entry, step, reply),
+            Asked::Proof => self.handle_proof(reply),
+            Asked::Forget => {}
         }
     }
 

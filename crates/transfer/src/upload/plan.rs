@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use super::small::Method;
 use crate::part_name::PartTag;
 use crate::sftp::Attributes;
 
@@ -16,6 +17,8 @@ pub struct UploadPlan {
     pub entries: Vec<Entry>,
     /// Whether modes and times are kept.
     pub preserve: bool,
+    /// How small files go.
+    pub method: Method,
     /// Tells this transfer's parts from others'.
     pub tag: PartTag,
     /// Octets read at a time.

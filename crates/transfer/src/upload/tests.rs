@@ -45,6 +45,7 @@ fn plan(target: &[u8], entries: Vec<Entry>) -> UploadPlan {
         }],
         entries,
         preserve: false,
+        method: Method::Auto,
         tag: PartTag(7),
         block: 65_536,
         ahead: 4,
