@@ -13,9 +13,8 @@
 //!    calls neither panic nor allocate. The shadow stack that it shares with the caller under CET is only pushed to, and
 //!    the caller's position in it is its own. No indirect branch leads into the child: it is reached by a direct call.
 //! 4. **Nothing of libc runs in the child**, neither its wrappers (they would write the caller's `errno`) nor its
-//!    handlers: it is born without any (`CLONE_CLEAR_SIGHAND`). Where the kernel cannot do that, and where a signal must
-//!    not be lost on the way ([`Plan::bears_signals`]), all signals are blocked from before the clone until the child
-//!    has no handlers left.
+//!    handlers: all signals are blocked from before the clone until the child has no handlers left. Nor may a signal's
+//!    default come first: before Linux 5.16 a process that dumps core takes all with it that share its memory.
 //! 5. **Other threads go on**, and that harms nobody: they cannot reach the Plan, and the child takes no lock.
 //! 6. **No identity is changed while memory is shared.** setresuid in such a child would make its parent undumpable and
 //!    change who may signal it, so that path copies memory (`Memory::Copied`).
@@ -628,18 +627,10 @@ fn start_with(plan: &Plan, memory: Memory, report: &Report) -> Result<Started, F
         stack: &stack,
         report,
     };
-    let outcome = if memory == Memory::Shared && plan.bears_signals() {
-        plan.mask_before_exec.set(plan.mask);
-        match place.by_clone3() {
-            Err(errno) if is_missing(errno) => place.with_signals_blocked(Place::by_clone),
-            made => place.judge(made),
-        }
-    } else {
-        place.with_signals_blocked(|place| match place.by_clone3() {
-            Err(errno) if is_missing(errno) => place.by_clone(),
-            made => made,
-        })
-    };
+    let outcome = place.with_signals_blocked(|place| match place.by_clone3() {
+        Err(errno) if is_missing(errno) => place.by_clone(),
+        made => made,
+    });
     stack.put_back();
     outcome
 }
@@ -690,7 +681,7 @@ impl Place<'_> {
     ) -> Result<Started, Failure> {
         let before = change_signal_mask(libc::SIG_BLOCK, SignalSet::ALL).at(Step::BlockSignals)?;
         let programs_mask = self.plan.mask.unwrap_or(before);
-        self.plan.mask_before_exec.set(Some(programs_mask));
+        self.plan.mask_before_exec.set(programs_mask);
         let outcome = self.judge(make(self));
         // Unblocking what was not blocked before is the same as giving the old mask back.
         let restored =
@@ -730,7 +721,7 @@ impl Place<'_> {
         (libc::CLONE_VFORK | described | shared) as u64
     }
 
-    /// A child without handlers: signals need not be blocked.
+    /// A child without handlers.
     fn by_clone3(&self) -> Result<Started, Errno> {
         let mut pidfd: c_int = -1;
         let birth = self.birth(false);

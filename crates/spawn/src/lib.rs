@@ -6,8 +6,7 @@
 //!
 //! - the child shares memory (`CLONE_VM`) but runs on a stack of its own with a guard below it, and the calling thread
 //!   sleeps (`CLONE_VFORK`) until the child has executed its program or ended;
-//! - no handler of the caller's runs in memory that is shared: the child is born without any, and where that is not
-//!   possible, or a signal would be lost, all are blocked meanwhile;
+//! - all signals are blocked while memory is shared, and no handler of the caller's is left in the child;
 //! - the child makes raw system calls only: no libc, no allocation, no lock, no `errno` of the caller's;
 //! - what may not happen while memory is shared (a change of user or group, which would change what others may do to
 //!   the caller) is done in a forked child instead;

@@ -41,8 +41,8 @@ pub(crate) struct Plan<'a> {
     pub(crate) ignored_signals: SignalSet,
     /// The program's signal mask; none: the caller's.
     pub(crate) mask: Option<SignalSet>,
-    /// What the child sets it to; none: it has the right one from its birth.
-    pub(crate) mask_before_exec: Cell<Option<SignalSet>>,
+    /// What `mask` comes to, once the caller's is known.
+    pub(crate) mask_before_exec: Cell<SignalSet>,
     pub(crate) placement: Placement,
     pub(crate) close_others: bool,
     /// Not for the program, even where others are left to it.
@@ -64,16 +64,6 @@ impl Plan<'_> {
     pub(crate) fn changes_identity(&self) -> bool {
         self.groups.is_some() || self.group.is_some() || self.user.is_some()
     }
-
-    /// Whether a child without handlers may get signals before it has executed its program: it would end or stop by them
-    /// as the program would that has just begun. Not so where the program is to ignore or block some of them.
-    pub(crate) fn bears_signals(&self) -> bool {
-        bears_signals(self.ignored_signals, self.mask)
-    }
-}
-
-fn bears_signals(ignored: SignalSet, mask: Option<SignalSet>) -> bool {
-    ignored == SignalSet::EMPTY && mask.is_none_or(|mask| mask == SignalSet::EMPTY)
 }
 
 /// Takes all steps. On success the program runs; what returns is the step that failed.
@@ -125,10 +115,7 @@ fn prepare(plan: &Plan, handlers_remain: bool) -> Result<(), Failure> {
     if let Some(directory) = plan.directory {
         kernel::change_directory(directory).at(Step::Directory)?;
     }
-    match plan.mask_before_exec.get() {
-        Some(mask) => kernel::set_signal_mask(mask).at(Step::SignalMask),
-        None => Ok(()),
-    }
+    kernel::set_signal_mask(plan.mask_before_exec.get()).at(Step::SignalMask)
 }
 
 fn set_signals(plan: &Plan, handlers_remain: bool) -> Result<(), Errno> {
@@ -257,15 +244,6 @@ mod tests {
         }
         assert_eq!(found, [None, None, Some(0), Some(17), Some(123_456)]);
         assert!(rest.is_empty());
-    }
-
-    #[test]
-    fn signals_may_come_where_the_program_neither_ignores_nor_blocks_them() {
-        let some = SignalSet::from_bits(1);
-        assert!(bears_signals(SignalSet::EMPTY, None));
-        assert!(bears_signals(SignalSet::EMPTY, Some(SignalSet::EMPTY)));
-        assert!(!bears_signals(SignalSet::EMPTY, Some(some)));
-        assert!(!bears_signals(some, None));
     }
 
     #[test]

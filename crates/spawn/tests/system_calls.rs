@@ -9,7 +9,7 @@ use std::env;
 use std::fs;
 use std::process;
 
-use sshoal_spawn::{Command, Signal, SignalSet, Stdio};
+use sshoal_spawn::{Command, Stdio};
 
 /// Tells the test program, when it runs under strace, what to start and how often: `PROGRAM KIND TIMES`.
 const TASK: &str = "SSHOAL_SPAWN_TEST_TASK";
@@ -35,11 +35,8 @@ fn starts_what_it_is_told_to() {
             "bare" => drop(
                 command
                     .inherit_descriptors(true)
-                    .signal_mask(None)
                     .default_signals(Default::default()),
             ),
-            "ignoring" => drop(command.ignore_signals(SignalSet::EMPTY.with(Signal::HUP))),
-            "masked" => drop(command.signal_mask(Some(SignalSet::EMPTY.with(Signal::HUP)))),
             "described" => drop(command.with_pidfd()),
             "missing" => {
                 Command::new("/no/such/program").spawn().unwrap_err();
@@ -121,10 +118,10 @@ fn expected(calls: &[(&str, usize)]) -> Counts {
 }
 
 #[test]
-fn a_start_without_pipes_takes_seven_calls_and_the_program_s_own() {
+fn a_start_without_pipes_takes_nine_calls_and_the_program_s_own() {
     let calls = calls_of_a_start("plain");
     let wanted = expected(&[
-        ("rt_sigprocmask", 1),
+        ("rt_sigprocmask", 3),
         ("clone3", 1),
         ("rt_sigaction", 1),
         ("close_range", 1),
@@ -140,7 +137,7 @@ fn a_start_without_pipes_takes_seven_calls_and_the_program_s_own() {
 fn a_pipe_takes_four_calls_more() {
     let calls = calls_of_a_start("pipe");
     let wanted = expected(&[
-        ("rt_sigprocmask", 1),
+        ("rt_sigprocmask", 3),
         ("clone3", 1),
         ("rt_sigaction", 1),
         ("close_range", 1),
@@ -163,9 +160,10 @@ fn a_descriptor_of_the_process_takes_one_call_more_to_close_it() {
 }
 
 #[test]
-fn a_start_that_changes_nothing_takes_four() {
+fn a_start_that_changes_nothing_takes_seven() {
     let calls = calls_of_a_start("bare");
     let wanted = expected(&[
+        ("rt_sigprocmask", 3),
         ("clone3", 1),
         ("execve", 1),
         ("sched_yield", 1),
@@ -175,25 +173,11 @@ fn a_start_that_changes_nothing_takes_four() {
     assert_eq!(calls, wanted);
 }
 
-/// A signal on the way must not end a program that is to ignore it, or to get it later.
-#[test]
-fn signals_are_blocked_where_the_program_ignores_or_blocks_some() {
-    let plain = calls_of_a_start("plain");
-    let blocking = |extra: usize| {
-        let mut calls = plain.clone();
-        calls.insert("rt_sigprocmask".to_owned(), 3);
-        *calls.get_mut("rt_sigaction").unwrap() += extra;
-        calls
-    };
-    assert_eq!(calls_of_a_start("ignoring"), blocking(1));
-    assert_eq!(calls_of_a_start("masked"), blocking(0));
-}
-
 #[test]
 fn a_start_that_fails_takes_no_more() {
     let calls = calls_of_a_start("missing");
     let wanted = expected(&[
-        ("rt_sigprocmask", 1),
+        ("rt_sigprocmask", 3),
         ("clone3", 1),
         ("rt_sigaction", 1),
         ("close_range", 1),
