@@ -98,6 +98,11 @@ impl Journal {
         (file.identity == identity).then_some(&file.proven)
     }
 
+    /// What a file is known by.
+    pub fn identity(&self, key: &[u8]) -> Option<&[u8]> {
+        Some(&self.files.get(key)?.identity)
+    }
+
     /// Whether anything is known of a file.
     pub fn knows(&self, key: &[u8]) -> bool {
         self.files.contains_key(key)

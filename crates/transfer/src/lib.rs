@@ -27,13 +27,15 @@ mod upload;
 mod fake_server;
 
 pub use download::{
-    Download, DownloadEvent, DownloadNeed, DownloadPlan, Fetched, LocalFile, MAX_FOLDERS,
+    Begun, Download, DownloadEvent, DownloadNeed, DownloadPlan, Fetched, LocalFile, MAX_FOLDERS,
 };
 pub use glob::{Excludes, matches as glob_matches};
 pub use part_name::{PartTag, part_name};
 pub use path::MAX_PATH;
 pub use trouble::{Remote, Trouble};
-pub use upload::{Entry, Kind, Opened, Upload, UploadEvent, UploadNeed, UploadPlan, UploadRoot};
+pub use upload::{
+    CHECKPOINT, Entry, Kind, Opened, Upload, UploadEvent, UploadNeed, UploadPlan, UploadRoot,
+};
 
 /// How far a transfer is, for one host.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -60,6 +60,8 @@ impl Download {
                 };
                 self.ask_file(channel, file, step, request);
             }
+            // Where nothing is to be fetched there is nothing to wait for.
+            self.go_on(file);
         }
     }
 
@@ -82,7 +84,7 @@ impl Download {
                 continue;
             };
             let next = reader.again.pop().or_else(|| {
-                let (at, len) = reader.span.take(limit.into())?;
+                let (at, len) = reader.span.take_of(it.todo.as_deref(), limit.into())?;
                 Some((at, len as u32))
             });
             if let Some((offset, len)) = next {

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use super::files::{File, FileStep, QUEUED, Stage, Writer};
 use super::{Asked, Block, Upload, UploadNeed};
 use crate::Trouble;
-use crate::ranges::Span;
 use crate::sftp::{Attributes, Open, Request};
 
 impl Upload {
@@ -75,15 +74,12 @@ impl Upload {
             else {
                 continue;
             };
-            let data = file
-                .opened
-                .as_ref()
-                .and_then(|opened| opened.data.as_deref());
+            let todo = file.todo.as_deref();
             for (number, writer) in file.writers.iter_mut().enumerate() {
                 let is_ready = writer.channel == channel && writer.handle.is_some();
                 while is_ready
                     && self.channels[channel].work.ahead < most
-                    && let Some((offset, len)) = next_data(&mut writer.span, data, block)
+                    && let Some((offset, len)) = writer.span.take_of(todo, block)
                 {
                     writer.open += 1;
                     self.channels[channel].work.ahead += 1;
@@ -186,6 +182,7 @@ impl Upload {
             let data = &rest[..rest.len().min(most)];
             let step = FileStep::Write {
                 writer: block.writer,
+                offset: block.offset + block.written as u64,
                 octets: data.len() as u32,
             };
             let request = Request::Write {
@@ -207,28 +204,6 @@ impl Upload {
                     it.work.blocks.push_front(block);
                 }
             }
-        }
-    }
-}
-
-/// The next octets of a span that are data and not a hole.
-fn next_data(
-    span: &mut Span,
-    data: Option<&[std::ops::Range<u64>]>,
-    block: u64,
-) -> Option<(u64, u64)> {
-    let Some(data) = data else {
-        return span.take(block);
-    };
-    let first = data.partition_point(|extent| extent.end <= span.at);
-    match data.get(first) {
-        Some(extent) => {
-            span.at = span.at.max(extent.start).min(span.end);
-            span.take(block.min(extent.end.saturating_sub(span.at)))
-        }
-        None => {
-            span.at = span.end;
-            None
         }
     }
 }
