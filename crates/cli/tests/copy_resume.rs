@@ -126,9 +126,9 @@ fn a_client_that_is_killed_fifty_times_sends_nothing_twice_beyond_a_segment_a_ch
     let words = ["put", "--json", text(&source), text(target.path())];
     let mut chance = Chance(20_261_122);
     let mut in_the_middle = 0;
-    for _ in 0..10 {
-        for _ in 0..5 {
-            let wanted = come(target.path()) + chance.below(LEN / 4);
+    for _ in 0..5 {
+        for _ in 0..10 {
+            let wanted = come(target.path()) + chance.below(LEN / 8);
             let mut running = Running::start(&mut command(&shoal, &words));
             wait_for_octets(&mut running, target.path(), wanted);
             drop(running);
