@@ -108,7 +108,12 @@ impl Observer for Reporting {
             unchanged,
             failed,
             octets,
+            why_no_batches,
         } = *tally;
+        if let Some(why) = why_no_batches {
+            let text = format!("small files went one by one over SFTP: {why}");
+            self.reporter.remark(host, &text)?;
+        }
         let transferred = Transferred {
             done,
             unchanged,

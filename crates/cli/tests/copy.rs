@@ -4,101 +4,19 @@
 
 mod support;
 
-use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs::{self, File, Permissions};
 use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 use std::thread;
-use std::time::{Duration, SystemTime};
 
 use sshoal_testbed::sshd::{Layout, RealSshd, SshdSpec};
-use support::program::{Ended, Running};
-use support::{Shoal, shared_folder, wait_until};
-
-fn real(spec: SshdSpec) -> Shoal<RealSshd> {
-    Shoal::real(&spec)
-}
-
-fn command(shoal: &Shoal<RealSshd>, words: &[&str]) -> Command {
-    let mut command = shoal.user.command(env!("CARGO_BIN_EXE_sshoal"));
-    command
-        .arg(words[0])
-        .args(["-F", &shoal.file("ssh_config")]);
-    command.args(["-f", &shoal.file("hosts")]).args(&words[1..]);
-    command
-}
-
-/// `sshoal put` or `get` on all hosts, to its end.
-fn sshoal(shoal: &Shoal<RealSshd>, words: &[&str]) -> Ended {
-    Running::start(&mut command(shoal, words)).wait()
-}
-
-fn text(path: &Path) -> &str {
-    path.to_str().unwrap()
-}
-
-/// Bytes that compress badly and repeat late: Marsaglia's xorshift64.
-fn noise(length: usize) -> Vec<u8> {
-    let mut state = length as u64 | 1;
-    let mut bytes = Vec::with_capacity(length + 8);
-    while bytes.len() < length {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        bytes.extend_from_slice(&state.to_le_bytes());
-    }
-    bytes.truncate(length);
-    bytes
-}
-
-/// Everything below a folder by its path: what it is, its mode, time and contents.
-fn listing(folder: &Path) -> BTreeMap<Vec<u8>, (u32, i64, Vec<u8>)> {
-    let mut found = BTreeMap::new();
-    let mut folders = vec![folder.to_owned()];
-    while let Some(path) = folders.pop() {
-        for entry in fs::read_dir(path).unwrap() {
-            let path = entry.unwrap().path();
-            let metadata = fs::symlink_metadata(&path).unwrap();
-            let (mut time, contents) = match metadata.file_type() {
-                kind if kind.is_symlink() => (
-                    0,
-                    fs::read_link(&path)
-                        .unwrap()
-                        .into_os_string()
-                        .as_bytes()
-                        .to_vec(),
-                ),
-                kind if kind.is_dir() => (metadata.mtime(), Vec::new()),
-                _ => (metadata.mtime(), fs::read(&path).unwrap()),
-            };
-            if metadata.is_dir() {
-                folders.push(path.clone());
-            }
-            let name = path
-                .strip_prefix(folder)
-                .unwrap()
-                .as_os_str()
-                .as_bytes()
-                .to_vec();
-            if metadata.is_symlink() {
-                time = 0;
-            }
-            found.insert(name, (metadata.mode(), time, contents));
-        }
-    }
-    found
-}
-
-fn write(path: &Path, contents: &[u8], mode: u32) {
-    fs::write(path, contents).unwrap();
-    fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
-    let time = SystemTime::UNIX_EPOCH + Duration::from_secs(1_500_000_000);
-    File::open(path).unwrap().set_modified(time).unwrap();
-}
+use support::copying::{command, listing, parts, real, sshoal, text, write};
+use support::program::Running;
+use support::{Shoal, descendants, noise, shared_folder, wait_until};
 
 /// A tree with everything that there can be in one.
 fn tree() -> (tempfile::TempDir, PathBuf) {
@@ -132,12 +50,6 @@ fn tree() -> (tempfile::TempDir, PathBuf) {
         .unwrap();
     sparse.write_all(b"end").unwrap();
     (dir, tree)
-}
-
-/// Names of parts below a folder.
-fn parts(folder: &Path) -> Vec<Vec<u8>> {
-    let names = listing(folder).into_keys();
-    names.filter(|name| name.ends_with(b".part")).collect()
 }
 
 #[test]
@@ -205,14 +117,14 @@ fn a_large_file_arrives_over_two_channels_and_memory_is_bounded() {
     fs::write(&big, noise(150_000_000)).unwrap();
     let to = text(target.path());
     let limit = 100 << 20;
-    sshoal(&shoal, &["put", text(&big), to])
+    sshoal(&shoal, &["put", "--lanes", "1", text(&big), to])
         .expect(0)
         .expect_memory_below(limit);
     let there = target.path().join("big");
     assert!(fs::read(&big).unwrap() == fs::read(&there).unwrap());
     assert_eq!(sftp_sessions(&shoal), 2);
     let back = dir.path().join("back");
-    sshoal(&shoal, &["get", text(&there), text(&back)])
+    sshoal(&shoal, &["get", "--lanes", "1", text(&there), text(&back)])
         .expect(0)
         .expect_memory_below(limit);
     assert!(fs::read(&big).unwrap() == fs::read(back.join(shoal.name(0)).join("big")).unwrap());
@@ -428,18 +340,6 @@ fn ctrl_c_leaves_no_part_on_either_side() {
     running.interrupt();
     running.wait().expect(130);
     assert_eq!(parts(&back), Vec::<Vec<u8>>::new());
-}
-
-/// All that the process has started, the outermost first.
-fn descendants(parent: i32) -> Vec<i32> {
-    let children = format!("/proc/{parent}/task/{parent}/children");
-    let children = fs::read_to_string(children).unwrap_or_default();
-    let children = children
-        .split_whitespace()
-        .map(|child| child.parse().unwrap());
-    children
-        .flat_map(|child| [vec![child], descendants(child)].concat())
-        .collect()
 }
 
 /// Kills all that the process has started, the outermost first: who held the connection cannot tell of the others' end.

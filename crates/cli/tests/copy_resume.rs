@@ -18,7 +18,7 @@ use support::{Shoal, shared_folder, wait_until};
 const CHECKPOINT: u64 = 16 << 20;
 /// What one channel may send twice.
 const SEGMENT: u64 = 2 * CHECKPOINT;
-/// Channels of one connection.
+/// Channels of one connection; there is no more than one, `--lanes 1`.
 const CHANNELS: u64 = 2;
 const LEN: u64 = 5 * CHECKPOINT;
 
@@ -49,7 +49,8 @@ fn command(shoal: &Shoal<RealSshd>, words: &[&str]) -> Command {
     command
         .arg(words[0])
         .args(["-F", &shoal.file("ssh_config")]);
-    command.args(["-f", &shoal.file("hosts")]).args(&words[1..]);
+    command.args(["-f", &shoal.file("hosts"), "--lanes", "1"]);
+    command.args(&words[1..]);
     command
 }
 

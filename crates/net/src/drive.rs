@@ -216,6 +216,11 @@ impl Drive {
         self.link.local_address()
     }
 
+    /// The server's end, if it is one of TCP's and not behind a jump host.
+    pub(crate) fn peer_address(&self) -> Option<SocketAddr> {
+        self.link.peer_address()
+    }
+
     /// The ProxyCommand that the connection goes by.
     pub(crate) fn proxy(&mut self) -> Option<&mut Proxy> {
         match &mut self.link {

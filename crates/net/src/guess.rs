@@ -44,7 +44,7 @@ pub(crate) struct Opened {
     pub(crate) shortcuts: Shortcuts,
 }
 
-/// How to open a connection of this worker to a host `round_trip` away; its channels' windows are at most `window`.
+/// How to open a connection of this worker to a host `round_trip` away; its channels' windows are `window`.
 /// The algorithms are in the order of [`HostTrust::ordered_algorithms`].
 pub(crate) fn opening(
     endpoint: &Endpoint,
@@ -77,7 +77,7 @@ pub(crate) fn opening(
         first_kex: guess.map(|(kex, _)| kex),
         pipelining: known.as_ref().is_none_or(|(_, server)| server.pipelining)
             && doubt != Some(Doubt::Merging),
-        window: window.min(endpoint.settings.window),
+        window,
     };
     let settings = worker.adapted.settings(&endpoint.settings, adaptation);
     let shortcuts = Shortcuts {

@@ -108,6 +108,12 @@ impl RunPlan {
         logins.div_ceil(self.workers as u32)
     }
 
+    /// How many hosts may be worked on at a time.
+    pub(crate) fn hosts_at_once(&self) -> usize {
+        let sessions = self.limits.sessions.max(1) as usize;
+        self.work.hosts().clamp(1, sessions)
+    }
+
     /// The window of each channel if `hosts` have one: their share of what may be unread, octets.
     pub(crate) fn window_of(&self, hosts: usize) -> u32 {
         let at_once = hosts.clamp(1, self.limits.sessions.max(1) as usize);

@@ -11,7 +11,7 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use sshoal_fleet::{Failure, FailureKind, Gate, HostId, Outcome};
-use sshoal_proto::{Connection, ExecFate, LocalChannel};
+use sshoal_proto::{Connection, ExecFate, HostKeyQuestion, LocalChannel};
 
 use tracing::Instrument;
 
@@ -28,7 +28,7 @@ use crate::login::Login;
 use crate::outbox::Outbox;
 use crate::plan::NativePlan;
 use crate::shortcuts::Shortcuts;
-use crate::transfer::Transfer;
+use crate::transfer::{LaneId, Lanes, Transfer};
 use crate::window::WindowChanges;
 use crate::worker::{Control, Worker};
 
@@ -63,6 +63,12 @@ struct State<'a> {
     outbox: Outbox,
     /// Files to the host or from it, in place of a command.
     transfer: Option<Box<Transfer>>,
+    /// Further connections for it, from when it has begun.
+    lanes: Option<Box<Lanes<'a>>>,
+    /// The host key that was shown; for transfers only.
+    host_key: Option<Rc<HostKeyQuestion>>,
+    /// How long connecting took, at least a round trip.
+    round_trip: Duration,
     /// The agent's channels, if it is forwarded.
     forwarding: Option<Box<AgentForwarding>>,
     /// Octets handed on that the server has not been told of.
@@ -93,7 +99,7 @@ impl<'a> HostSession<'a> {
             &plan.endpoint,
             worker,
             round_trip,
-            worker.window,
+            worker.window(&plan.endpoint, round_trip),
             host_key_algorithms,
         );
         let unusable =
@@ -122,6 +128,9 @@ impl<'a> HostSession<'a> {
                 pty_refused: false,
                 outbox: Outbox::default(),
                 transfer: Transfer::begin(&worker.plan, host.0, channel),
+                lanes: None,
+                host_key: None,
+                round_trip,
                 forwarding: plan
                     .forwarded_agent
                     .clone()
@@ -234,14 +243,11 @@ impl<'a> HostSession<'a> {
             if self.state.outbox.is_empty() {
                 transfer.confirm_output();
             }
-            match transfer.feed(&mut self.drive.connection) {
-                Ok(fed) => {
-                    self.drive.flush();
-                    if fed == 0 || self.drive.connection.poll_transmit().is_some() {
-                        break;
-                    }
-                }
-                Err(error) => return Err(self.ended(&error)),
+            if let Err(error) = transfer.pump(LaneId::FIRST, &mut self.drive) {
+                return Err(self.ended(&error));
+            }
+            if !self.state.advance_lanes(&self.drive) {
+                break;
             }
         }
         Ok(())
@@ -257,6 +263,8 @@ impl<'a> HostSession<'a> {
         } = self;
         let timeout = drive.connection.poll_timeout();
         let wake = state.transfer.as_ref().and_then(|transfer| transfer.wake());
+        let lanes = state.lanes.as_ref().and_then(|lanes| lanes.wake());
+        let wake = wake.into_iter().chain(lanes).min();
         let last_moment = state.last_moment.into_iter().chain(state.proof_by).min();
         let started = state.started;
         let feeder = feeder
@@ -349,7 +357,15 @@ fn poll_progress(
         state.delivered += delivered;
         return Poll::Ready(Ok(()));
     }
-    drive.poll(context, &worker.buffer, state)
+    let lanes = match (&mut state.lanes, &mut state.transfer) {
+        (Some(lanes), Some(transfer)) => lanes.poll(context, transfer),
+        _ => Poll::Pending,
+    };
+    // All connections have their turns.
+    match drive.poll(context, &worker.buffer, state) {
+        Poll::Pending => lanes.map(Ok),
+        ready => ready,
+    }
 }
 
 async fn next_chunk(feeder: Option<&mut Feeder>) -> io::Result<()> {

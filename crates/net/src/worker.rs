@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 
 use sshoal_fleet::{Event, Gate, HostId, JumpEvent, JumpId, Phase};
 use sshoal_proto::Stream;
@@ -23,9 +24,10 @@ use crate::jump::{self, JumpLimits, Jumps};
 use crate::known_hosts::NewKeys;
 use crate::login::LockedKey;
 use crate::observer::Confirmation;
-use crate::plan::RunPlan;
+use crate::plan::{Endpoint, RunPlan};
 use crate::server_cache::{KnownServer, ServerCache};
 use crate::shortcuts::Doubts;
+use crate::transfer::{LaneLimits, TransferPlan};
 
 /// Octets read at a time. sshd writes up to 256 KiB; less only costs more system calls.
 const READ_SIZE: usize = 256 * 1024;
@@ -41,6 +43,7 @@ pub(crate) struct Shared {
     servers: Arc<ServerCache>,
     new_keys: Arc<NewKeys>,
     jump_limits: JumpLimits,
+    lane_limits: LaneLimits,
 }
 
 /// One thread's share: idle connections own no read buffer, they borrow this one.
@@ -57,12 +60,13 @@ pub(crate) struct Worker {
     pub(crate) adapted: AdaptedSettings,
     /// How many logins share this thread at a time, at most.
     pub(crate) crowd: u32,
-    /// The window of each session, octets.
-    pub(crate) window: u32,
+    /// The window of each session that runs a command, octets.
+    session_window: u32,
     /// Which servers do not bear which shortcuts.
     pub(crate) doubts: Doubts,
     pub(crate) jumps: Jumps,
     pub(crate) jump_limits: JumpLimits,
+    pub(crate) lane_limits: LaneLimits,
 }
 
 /// What tasks tell the coordinator.
@@ -131,6 +135,7 @@ impl Shared {
             servers: Arc::new(ServerCache::read(plan.server_cache.as_deref())),
             new_keys: Arc::default(),
             jump_limits: JumpLimits::new(&plan.limits),
+            lane_limits: LaneLimits::new(&plan.limits),
             plan,
         }
     }
@@ -140,7 +145,7 @@ impl Worker {
     pub(crate) fn new(shared: Shared) -> Self {
         Worker {
             crowd: shared.plan.logins_a_worker(),
-            window: shared.plan.window_of(shared.plan.work.hosts()),
+            session_window: shared.plan.window_of(shared.plan.work.hosts()),
             plan: shared.plan,
             reports: shared.reports,
             output_budget: shared.output_budget,
@@ -151,6 +156,15 @@ impl Worker {
             doubts: Doubts::default(),
             jumps: Jumps::default(),
             jump_limits: shared.jump_limits,
+            lane_limits: shared.lane_limits,
+        }
+    }
+
+    /// The window of each channel of a connection to a host that is so far away, octets.
+    pub(crate) fn window(&self, endpoint: &Endpoint, round_trip: Duration) -> u32 {
+        match &self.plan.transfer {
+            None => self.session_window.min(endpoint.settings.window),
+            Some(_) => TransferPlan::window(self.plan.hosts_at_once(), round_trip),
         }
     }
 

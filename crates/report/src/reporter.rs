@@ -377,6 +377,19 @@ impl Reporter {
         })
     }
 
+    /// Shows something about a host that is of no consequence for its result, if more than usual is to be said.
+    ///
+    /// # Errors
+    /// A host that is not of this run, or our output cannot be written.
+    pub fn remark(&mut self, host: HostId, text: &str) -> io::Result<()> {
+        let host = self.position(host)?;
+        if self.options.verbosity < Verbosity::Verbose {
+            return Ok(());
+        }
+        let line = format!("sshoal: {}: {}\n", self.labels[host], visible(text));
+        self.show(|reporter| reporter.say(&line))
+    }
+
     /// Makes the terminal ours no longer, until the next tick: for a question to the user.
     ///
     /// # Errors

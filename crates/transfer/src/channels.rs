@@ -15,8 +15,17 @@ pub(crate) struct Channel<T, W> {
     /// Files that it has begun and not ended.
     pub(crate) files: usize,
     pub(crate) work: W,
-    /// Whether the server has refused it.
-    refused: bool,
+    state: State,
+}
+
+/// Whether a channel is of use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Open,
+    /// The server has refused it.
+    Refused,
+    /// Its connection has ended.
+    Lost,
 }
 
 impl<T, W: Default> Channels<T, W> {
@@ -33,14 +42,32 @@ impl<T, W: Default> Channels<T, W> {
             client: Client::new(),
             files: 0,
             work: W::default(),
-            refused: false,
+            state: State::Open,
         });
         self.each.len() - 1
     }
 
     /// The server has refused a further channel: it is done without.
     pub(crate) fn refuse(&mut self, channel: usize) {
-        self.each[channel].refused = true;
+        self.each[channel].state = State::Refused;
+    }
+
+    /// The channel's connection has ended; returns what was asked on it and not answered.
+    pub(crate) fn lose(&mut self, channel: usize) -> Vec<T> {
+        let it = &mut self.each[channel];
+        it.state = State::Lost;
+        it.client.lose()
+    }
+
+    /// Whether the channel's connection has ended.
+    pub(crate) fn is_lost(&self, channel: usize) -> bool {
+        self.each[channel].state == State::Lost
+    }
+
+    /// How many are of use.
+    pub(crate) fn open(&self) -> usize {
+        let open = self.each.iter();
+        open.filter(|channel| channel.state == State::Open).count()
     }
 
     /// How many there have been.
@@ -59,7 +86,10 @@ impl<T, W: Default> Channels<T, W> {
 
     /// Whether replies of the server's are waited for.
     pub(crate) fn await_server(&self) -> bool {
-        let mut open = self.each.iter().filter(|channel| !channel.refused);
+        let mut open = self
+            .each
+            .iter()
+            .filter(|channel| channel.state == State::Open);
         open.any(|channel| channel.client.pending() > 0)
     }
 

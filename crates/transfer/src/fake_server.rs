@@ -72,6 +72,12 @@ impl FakeServer {
         }
     }
 
+    /// A channel's connection ends: its handles go with it.
+    pub(crate) fn hang_up(&mut self, channel: &mut FakeChannel) {
+        self.open -= channel.handles.len();
+        *channel = FakeChannel::default();
+    }
+
     /// Takes what a client sent on a channel; returns the answers.
     pub(crate) fn handle(&mut self, channel: &mut FakeChannel, octets: &[u8]) -> Vec<u8> {
         channel.input.extend_from_slice(octets);
@@ -217,7 +223,7 @@ impl FakeServer {
             b"posix-rename@openssh.com" => {
                 let (old, new) = (from.string()?, from.string()?);
                 let is_done = self.rename(old, new);
-                status(out, id, if is_done { OK } else { FAILURE });
+                status(out, id, if is_done { OK } else { MISSING });
             }
             b"hardlink@openssh.com" => {
                 let (old, new) = (from.string()?.to_vec(), from.string()?.to_vec());

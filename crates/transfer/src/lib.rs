@@ -20,6 +20,7 @@ mod part_name;
 mod path;
 mod ranges;
 pub mod sftp;
+mod tar;
 mod trouble;
 mod upload;
 
@@ -34,7 +35,8 @@ pub use part_name::{PartTag, part_name};
 pub use path::MAX_PATH;
 pub use trouble::{Remote, Trouble};
 pub use upload::{
-    CHECKPOINT, Entry, Kind, Opened, Upload, UploadEvent, UploadNeed, UploadPlan, UploadRoot,
+    CHECKPOINT, Entry, Kind, MAX_SMALL, Method, Opened, SmallFile, SmallGroup, SmallProblem,
+    Upload, UploadEvent, UploadNeed, UploadPlan, UploadRoot,
 };
 
 /// How far a transfer is, for one host.
@@ -48,4 +50,6 @@ pub struct Tally {
     pub failed: u64,
     /// Octets of files' contents that the other side has confirmed.
     pub octets: u64,
+    /// Why files went over SFTP that were to go in batches.
+    pub why_no_batches: Option<&'static str>,
 }

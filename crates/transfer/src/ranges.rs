@@ -4,18 +4,42 @@
 use std::ops::Range;
 
 /// Octets of a file that are still to be begun, by one channel.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Span {
     pub(crate) at: u64,
     pub(crate) end: u64,
 }
 
-/// Less than this is not worth another channel's time: some windows' worth.
-pub(crate) const LEAST_STOLEN: u64 = 8 * 1024 * 1024;
+/// Less than this is not worth another channel's time: opening the file there costs a round trip, in which a channel moves
+/// half as much.
+pub(crate) const LEAST_STOLEN: u64 = 4 * 1024 * 1024;
 /// Where spans may be divided: whole requests, whole pages.
 const GRAIN: u64 = 1024 * 1024;
 
 impl Span {
+    pub(crate) fn new(at: u64, len: u64) -> Span {
+        let end = at.saturating_add(len);
+        Span { at, end }
+    }
+
+    /// Adds a span to others, as a part of what it follows or precedes.
+    pub(crate) fn merge(spans: &mut Vec<Span>, mut span: Span) {
+        if span.left() == 0 {
+            return;
+        }
+        spans.retain(|other| {
+            let touches = other.end == span.at || span.end == other.at;
+            if touches {
+                span = Span {
+                    at: span.at.min(other.at),
+                    end: span.end.max(other.end),
+                };
+            }
+            !touches
+        });
+        spans.push(span);
+    }
+
     pub(crate) fn left(&self) -> u64 {
         self.end.saturating_sub(self.at)
     }

@@ -3,7 +3,8 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{Args, ValueHint};
+use clap::{Args, ValueEnum, ValueHint};
+use sshoal_transfer::Method;
 
 use crate::args::{ConfigArgs, EXIT_STATUS, HostArgs, LoginArgs, PaceArgs};
 
@@ -15,8 +16,30 @@ pub(crate) struct PutArgs {
     /// into the target, and with a slash at its end what is in it does.
     #[arg(value_name = "LOCAL... REMOTE", value_hint = ValueHint::AnyPath)]
     pub(crate) paths: Vec<PathBuf>,
+    /// How small files go: in batches that tar on the host unpacks, or each by itself over SFTP. auto takes tar for many
+    /// files; where a host does not run it, everything goes over SFTP whatever is said here.
+    #[arg(long, value_name = "HOW", default_value = "auto")]
+    pub(crate) method: MethodArg,
     #[command(flatten)]
     pub(crate) options: CopyArgs,
+}
+
+/// `--method`.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum MethodArg {
+    Auto,
+    Sftp,
+    Tar,
+}
+
+impl From<MethodArg> for Method {
+    fn from(method: MethodArg) -> Method {
+        match method {
+            MethodArg::Auto => Method::Auto,
+            MethodArg::Sftp => Method::Sftp,
+            MethodArg::Tar => Method::Tar,
+        }
+    }
 }
 
 /// `sshoal get`.
@@ -51,6 +74,9 @@ pub(crate) struct CopyArgs {
     /// Octets a second for all hosts together: a number, or one with K, M or G behind it (1,024 each).
     #[arg(long, value_name = "RATE", value_parser = octets)]
     pub(crate) limit: Option<u64>,
+    /// Connections to each host that carry the same transfer, the first included: a number, or auto for as many as gain.
+    #[arg(long, value_name = "N|auto", value_parser = lanes, default_value = "auto")]
+    pub(crate) lanes: Lanes,
     /// Show what would be done, and do nothing.
     #[arg(long)]
     pub(crate) dry_run: bool,
@@ -81,6 +107,32 @@ pub(crate) struct ShownArgs {
     pub(crate) verbose: u8,
 }
 
+/// `--lanes`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Lanes {
+    /// As many as gain.
+    Auto,
+    /// So many, if the host lets them in.
+    Number(usize),
+}
+
+impl Lanes {
+    pub(crate) fn number(self) -> Option<usize> {
+        match self {
+            Lanes::Auto => None,
+            Lanes::Number(number) => Some(number),
+        }
+    }
+}
+
+fn lanes(text: &str) -> Result<Lanes, String> {
+    match (text, text.parse()) {
+        ("auto", _) => Ok(Lanes::Auto),
+        (_, Ok(number @ 1..=128)) => Ok(Lanes::Number(number)),
+        _ => Err("give a number from 1 to 128, or auto".to_owned()),
+    }
+}
+
 fn octets(text: &str) -> Result<u64, String> {
     let (number, unit) = match text.trim_end_matches(['b', 'B', 'i']) {
         text if text.ends_with(['k', 'K']) => (&text[..text.len() - 1], 1 << 10),
@@ -102,6 +154,15 @@ fn octets(text: &str) -> Result<u64, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn lanes_are_a_number_or_found_out() {
+        assert_eq!(lanes("auto"), Ok(Lanes::Auto));
+        assert_eq!(lanes("12").map(Lanes::number), Ok(Some(12)));
+        for text in ["", "0", "129", "many", "-1"] {
+            assert!(lanes(text).is_err(), "{text}");
+        }
+    }
 
     #[test]
     fn rates_are_numbers_with_units() {

@@ -127,7 +127,7 @@ impl<'a> Ready<'a> {
             workers,
             work: Work::Sessions(plans),
             jumps,
-            transfer: Some(TransferPlan::new(way, args.limit)),
+            transfer: Some(TransferPlan::new(way, args.limit, args.lanes.number())),
         };
         let showing = Showing {
             output: &output(args),

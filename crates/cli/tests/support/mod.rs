@@ -2,6 +2,7 @@
 
 #![allow(dead_code)] // each test file uses some of it
 
+pub(crate) mod copying;
 pub(crate) mod cutter;
 pub(crate) mod program;
 pub(crate) mod pty;
@@ -182,6 +183,32 @@ pub(crate) fn shared_folder() -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o777)).unwrap();
     folder
+}
+
+/// Bytes that compress badly and repeat late: Marsaglia's xorshift64.
+pub(crate) fn noise(length: usize) -> Vec<u8> {
+    let mut state = length as u64 | 1;
+    let mut bytes = Vec::with_capacity(length + 8);
+    while bytes.len() < length {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        bytes.extend_from_slice(&state.to_le_bytes());
+    }
+    bytes.truncate(length);
+    bytes
+}
+
+/// All that the process has started, the outermost first.
+pub(crate) fn descendants(parent: i32) -> Vec<i32> {
+    let children = format!("/proc/{parent}/task/{parent}/children");
+    let children = fs::read_to_string(children).unwrap_or_default();
+    let children = children
+        .split_whitespace()
+        .map(|child| child.parse().unwrap());
+    children
+        .flat_map(|child| [vec![child], descendants(child)].concat())
+        .collect()
 }
 
 /// A program of the workspace that is built beside the one under test.

@@ -73,7 +73,7 @@ impl<'a> JumpSession<'a> {
             endpoint,
             worker,
             round_trip,
-            window(plan, jump),
+            window(plan, jump).min(endpoint.settings.window),
             host_key_algorithms,
         );
         let connection = Connection::new(opened.settings, opened.opening, Instant::now())

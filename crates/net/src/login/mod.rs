@@ -99,6 +99,8 @@ pub(crate) struct Login<'a> {
     methods: Option<Vec<String>>,
     /// A credential was right, but did not suffice.
     several: bool,
+    /// Whether what the server accepted can be had again, and as often as is liked.
+    is_repeatable: bool,
     /// Interactive methods that were tried since a credential was last accepted.
     tried: Vec<Method>,
     step: Step,
@@ -161,6 +163,7 @@ impl<'a> Login<'a> {
             offer: Offer::Nothing,
             methods: None,
             several: false,
+            is_repeatable: false,
             tried: Vec::new(),
             step: Step::Idle,
             holds_gate: false,
@@ -180,6 +183,11 @@ impl<'a> Login<'a> {
             feeds_secret: run.input.as_ref().is_some_and(Input::begins_with_secret),
             ..Login::new(host, run)
         }
+    }
+
+    /// Whether the same could be done once more without asking anybody for anything.
+    pub(crate) fn is_repeatable(&self) -> bool {
+        self.is_repeatable && !self.several
     }
 
     /// Whether more than one credential was asked for.
@@ -289,6 +297,13 @@ impl<'a> Login<'a> {
 
     /// [`Event::Authenticated`](sshoal_proto::Event::Authenticated).
     pub(crate) fn handle_authenticated(&mut self) {
+        self.is_repeatable = match &self.offer {
+            Offer::Nothing | Offer::None => true,
+            Offer::Key(candidate) => !candidate.waits_for_touch(),
+            // What else was asked there may be good for once only.
+            Offer::KeyboardInteractive => false,
+            Offer::Password => true,
+        };
         self.settle_offer(true);
     }
 

@@ -1,21 +1,26 @@
 //! What a session makes of the events of its connection, and what it reports.
 
 use std::future::poll_fn;
+use std::rc::Rc;
 use std::time::Instant;
 
 use sshoal_fleet::{Event as FleetEvent, Failure, FailureKind, Gate, Outcome, Phase};
 use sshoal_proto::{Connection, Event};
 
 use super::{PROOF_PATIENCE, State};
-use crate::drive::Answer;
+use crate::drive::{Answer, Drive};
 use crate::host::Orders;
 use crate::host_key_update::HostKeyUpdate;
 use crate::login::Wish;
+use crate::transfer::{First, LaneId, Lanes};
 use crate::worker::{Control, Report};
 
 impl Answer for State<'_> {
     fn answer(&mut self, connection: &mut Connection, event: Event, input: &[u8]) {
         match &event {
+            Event::HostKey(shown) if self.transfer.is_some() => {
+                self.host_key = Some(Rc::new(shown.clone()));
+            }
             Event::AuthenticationNeeded(_) => self.report(FleetEvent::KeysExchanged),
             // Only now have merged flights worked.
             Event::Started(_) => self.learn(connection, !self.login.took_several()),
@@ -39,7 +44,7 @@ impl Answer for State<'_> {
                     None => Some(event),
                 };
                 let event = match (event, &mut self.transfer) {
-                    (Some(event), Some(transfer)) => transfer.handle(event, input),
+                    (Some(event), Some(transfer)) => transfer.handle(LaneId::FIRST, event, input),
                     (event, _) => Ok(event),
                 };
                 match event {
@@ -180,6 +185,9 @@ impl State<'_> {
         }
         let report = Report::Transferred(self.host, transfer.tally());
         self.transfer = None;
+        if let Some(mut lanes) = self.lanes.take() {
+            lanes.hang_up();
+        }
         self.worker.report(report);
         match outcome {
             Ok(outcome) => {
@@ -187,6 +195,30 @@ impl State<'_> {
                 self.closed = true;
             }
             Err(failure) => self.fail(Err(failure)),
+        }
+    }
+
+    /// Has further connections do what they can; returns whether that may have made work for the first one.
+    pub(super) fn advance_lanes(&mut self, first: &Drive) -> bool {
+        let Some(transfer) = &mut self.transfer else {
+            return false;
+        };
+        if self.lanes.is_none()
+            && self.login.is_repeatable()
+            && let Some(channels) = transfer.channels_a_lane()
+            && let Some(host_key) = self.host_key.take()
+        {
+            let first = First {
+                address: first.peer_address(),
+                round_trip: self.round_trip,
+                host_key,
+                channels,
+            };
+            self.lanes = Lanes::begin(self.worker, self.plan, first);
+        }
+        match &mut self.lanes {
+            Some(lanes) => lanes.advance(transfer),
+            None => false,
         }
     }
 

@@ -10,15 +10,17 @@ use sshoal_proto::{
 };
 use sshoal_transfer::{Tally, Trouble};
 
+use super::PACKET;
 use super::disk::Jobs;
 use super::engine::{Answer, Engine, Happened};
 use super::plan::{TransferPlan, Way};
 use super::rate::{Grant, Rate};
+use super::streams::Streams;
+use crate::drive::Drive;
 use crate::plan::RunPlan;
 
-/// What a channel's message of data holds: a window of 2 MiB is 64 of them (channels.h, CHAN_SES_PACKET_DEFAULT), and
-/// whole ones fill it to the last octet.
-const PACKET: usize = 32 * 1024;
+/// Octets that wait for a link before more are sealed for it.
+const QUEUED: usize = 256 * 1024;
 /// Octets left for which a second channel is worth its opening: one has a window of 2 MiB, TCP about three a round trip.
 const WORTH_A_CHANNEL: u64 = 32 * 1024 * 1024;
 /// How long a server may say nothing while something is asked of it: a slow disk may take minutes for an fsync.
@@ -32,6 +34,7 @@ pub(crate) struct Transfer {
     engine: Engine,
     jobs: Jobs<Answer>,
     channels: Vec<Channel>,
+    streams: Streams,
     /// What the server's program said on standard error.
     words: Vec<u8>,
     /// Its share of what is left in the run's sum.
@@ -48,9 +51,21 @@ pub(crate) struct Transfer {
     hurries: bool,
 }
 
+/// A connection of a host's, by a number that no other of its has: the session's own is the first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct LaneId(pub(crate) u32);
+
+impl LaneId {
+    /// The session's own connection.
+    pub(crate) const FIRST: LaneId = LaneId(0);
+}
+
 struct Channel {
+    lane: LaneId,
     number: LocalChannel,
     started: bool,
+    /// Whether the server has refused it.
+    refused: bool,
     /// Octets that have come and that the server has not been told of.
     owed: usize,
 }
@@ -86,7 +101,8 @@ impl Transfer {
             plan: plan.clone(),
             jobs: Jobs::new(&transfer.disk),
             engine,
-            channels: vec![Channel::new(channel)],
+            channels: vec![Channel::new(LaneId::FIRST, channel)],
+            streams: Streams::default(),
             words: Vec::new(),
             left,
             first_trouble: None,
@@ -119,11 +135,24 @@ impl Transfer {
     }
 
     /// Takes what is about further channels, and data of all; passes on the rest.
-    pub(crate) fn handle(&mut self, event: Event, input: &[u8]) -> Result<Option<Event>, Failure> {
+    pub(crate) fn handle(
+        &mut self,
+        lane: LaneId,
+        event: Event,
+        input: &[u8],
+    ) -> Result<Option<Event>, Failure> {
         let position = |number: LocalChannel| {
             let mut channels = self.channels.iter();
-            channels.position(|channel| channel.number == number)
+            channels.position(|channel| (channel.lane, channel.number) == (lane, number))
         };
+        if lane == LaneId::FIRST
+            && let Some(upload) = self.engine.upload()
+            && self.streams.handle(upload, &event, input)
+        {
+            self.silent_since = Instant::now();
+            self.note();
+            return Ok(None);
+        }
         match event {
             Event::Data {
                 channel,
@@ -147,6 +176,7 @@ impl Transfer {
             Event::ChannelRefused { channel, .. } | Event::StartRefused(channel) => {
                 match position(channel) {
                     Some(at) if at > 0 => {
+                        self.channels[at].refused = true;
                         self.engine.refuse_channel(at);
                         return Ok(None);
                     }
@@ -193,20 +223,114 @@ impl Transfer {
         Ok(())
     }
 
+    /// Moves what there is for a connection for as long as its link takes that; returns how many octets.
+    pub(crate) fn pump(
+        &mut self,
+        lane: LaneId,
+        drive: &mut Drive,
+    ) -> Result<usize, ConnectionError> {
+        let mut all = 0;
+        loop {
+            drive.flush();
+            let has_room = drive.queued() < QUEUED;
+            let fed = self.feed(lane, &mut drive.connection, has_room)?;
+            drive.flush();
+            all += fed;
+            if fed == 0 || !has_room {
+                return Ok(all);
+            }
+        }
+    }
+
     /// Gives the connection what there is for it, as far as it takes it and the rate allows; returns how many octets.
-    pub(crate) fn feed(&mut self, connection: &mut Connection) -> Result<usize, ConnectionError> {
-        self.add_channel(connection)?;
+    fn feed(
+        &mut self,
+        lane: LaneId,
+        connection: &mut Connection,
+        has_room: bool,
+    ) -> Result<usize, ConnectionError> {
+        if lane == LaneId::FIRST {
+            self.add_channel(connection)?;
+            self.wake = None;
+        }
         self.perform();
         let mut fed = 0;
-        self.wake = None;
+        if lane == LaneId::FIRST {
+            fed += self.feed_streams(connection, has_room)?;
+        }
         for at in 0..self.channels.len() {
+            if self.channels[at].lane != lane {
+                continue;
+            }
             self.give_back(connection, at)?;
-            if self.channels[at].started {
+            if self.channels[at].started && has_room {
                 fed += self.send(connection, at)?;
             }
         }
         self.perform();
         Ok(fed)
+    }
+
+    /// The same for archives of small files.
+    fn feed_streams(
+        &mut self,
+        connection: &mut Connection,
+        has_room: bool,
+    ) -> Result<usize, ConnectionError> {
+        let (Some(upload), Stage::Running) = (self.engine.upload(), self.stage) else {
+            return Ok(0);
+        };
+        let plan = self.plan.transfer.as_ref();
+        let rate = plan.and_then(|plan| plan.rate.as_ref());
+        let rate = rate.filter(|_| !self.hurries);
+        self.streams.attend(upload, connection, &mut self.wake)?;
+        let fed = match has_room {
+            true => self
+                .streams
+                .send(upload, connection, rate, &mut self.wake)?,
+            false => 0,
+        };
+        self.note();
+        Ok(fed)
+    }
+
+    /// A further connection's channel has started.
+    pub(crate) fn join(&mut self, lane: LaneId, number: LocalChannel) {
+        self.engine.add_channel();
+        let mut channel = Channel::new(lane, number);
+        channel.started = true;
+        self.channels.push(channel);
+        self.silent_since = Instant::now();
+    }
+
+    /// A further connection has ended: what it had to do goes to the others.
+    pub(crate) fn leave(&mut self, lane: LaneId) {
+        for at in 1..self.channels.len() {
+            if self.channels[at].lane == lane && !self.channels[at].refused {
+                self.channels[at].refused = true;
+                self.engine.lose_channel(at);
+            }
+        }
+        self.perform();
+    }
+
+    /// How many channels a connection may have; `None` if that is not known yet.
+    pub(crate) fn channels_a_lane(&self) -> Option<usize> {
+        let second = self.channels.get(1)?;
+        match (second.started, second.refused) {
+            (_, true) => Some(1),
+            (true, _) => Some(2),
+            _ => None,
+        }
+    }
+
+    /// Octets that have arrived, and that are still to come by channels.
+    pub(crate) fn progress(&self) -> (u64, u64) {
+        let left = match self.stage {
+            Stage::Running if !self.hurries => self.engine.octets_left_for_channels(),
+            _ => 0,
+        };
+        (self.engine.tally().octets, left)
     }
 
     /// Sends what fills packets; what does not, waits for as long as more is about to come.
@@ -267,11 +391,11 @@ impl Transfer {
         let is_worth_it = self.channels.len() == 1
             && self.channels[0].started
             && self.stage == Stage::Running
-            && self.engine.octets_left() >= WORTH_A_CHANNEL;
+            && self.engine.octets_left_for_channels() >= WORTH_A_CHANNEL;
         if is_worth_it && !self.is_printed() {
             let number = connection.open_session(Transfer::request())?;
             self.engine.add_channel();
-            self.channels.push(Channel::new(number));
+            self.channels.push(Channel::new(LaneId::FIRST, number));
         }
         Ok(())
     }
@@ -437,10 +561,12 @@ impl Drop for Transfer {
 }
 
 impl Channel {
-    fn new(number: LocalChannel) -> Channel {
+    fn new(lane: LaneId, number: LocalChannel) -> Channel {
         Channel {
+            lane,
             number,
             started: false,
+            refused: false,
             owed: 0,
         }
     }

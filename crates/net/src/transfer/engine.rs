@@ -7,14 +7,14 @@ use std::sync::Arc;
 use sshoal_journal::Segments;
 use sshoal_transfer::sftp::SftpError;
 use sshoal_transfer::{
-    Begun, Download, DownloadEvent, DownloadNeed, Fetched, LocalFile, Opened, Tally, Trouble,
-    Upload, UploadEvent, UploadNeed,
+    Begun, Download, DownloadEvent, DownloadNeed, Fetched, LocalFile, Opened, SmallFile,
+    SmallGroup, SmallProblem, Tally, Trouble, Upload, UploadEvent, UploadNeed,
 };
 
 use super::disk::Jobs;
 use super::folder::{Folder, Kept, Part};
 use super::keeper::Keeper;
-use super::performing::{Noted, PANICKED, note, perform_download, perform_upload};
+use super::performing::{Noted, PANICKED, note, perform_download, perform_upload, read_small};
 use super::plan::{Get, GetTarget, Put};
 use super::printed::Printed;
 use super::source::{OpenFile, Source};
@@ -42,6 +42,7 @@ pub(super) enum Answer {
     /// All folders that something was put into are on the disk.
     Synced(Result<(), String>),
     Discarded,
+    Small(SmallGroup, Vec<Result<SmallFile, SmallProblem>>),
 }
 
 /// Either way.
@@ -144,12 +145,32 @@ impl Engine {
         either!(self, it => it.refuse_channel(channel));
     }
 
+    pub(super) fn lose_channel(&mut self, channel: usize) {
+        either!(self, it => it.lose_channel(channel));
+    }
+
     pub(super) fn awaits_server(&self) -> bool {
         either!(self, it => it.awaits_server())
     }
 
     pub(super) fn octets_left(&self) -> u64 {
         either!(self, it => it.octets_left())
+    }
+
+    /// The same without what goes by streams.
+    pub(super) fn octets_left_for_channels(&self) -> u64 {
+        match self {
+            Engine::Put { upload, .. } => upload.octets_left_for_channels(),
+            Engine::Get { download, .. } => download.octets_left(),
+        }
+    }
+
+    /// What has streams beside its channels.
+    pub(super) fn upload(&mut self) -> Option<&mut Upload> {
+        match self {
+            Engine::Put { upload, .. } => Some(upload),
+            Engine::Get { .. } => None,
+        }
     }
 
     pub(super) fn tally(&self) -> Tally {
@@ -209,6 +230,9 @@ impl Engine {
                             Answer::Noted
                         });
                     }
+                }
+                while let Some(group) = upload.poll_small() {
+                    read_small(group, source, jobs);
                 }
                 Vec::new()
             }
@@ -327,6 +351,7 @@ impl Engine {
                     upload.provide_opened(entry, opened);
                 }
                 Answer::Data(need, data) => upload.provide_data(need, data),
+                Answer::Small(group, files) => upload.provide_small(&group, files),
                 Answer::Checked(entry, is_same) => {
                     open.remove(&entry);
                     upload.provide_checked(entry, is_same);

@@ -2,7 +2,7 @@
 //! serve all hosts.
 //!
 //! `plan` is what is to be done, the same for all hosts; `scan` lists what is to be sent. For each host a [`Transfer`]
-//! joins an `Engine` (crate `transfer`) with its session's channels. What an engine needs of this machine is done by
+//! joins an `Engine` (crate `transfer`) with its session's channels, and with those of further connections, its `lanes`. What an engine needs of this machine is done by
 //! `disk`'s threads: `source` reads, once for all hosts that are about as far, `spool` copies what can be read only once,
 //! `folder` writes, `keeper` notes what is proven. `rate` keeps to the user's limit.
 
@@ -12,17 +12,25 @@ mod engine;
 mod extents;
 mod folder;
 mod keeper;
+mod lanes;
 mod performing;
 mod plan;
 mod printed;
 mod progress;
 mod rate;
 mod scan;
+mod small_files;
 mod source;
 mod spool;
+mod streams;
 
-pub(crate) use channels::Transfer;
+/// What a channel's message of data holds: a window of 2 MiB is 64 of them (channels.h, CHAN_SES_PACKET_DEFAULT), and
+/// whole ones fill it to the last octet.
+const PACKET: usize = 32 * 1024;
+
+pub(crate) use channels::{LaneId, Transfer};
 pub use folder::PartNames;
+pub(crate) use lanes::{First, LaneLimits, Lanes};
 pub use plan::{Get, GetTarget, Moved, Put, TransferPlan, Way};
 pub use rate::Rate;
 pub use scan::{Scan, ScanError, scan};

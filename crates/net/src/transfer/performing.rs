@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use sshoal_transfer::{DownloadNeed, Fetched, LocalFile, UploadNeed};
+use sshoal_transfer::{DownloadNeed, Fetched, LocalFile, SmallGroup, SmallProblem, UploadNeed};
 
 use super::disk::Jobs;
 use super::engine::Answer;
@@ -74,6 +74,18 @@ pub(super) fn perform_upload(
         }
         UploadNeed::Release { entry } => drop(open.remove(&entry)),
     }
+}
+
+pub(super) fn read_small(group: SmallGroup, source: &Arc<Source>, jobs: &Jobs<Answer>) {
+    let failed = group.entries.iter();
+    let failed = failed.map(|_| Err(SmallProblem::Failed(PANICKED.to_owned())));
+    let panicked = Answer::Small(group.clone(), failed.collect());
+    let source = source.clone();
+    jobs.perform(panicked, move || {
+        let entries = group.entries.iter();
+        let files = entries.map(|&entry| source.read_small(entry)).collect();
+        Answer::Small(group, files)
+    });
 }
 
 /// Remembers where something is put.

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use sshoal_transfer::{DownloadPlan, UploadPlan};
 
@@ -19,8 +20,12 @@ const LARGEST_BLOCK: usize = 128 * 1024;
 const LEAST_BLOCK: usize = 32 * 1024;
 /// Blocks that one channel may have read ahead, at most.
 const MOST_AHEAD: usize = 16;
-/// Octets of one channel that may be asked for and not written, at most: two of the largest windows.
-const MOST_IN_FLIGHT: usize = 4 * 1024 * 1024;
+/// What sshd gives us, too.
+const LEAST_WINDOW: u32 = 2 * 1024 * 1024;
+/// sshd moves its buffer about more often if more is to be kept in it.
+const MOST_WINDOW: u32 = 8 * 1024 * 1024;
+/// Octets of one channel that may be asked for and not written, at most: one of the largest windows.
+const MOST_IN_FLIGHT: usize = 8 * 1024 * 1024;
 
 /// What is done on every host of a run.
 pub struct TransferPlan {
@@ -28,6 +33,8 @@ pub struct TransferPlan {
     pub way: Way,
     /// Octets a second, of all hosts together.
     pub rate: Option<Rate>,
+    /// How many connections each host gets, if it is not to be found out.
+    pub lanes: Option<usize>,
     /// How far all hosts are.
     pub moved: Arc<Moved>,
     pub(super) disk: Disk,
@@ -106,13 +113,25 @@ impl Moved {
 
 impl TransferPlan {
     /// A plan; octets a second are those of all hosts together.
-    pub fn new(way: Way, octets_a_second: Option<u64>) -> TransferPlan {
+    pub fn new(way: Way, octets_a_second: Option<u64>, lanes: Option<usize>) -> TransferPlan {
         TransferPlan {
             way,
+            lanes,
             rate: octets_a_second.map(Rate::new),
             moved: Arc::default(),
             disk: Disk::default(),
         }
+    }
+
+    /// The window of each channel of one of so many hosts: twice what a line of 1 Gbit/s holds, within what does not cost
+    /// sshd more than it gains (channels.h, sshbuf.c).
+    pub(crate) fn window(hosts: usize, round_trip: Duration) -> u32 {
+        let held = round_trip.as_micros() * 125 * 2;
+        let held = u32::try_from(held).unwrap_or(u32::MAX);
+        let share = u32::try_from(BUDGET / hosts.max(1)).unwrap_or(u32::MAX);
+        held.clamp(LEAST_WINDOW, MOST_WINDOW)
+            .min(share)
+            .max(2 * LEAST_BLOCK as u32)
     }
 
     /// How much is read at a time, and how many such blocks ahead, for so many hosts.

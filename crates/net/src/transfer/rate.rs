@@ -76,6 +76,18 @@ impl Rate {
     }
 }
 
+/// What of `wanted` octets may be moved now; where it is nothing, `wake` is no later than when it will be more.
+pub(super) fn granted(rate: Option<&Rate>, wanted: usize, wake: &mut Option<Instant>) -> usize {
+    match rate.map(|rate| rate.take(Instant::now(), wanted)) {
+        None => wanted,
+        Some(Grant::Octets(granted)) => granted,
+        Some(Grant::Not(until)) => {
+            *wake = wake.iter().copied().chain([until]).min();
+            0
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -4,16 +4,17 @@
 //! itself, most often out of the kernel's memory: it delays nobody, and nothing is kept for it.
 
 use std::collections::{HashMap, VecDeque};
-use std::fs::{File, OpenOptions};
+use std::fs::{File, Metadata, OpenOptions};
 use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
 
 use rustix::fs::OFlags;
-use sshoal_transfer::Opened;
+use sshoal_transfer::{MAX_SMALL, Opened, SmallFile, SmallProblem};
 
 use super::extents;
+use super::small_files::SmallFiles;
 use super::spool::Spool;
 
 /// Octets of blocks that are kept for hosts to come.
@@ -27,6 +28,7 @@ pub struct Source {
     spool: Option<Arc<Spool>>,
     open: Mutex<HashMap<usize, Weak<OpenFile>>>,
     kept: Mutex<Kept>,
+    small: SmallFiles,
     is_shared: bool,
 }
 
@@ -71,6 +73,7 @@ impl Source {
             spool: None,
             open: Mutex::default(),
             kept: Mutex::default(),
+            small: SmallFiles::default(),
             is_shared: hosts > 1,
         }
     }
@@ -104,6 +107,18 @@ impl Source {
             lock(&self.open).insert(entry, Arc::downgrade(&file));
         }
         Ok(file)
+    }
+
+    /// Reads a small file whole, or shares what another host has read.
+    pub(super) fn read_small(&self, entry: usize) -> Result<SmallFile, SmallProblem> {
+        let Some(path) = self.paths.get(entry) else {
+            return Err(SmallProblem::Failed("no such entry".to_owned()));
+        };
+        let read = || OpenFile::read_small(path);
+        match self.is_shared {
+            true => self.small.read(entry, read),
+            false => read(),
+        }
     }
 
     /// Reads a block of a file; less than was asked for at its end.
@@ -155,15 +170,7 @@ impl Source {
 
 impl OpenFile {
     fn open(path: &Path) -> io::Result<OpenFile> {
-        let file = OpenOptions::new()
-            .read(true)
-            // A link in a tree is sent as a link, and a pipe in a file's place must not be waited for.
-            .custom_flags((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32)
-            .open(path)?;
-        let metadata = file.metadata()?;
-        if !metadata.is_file() {
-            return Err(io::Error::other("it is no regular file any more"));
-        }
+        let (file, metadata) = open(path)?;
         let version = Version::of(&metadata);
         let opened = Opened {
             size: Some(metadata.size()),
@@ -181,6 +188,28 @@ impl OpenFile {
             opened,
             identity: identity.collect(),
             blocks: Mutex::default(),
+        })
+    }
+
+    /// All of a file, if nobody writes to it meanwhile.
+    fn read_small(path: &Path) -> Result<SmallFile, SmallProblem> {
+        let failed = |error: io::Error| SmallProblem::Failed(error.to_string());
+        let (file, metadata) = open(path).map_err(failed)?;
+        if metadata.size() > MAX_SMALL {
+            return Err(SmallProblem::Grown);
+        }
+        // One octet more, by which a file that grows is known.
+        let mut data = vec![0; metadata.size() as usize + 1];
+        let filled = read_at(&file, &mut data, 0).map_err(failed)?;
+        let now = file.metadata().map_err(failed)?;
+        if filled as u64 != metadata.size() || Version::of(&now) != Version::of(&metadata) {
+            return Err(SmallProblem::Changed);
+        }
+        data.truncate(filled);
+        Ok(SmallFile {
+            data: Arc::new(data),
+            mode: metadata.mode() & 0o7777,
+            modified: seconds(metadata.mtime()),
         })
     }
 
@@ -205,15 +234,7 @@ impl OpenFile {
             Contents::File { file, .. } => file,
         };
         let mut data = vec![0; len];
-        let mut filled = 0;
-        while filled < len {
-            match file.read_at(&mut data[filled..], offset + filled as u64) {
-                Ok(0) => break,
-                Ok(octets) => filled += octets,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error.to_string()),
-            }
-        }
+        let filled = read_at(file, &mut data, offset).map_err(|error| error.to_string())?;
         data.truncate(filled);
         Ok(data)
     }
@@ -230,8 +251,35 @@ impl OpenFile {
     }
 }
 
+fn open(path: &Path) -> io::Result<(File, Metadata)> {
+    let file = OpenOptions::new()
+        .read(true)
+        // A link in a tree is sent as a link, and a pipe in a file's place must not be waited for.
+        .custom_flags((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32)
+        .open(path)?;
+    let metadata = file.metadata()?;
+    match metadata.is_file() {
+        true => Ok((file, metadata)),
+        false => Err(io::Error::other("it is no regular file any more")),
+    }
+}
+
+/// Fills `data` from there on; returns how much of it, less only at the file's end.
+fn read_at(file: &File, data: &mut [u8], offset: u64) -> io::Result<usize> {
+    let mut filled = 0;
+    while filled < data.len() {
+        match file.read_at(&mut data[filled..], offset + filled as u64) {
+            Ok(0) => break,
+            Ok(octets) => filled += octets,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(filled)
+}
+
 impl Version {
-    fn of(metadata: &std::fs::Metadata) -> Version {
+    fn of(metadata: &Metadata) -> Version {
         Version {
             size: metadata.size(),
             modified: (metadata.mtime(), metadata.mtime_nsec()),

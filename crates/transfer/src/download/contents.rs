@@ -7,26 +7,23 @@ use crate::sftp::{Data, Handle, Request};
 use crate::{Remote, Trouble};
 
 impl Download {
-    /// A channel without work takes half of what another has still to begin.
+    /// A channel without work takes what has no reader any more, or half of what another has still to begin.
     pub(super) fn help(&mut self, channel: usize) {
-        let most = |it: &File| {
-            let spans = it.readers.iter().map(|reader| reader.span.left());
-            spans.max().unwrap_or(0)
+        let can_help = |it: &&mut File| {
+            let refused = |reader: &Reader| reader.channel == channel && reader.is_refused;
+            it.stage == Stage::Read && !it.readers.iter().any(refused)
         };
-        let is_open = |it: &&mut File| it.stage == Stage::Read && it.channel != channel;
-        let largest = self
-            .files
-            .iter_mut()
-            .filter(|(_, it)| is_open(it))
-            .max_by_key(|(_, it)| most(it));
+        let files = self.files.iter_mut();
+        let largest = files
+            .filter(|(_, it)| can_help(it))
+            .max_by_key(|(_, it)| it.most_left());
         let Some((&file, it)) = largest else { return };
-        let reader = it
-            .readers
-            .iter_mut()
-            .max_by_key(|reader| reader.span.left());
-        let Some(span) = reader.and_then(|reader| reader.span.give_half()) else {
+        let Some(span) = it.take_share() else { return };
+        let mut readers = it.readers.iter_mut();
+        if let Some(own) = readers.find(|it| it.channel == channel && it.handle.is_some()) {
+            own.span = span;
             return;
-        };
+        }
         it.readers.push(Reader::new(channel, span));
         let reader = it.readers.len() - 1;
         self.open_remote(channel, file, reader);
@@ -84,8 +81,15 @@ impl Download {
                 continue;
             };
             let next = reader.again.pop().or_else(|| {
-                let (at, len) = reader.span.take_of(it.todo.as_deref(), limit.into())?;
-                Some((at, len as u32))
+                loop {
+                    if reader.span.left() == 0 {
+                        reader.span = it.returned.pop()?;
+                    }
+                    let next = reader.span.take_of(it.todo.as_deref(), limit.into());
+                    if let Some((at, len)) = next {
+                        return Some((at, len as u32));
+                    }
+                }
             });
             if let Some((offset, len)) = next {
                 let handle = handle.clone();
@@ -187,5 +191,28 @@ impl Download {
             ),
         }
         self.go_on(file);
+    }
+}
+
+impl File {
+    /// The largest span that is still to be begun.
+    fn most_left(&self) -> u64 {
+        let spans = self.readers.iter().map(|reader| reader.span);
+        let spans = spans.chain(self.returned.iter().copied());
+        spans.map(|span| span.left()).max().unwrap_or(0)
+    }
+
+    /// What a reader more may have.
+    fn take_share(&mut self) -> Option<Span> {
+        self.returned.pop().or_else(|| {
+            let readers = self.readers.iter_mut();
+            let largest = readers.max_by_key(|reader| reader.span.left());
+            largest?.span.give_half()
+        })
+    }
+
+    /// Octets that are not read after all.
+    pub(super) fn give_back(&mut self, span: Span) {
+        Span::merge(&mut self.returned, span);
     }
 }

@@ -21,6 +21,8 @@ pub(super) struct File {
     /// What it was when it was opened.
     pub(super) opened: Attributes,
     pub(super) readers: Vec<Reader>,
+    /// Octets that somebody has to read whose own are done: their reader has gone.
+    pub(super) returned: Vec<Span>,
     /// Requests without a reply.
     pub(super) unanswered: usize,
     /// Writes here without an answer.
@@ -43,6 +45,8 @@ pub(super) struct Reader {
     pub(super) span: Span,
     /// What a server gave less of than was asked for.
     pub(super) again: Vec<(u64, u32)>,
+    /// Whether the server would not open the file on its channel.
+    pub(super) is_refused: bool,
     /// Requests without a reply.
     pub(super) reading: usize,
 }
@@ -107,7 +111,11 @@ impl Download {
 
     fn is_idle(&self, channel: usize) -> bool {
         let it = &self.channels[channel];
-        it.files == 0 && it.work.in_flight == 0 && it.client.pending() == 0 && self.queue.is_empty()
+        let has_work = |file: &File| {
+            let mut own = file.readers.iter().filter(|it| it.channel == channel);
+            own.any(|it| it.span.left() > 0 || !it.again.is_empty())
+        };
+        it.client.is_ready() && self.queue.is_empty() && !self.files.values().any(has_work)
     }
 
     fn begin_file(&mut self, channel: usize, item: Item) {
@@ -131,6 +139,7 @@ impl Download {
                 stage: Stage::BeginHere,
                 opened: Attributes::default(),
                 readers: Vec::new(),
+                returned: Vec::new(),
                 unanswered: 0,
                 writing: 0,
                 begun: false,
@@ -234,10 +243,10 @@ impl Download {
             }
             (FileStep::Open { reader }, Reply::Status(_)) if reader > 0 => {
                 // It can be done without help.
-                let own = it.channel;
-                let handle = it.readers[0].handle.clone();
-                let it = &mut it.readers[reader];
-                (it.channel, it.handle) = (own, handle);
+                let helper = &mut it.readers[reader];
+                helper.is_refused = true;
+                let span = std::mem::take(&mut helper.span);
+                it.give_back(span);
             }
             (FileStep::Stat, Reply::Attributes(attributes)) => self.handle_stat(file, attributes),
             (
@@ -331,7 +340,7 @@ impl Download {
         match it.stage {
             Stage::Read | Stage::ReadOn if is_quiet => {
                 let is_done = |reader: &Reader| reader.span.left() == 0 && reader.again.is_empty();
-                if !it.readers.iter().all(is_done) {
+                if !it.readers.iter().all(is_done) || !it.returned.is_empty() {
                     return;
                 }
                 let Some(handle) = it.readers[0].handle.clone() else {
@@ -355,6 +364,7 @@ impl Reader {
             handle: None,
             span,
             again: Vec::new(),
+            is_refused: false,
             reading: 0,
         }
     }

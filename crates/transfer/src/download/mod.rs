@@ -7,6 +7,7 @@
 mod contents;
 mod ending;
 mod files;
+mod lost;
 mod plan;
 mod settling;
 mod sources;

@@ -69,17 +69,10 @@ impl Download {
         let Some(it) = self.files.get_mut(&file) else {
             return;
         };
-        let own = it.channel;
-        let mut handles: Vec<(usize, Handle)> = Vec::new();
-        for (number, reader) in it.readers.iter_mut().enumerate() {
-            let Some(handle) = reader.handle.take() else {
-                continue;
-            };
-            // A reader whose own was refused has the first one's.
-            if number == 0 || reader.channel != own {
-                handles.push((reader.channel, handle));
-            }
-        }
+        let readers = it.readers.iter_mut();
+        let handles: Vec<(usize, Handle)> = readers
+            .filter_map(|reader| Some((reader.channel, reader.handle.take()?)))
+            .collect();
         for (channel, handle) in handles {
             self.ask_file(
                 channel,

@@ -24,7 +24,10 @@ struct Story {
     /// Writing here fails.
     is_full: bool,
     interrupt_after: Option<usize>,
+    /// Beside the first.
     channels: usize,
+    /// In this round this channel is lost.
+    lost: Vec<(usize, usize)>,
 }
 
 struct Told {
@@ -81,7 +84,18 @@ impl Story {
                     download.provide(fetched);
                 }
             }
+            for &(_, channel) in self.lost.iter().filter(|(when, _)| *when == round) {
+                self.server.hang_up(&mut channels[channel]);
+                download.lose_channel(channel);
+            }
             for (number, channel) in channels.iter_mut().enumerate() {
+                if self
+                    .lost
+                    .iter()
+                    .any(|&(when, lost)| lost == number && when <= round)
+                {
+                    continue;
+                }
                 let sent = download.transmit(number).to_vec();
                 download.transmitted(number, sent.len());
                 let answer = self.server.handle(channel, &sent);
@@ -366,4 +380,44 @@ fn what_is_proven_of_what_a_file_was_is_not_used() {
     let told = story.play(plan(&[b"/f"]));
     assert_eq!(told.failed, [(b"/f".to_vec(), Trouble::Changed)]);
     assert_eq!(story.there.len(), 0);
+}
+
+#[test]
+fn whenever_channels_are_lost_everything_comes() {
+    let large = 9_500_000;
+    let contents = |number: usize| -> Vec<u8> {
+        let len = if number == 3 { large } else { number * 997 };
+        (0..len).map(|at| (at * 7 + at / 251) as u8).collect()
+    };
+    let files: Vec<(Vec<u8>, Node)> = (0..40)
+        .map(|number| {
+            (
+                format!("/d/{number}").into_bytes(),
+                Node::File(contents(number)),
+            )
+        })
+        .collect();
+    let mut nodes: Vec<(&[u8], Node)> = vec![(b"/d", Node::Folder)];
+    nodes.extend(files.iter().map(|(path, node)| (&path[..], node.clone())));
+    let mut losses: Vec<Vec<(usize, usize)>> =
+        (0..40).map(|round| vec![(round, 1 + round % 3)]).collect();
+    losses.push(vec![(2, 1), (5, 2), (9, 3)]);
+    losses.push(vec![(8, 3), (12, 2), (13, 1)]);
+    for lost in losses {
+        let mut story = Story::new(&nodes);
+        story.channels = 3;
+        // Answers in pieces make ranges to be asked for again.
+        story.server.short_reads = (lost[0].0 % 2 == 1).then_some(20_000);
+        story.lost = lost.clone();
+        let told = story.play(plan(&[b"/d"]));
+        assert_eq!(told.failed, []);
+        for number in 0..40 {
+            let path = format!("d/{number}").into_bytes();
+            assert!(
+                story.there[&path].0 == contents(number),
+                "{number}, lost {lost:?}"
+            );
+        }
+        assert_eq!(story.server.open, 0, "a handle is left open");
+    }
 }

@@ -12,7 +12,7 @@ use super::{SftpError, Status, StatusCode};
 /// The version of the protocol (draft section 4).
 const PROTOCOL_VERSION: u32 = 3;
 /// Requests that one channel may have in flight.
-pub const MAX_PENDING: usize = 512;
+pub const MAX_PENDING: usize = 1024;
 /// Extensions that are read of a server's VERSION.
 const MAX_EXTENSIONS: usize = 256;
 /// What every server of version 3 must bear in one packet (draft section 3), and no more is sent to those that name no
@@ -131,6 +131,8 @@ enum Stage {
     ExpectVersion,
     ExpectLimits,
     Ready,
+    /// The channel has ended.
+    Lost,
 }
 
 #[derive(Debug)]
@@ -191,7 +193,8 @@ impl<T> Client<T> {
 
     /// Requests without a reply.
     pub fn pending(&self) -> usize {
-        self.pending.len() + usize::from(self.stage != Stage::Ready)
+        let greets = matches!(self.stage, Stage::ExpectVersion | Stage::ExpectLimits);
+        self.pending.len() + usize::from(greets)
     }
 
     /// Queues a request. The caller keeps to [`is_ready`](Self::is_ready), [`has`](Self::has), [`limits`](Self::limits) and
@@ -214,6 +217,15 @@ impl<T> Client<T> {
                 expected: request.expected(),
             },
         );
+    }
+
+    /// The channel has ended. Returns the tokens of all requests that were not answered, in no order.
+    pub fn lose(&mut self) -> Vec<T> {
+        self.stage = Stage::Lost;
+        self.out.clear();
+        self.left = 0;
+        let pending = self.pending.drain();
+        pending.map(|(_, pending)| pending.token).collect()
     }
 
     /// Octets for the channel.

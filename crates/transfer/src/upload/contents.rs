@@ -6,37 +6,36 @@ use std::sync::Arc;
 use super::files::{File, FileStep, QUEUED, Stage, Writer};
 use super::{Asked, Block, Upload, UploadNeed};
 use crate::Trouble;
+use crate::ranges::Span;
 use crate::sftp::{Attributes, Open, Request};
 
+/// Blocks that each of many channels may have read ahead.
+const LEAST_AHEAD: usize = 4;
+
 impl Upload {
-    /// A channel without work takes half of what another has still to begin.
+    /// A channel without work takes what has no writer any more, or half of what another has still to begin.
     pub(super) fn help(&mut self, channel: usize) {
-        let most = |file: &File| {
-            let spans = file.writers.iter().map(|writer| writer.span.left());
-            spans.max().unwrap_or(0)
-        };
-        let is_large = |file: &&mut File| {
-            let known = file
-                .opened
-                .as_ref()
-                .is_some_and(|opened| opened.size.is_some());
-            known && file.stage == Stage::Write && file.channel != channel
+        let can_help = |file: &&mut File| {
+            let known = file.opened.as_ref().and_then(|opened| opened.size);
+            let refused = |writer: &Writer| writer.channel == channel && writer.is_refused;
+            file.stage == Stage::Write && known.is_some() && !file.writers.iter().any(refused)
         };
         let Some((&entry, file)) = self
             .files
             .iter_mut()
-            .filter(|(_, file)| is_large(file))
-            .max_by_key(|(_, file)| most(file))
+            .filter(|(_, file)| can_help(file))
+            .max_by_key(|(_, file)| file.most_left())
         else {
             return;
         };
-        let largest = file
-            .writers
-            .iter_mut()
-            .max_by_key(|writer| writer.span.left());
-        let Some(span) = largest.and_then(|writer| writer.span.give_half()) else {
+        let Some(span) = file.take_share() else {
             return;
         };
+        let mut writers = file.writers.iter_mut();
+        if let Some(own) = writers.find(|it| it.channel == channel && it.handle.is_some()) {
+            own.span = span;
+            return;
+        }
         let writer = file.writers.len();
         let part = file.part.clone();
         file.writers.push(Writer::new(channel, span));
@@ -50,16 +49,26 @@ impl Upload {
 
     /// Whether a channel has nothing to do and would get nothing.
     pub(super) fn is_idle(&self, channel: usize) -> bool {
-        let it = &self.channels[channel];
-        it.files == 0
-            && it.work.ahead == 0
-            && it.client.pending() == 0
+        let has_work = |file: &File| {
+            file.writers
+                .iter()
+                .any(|it| it.channel == channel && it.span.left() > 0)
+        };
+        self.channels[channel].work.ahead == 0
             && self.next >= self.plan.entries.len()
+            && self.small.for_sftp.is_empty()
+            && !self.files.values().any(has_work)
+    }
+
+    /// Blocks that one channel may have read ahead: all together no more than two alone may.
+    fn most_ahead(&self) -> usize {
+        let most = self.plan.ahead;
+        (2 * most / self.channels.open().max(1)).clamp(LEAST_AHEAD.min(most), most)
     }
 
     /// Asks for what the channel is to write next: files in the order in which they were begun.
     pub(super) fn read_ahead(&mut self, channel: usize) {
-        let most = self.plan.ahead;
+        let most = self.most_ahead();
         if self.channels[channel].work.ahead >= most {
             return;
         }
@@ -79,7 +88,8 @@ impl Upload {
                 let is_ready = writer.channel == channel && writer.handle.is_some();
                 while is_ready
                     && self.channels[channel].work.ahead < most
-                    && let Some((offset, len)) = writer.span.take_of(todo, block)
+                    && let Some((offset, len)) =
+                        next_data(&mut writer.span, &mut file.returned, todo, block)
                 {
                     writer.open += 1;
                     self.channels[channel].work.ahead += 1;
@@ -139,6 +149,10 @@ impl Upload {
                 }
                 match data.is_empty() {
                     true => it.open -= 1,
+                    false if self.channels.is_lost(channel) => {
+                        it.open -= 1;
+                        file.give_back(Span::new(offset, data.len() as u64));
+                    }
                     false => {
                         self.channels[channel].work.ahead += 1;
                         self.channels[channel].work.blocks.push_back(Block {
@@ -180,14 +194,15 @@ impl Upload {
             let most = it.client.limits().write as usize;
             let rest = &block.data[block.written..];
             let data = &rest[..rest.len().min(most)];
+            let offset = block.offset + block.written as u64;
             let step = FileStep::Write {
                 writer: block.writer,
-                offset: block.offset + block.written as u64,
+                offset,
                 octets: data.len() as u32,
             };
             let request = Request::Write {
                 handle,
-                offset: block.offset + block.written as u64,
+                offset,
                 data,
             };
             let entry = block.entry;
@@ -204,6 +219,44 @@ impl Upload {
                     it.work.blocks.push_front(block);
                 }
             }
+        }
+    }
+}
+
+impl File {
+    /// The largest span that is still to be begun.
+    fn most_left(&self) -> u64 {
+        let spans = self.writers.iter().map(|writer| writer.span);
+        let spans = spans.chain(self.returned.iter().copied());
+        spans.map(|span| span.left()).max().unwrap_or(0)
+    }
+
+    /// What a writer more may have.
+    fn take_share(&mut self) -> Option<Span> {
+        self.returned.pop().or_else(|| {
+            let writers = self.writers.iter_mut();
+            let largest = writers.max_by_key(|writer| writer.span.left());
+            largest?.span.give_half()
+        })
+    }
+
+    /// Octets that are not written after all.
+    pub(super) fn give_back(&mut self, span: Span) {
+        Span::merge(&mut self.returned, span);
+    }
+}
+
+/// The next octets of a span, or of what was given back, that are to be sent.
+fn next_data(
+    span: &mut Span,
+    returned: &mut Vec<Span>,
+    todo: Option<&[std::ops::Range<u64>]>,
+    block: u64,
+) -> Option<(u64, u64)> {
+    loop {
+        match span.take_of(todo, block) {
+            None => *span = returned.pop()?,
+            next => return next,
         }
     }
 }

@@ -30,6 +30,8 @@ pub(super) struct File {
     pub(super) part_mode: u32,
     pub(super) opened: Option<Opened>,
     pub(super) writers: Vec<Writer>,
+    /// Octets that somebody has to write whose own are done: their writer has gone.
+    pub(super) returned: Vec<Span>,
     pub(super) stage: Stage,
     /// Requests without a reply.
     pub(super) unanswered: usize,
@@ -37,6 +39,8 @@ pub(super) struct File {
     pub(super) made: bool,
     /// Whether what an earlier transfer left has been removed.
     pub(super) cleared: bool,
+    /// Whether the part may be in place already: the answer went with its connection.
+    pub(super) renames_again: bool,
     pub(super) trouble: Option<Trouble>,
     pub(super) octets: u64,
     /// What is to be sent, in order, if that is not all of it.
@@ -49,8 +53,8 @@ pub(super) struct Writer {
     pub(super) channel: usize,
     pub(super) handle: Option<Handle>,
     pub(super) span: Span,
-    /// Whether the handle is another writer's.
-    pub(super) borrows: bool,
+    /// Whether the server would not open the file on its channel.
+    pub(super) is_refused: bool,
     /// Blocks that are being read, wait to be written or are not confirmed.
     pub(super) open: usize,
 }
@@ -61,15 +65,14 @@ impl Writer {
             channel,
             handle: None,
             span,
-            borrows: false,
+            is_refused: false,
             open: 0,
         }
     }
 
     /// The handle, to be closed on its channel.
     pub(super) fn take_handle(&mut self) -> Option<(usize, Handle)> {
-        let handle = self.handle.take().filter(|_| !self.borrows)?;
-        Some((self.channel, handle))
+        Some((self.channel, self.handle.take()?))
     }
 }
 
@@ -84,6 +87,8 @@ pub(super) enum Stage {
     Create,
     Write,
     CheckHere,
+    /// The handle went with its connection.
+    Reopen,
     Settle,
     Rename,
     CleanUp,
@@ -119,6 +124,7 @@ pub(super) enum FileStep {
 impl Upload {
     /// Begins files while there is room, and has idle channels help with large ones.
     pub(super) fn send_files(&mut self) {
+        let are_small_done = self.send_small();
         for channel in 0..self.channels.len() {
             if !self.channels[channel].client.is_ready() {
                 continue;
@@ -134,7 +140,10 @@ impl Upload {
             self.read_ahead(channel);
             self.write_blocks(channel);
         }
-        if self.files.is_empty() && (self.interrupted || self.next >= self.plan.entries.len()) {
+        if self.files.is_empty()
+            && are_small_done
+            && (self.interrupted || self.next >= self.plan.entries.len())
+        {
             self.phase = match self.interrupted {
                 true => Phase::Ended,
                 false => Phase::Links,
@@ -150,11 +159,15 @@ impl Upload {
 
     /// The next entry with contents of its own.
     fn next_file(&mut self) -> Option<usize> {
+        if let Some(entry) = self.small.for_sftp.pop_front() {
+            return Some(entry);
+        }
         let plan = self.plan.clone();
         while let Some(entry) = plan.entries.get(self.next) {
             let number = self.next;
             self.next += 1;
             let has_contents = match entry.kind {
+                _ if self.small.takes(entry, plan.preserve) => false,
                 Kind::File { .. } | Kind::Stream => true,
                 Kind::HardLink { .. } => !self.makes_hard_links(),
                 Kind::Folder | Kind::Link { .. } => false,
@@ -184,10 +197,12 @@ impl Upload {
             part_mode: 0o600,
             opened: None,
             writers: Vec::new(),
+            returned: Vec::new(),
             stage: Stage::Look,
             unanswered: 0,
             made: false,
             cleared: false,
+            renames_again: false,
             trouble: None,
             octets: 0,
             todo: None,
@@ -266,6 +281,9 @@ impl Upload {
                 }
             }
             (FileStep::Rename, _) => match refused {
+                Some(status) if status.code == StatusCode::NoSuchFile && file.renames_again => {
+                    self.file_done(entry, false);
+                }
                 Some(status) => {
                     self.handle_not_renamed(entry, &Trouble::remote("putting it in place", &status))
                 }
@@ -313,7 +331,8 @@ impl Upload {
         match file.stage {
             Stage::Write => {
                 let is_done = |writer: &Writer| writer.span.left() == 0 && writer.open == 0;
-                if file.unanswered == 0 && file.writers.iter().all(is_done) {
+                let is_done = file.writers.iter().all(is_done) && file.returned.is_empty();
+                if file.unanswered == 0 && is_done {
                     file.stage = Stage::CheckHere;
                     self.needs.push_back(UploadNeed::Check { entry });
                 }

@@ -42,7 +42,10 @@ impl Upload {
 
     pub(super) fn handle_folder_made(&mut self, entry: usize, reply: Reply) {
         match reply {
-            Reply::Status(status) if status.code == StatusCode::Ok => self.folder_is_there(entry),
+            Reply::Status(status) if status.code == StatusCode::Ok => {
+                self.new_folders.insert(entry);
+                self.folder_is_there(entry);
+            }
             // Most often it is there already, for which version 3 has no code.
             _ => {
                 let path = self.path(entry);

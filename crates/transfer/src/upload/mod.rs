@@ -9,10 +9,12 @@ mod contents;
 mod files;
 mod folders;
 mod links;
+mod lost;
 mod opening;
 mod plan;
 mod resuming;
 mod settling;
+mod small;
 mod target;
 
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -22,6 +24,7 @@ use sshoal_journal::Segments;
 
 pub use plan::{Entry, Kind, Opened, UploadPlan, UploadRoot};
 pub use resuming::CHECKPOINT;
+pub use small::{MAX_SMALL, Method, SmallFile, SmallGroup, SmallProblem};
 
 use crate::channels::Channels;
 use crate::part_name::{PartTag, part_name};
@@ -30,10 +33,11 @@ use crate::sftp::{Reply, Request, SftpError};
 use crate::{Tally, Trouble};
 use files::{File, FileStep};
 use links::LinkStep;
+use small::{Small, SmallStep};
 use target::TargetStep;
 
-/// Requests about folders and links in flight: enough for any round trip, for the server does one after the other.
-const SMALL_REQUESTS: usize = 64;
+/// Requests about folders and links in flight: what sftp-server does in a round trip of tens of milliseconds.
+const SMALL_REQUESTS: usize = 512;
 
 /// What an upload needs of this machine. Each is answered by the method that it names, in any order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -111,6 +115,9 @@ pub struct Upload {
     files: HashMap<usize, File>,
     /// Folders that could not be made.
     broken: HashSet<usize>,
+    /// Folders that were not there before.
+    new_folders: HashSet<usize>,
+    small: Small,
     /// Files that failed: hard links to them fail, too.
     failed_files: HashSet<usize>,
     /// Hard links that wait for their phase, and links under way.
@@ -157,11 +164,30 @@ struct Block {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Asked {
     Target(TargetStep),
-    MakeFolder { entry: usize },
-    LookAtFolder { entry: usize },
-    FolderAttributes { entry: usize },
-    File { entry: usize, step: FileStep },
-    Link { entry: usize, step: LinkStep },
+    MakeFolder {
+        entry: usize,
+    },
+    LookAtFolder {
+        entry: usize,
+    },
+    FolderAttributes {
+        entry: usize,
+    },
+    File {
+        entry: usize,
+        step: FileStep,
+    },
+    Link {
+        entry: usize,
+        step: LinkStep,
+    },
+    Small {
+        entry: usize,
+        step: SmallStep,
+    },
+    Proof,
+    /// The answer does not matter.
+    Forget,
 }
 
 impl Upload {
@@ -169,6 +195,7 @@ impl Upload {
     /// may have the same file system.
     pub fn new(plan: Arc<UploadPlan>, salt: u32) -> Upload {
         let left = plan.octets();
+        let small = Small::new(&plan);
         Upload {
             tag: PartTag(plan.tag.0 ^ salt),
             plan,
@@ -178,6 +205,8 @@ impl Upload {
             next: 0,
             files: HashMap::new(),
             broken: HashSet::new(),
+            new_folders: HashSet::new(),
+            small,
             failed_files: HashSet::new(),
             links_open: 0,
             needs: VecDeque::new(),
@@ -203,6 +232,11 @@ impl Upload {
     /// Octets of files' contents that are still to be sent, as far as is known.
     pub fn octets_left(&self) -> u64 {
         self.left
+    }
+
+    /// Octets that are still to be sent by channels, those of streams left out.
+    pub fn octets_left_for_channels(&self) -> u64 {
+        self.left.saturating_sub(self.small.octets_left)
     }
 
     /// How far it is.
@@ -261,7 +295,7 @@ impl Upload {
 
     /// Whether replies of the server's are waited for.
     pub fn awaits_server(&self) -> bool {
-        self.channels.await_server()
+        self.channels.await_server() || self.awaits_batch()
     }
 
     /// Begins nothing more, and cleans up what is half done.
@@ -276,6 +310,7 @@ impl Upload {
         for entry in entries {
             self.fail_file(entry, Trouble::Interrupted);
         }
+        self.interrupt_small();
         self.advance();
     }
 
@@ -317,6 +352,9 @@ impl Upload {
             Asked::FolderAttributes { entry } => self.handle_folder_finished(entry, reply),
             Asked::File { entry, step } => self.handle_file(channel, entry, step, reply),
             Asked::Link { entry, step } => self.handle_link(entry, step, reply),
+            Asked::Small { entry, step } => self.handle_small(entry, step, reply),
+            Asked::Proof => self.handle_proof(reply),
+            Asked::Forget => {}
         }
     }
 

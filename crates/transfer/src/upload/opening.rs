@@ -72,6 +72,7 @@ impl Upload {
         file.made = true;
         match file.stage {
             Stage::Create => file.stage = Stage::Write,
+            Stage::Reopen => self.settle(entry),
             Stage::CleanUp => self.close_up(entry),
             _ => {}
         }
@@ -92,12 +93,12 @@ impl Upload {
         };
         // It can be done without help.
         if writer > 0 {
-            let handle = file.writers[0].handle.clone();
             let it = &mut file.writers[writer];
-            (it.channel, it.handle, it.borrows) = (file.channel, handle, true);
-            return;
+            it.is_refused = true;
+            let span = std::mem::take(&mut it.span);
+            return file.give_back(span);
         }
-        if status.code == StatusCode::Failure && !file.cleared {
+        if status.code == StatusCode::Failure && file.stage == Stage::Create && !file.cleared {
             file.cleared = true;
             let part = file.part.clone();
             self.ask_file(

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use sshoal_journal::Segments;
 
+use super::small::Method;
 use crate::part_name::PartTag;
 use crate::sftp::Attributes;
 
@@ -18,6 +19,8 @@ pub struct UploadPlan {
     pub entries: Vec<Entry>,
     /// Whether modes and times are kept.
     pub preserve: bool,
+    /// How small files go.
+    pub method: Method,
     /// Tells this transfer's parts from others'.
     pub tag: PartTag,
     /// Octets read at a time.

@@ -195,6 +195,12 @@ impl Upload {
 }
 
 impl File {
+    /// Nobody knows whether the fsync that was asked for has been done: it is asked for again.
+    pub(super) fn forget_checkpoint(&mut self) {
+        self.progress.asked = None;
+        self.progress.since = CHECKPOINT;
+    }
+
     /// Whether what is there may be the part that was left.
     fn may_be_resumed(&self, found: &Attributes) -> bool {
         let opened = self.opened.as_ref();

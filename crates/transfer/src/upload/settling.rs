@@ -5,6 +5,9 @@ use super::{Upload, UploadNeed};
 use crate::sftp::{Attributes, Extension, Handle, Request};
 use crate::{Remote, Trouble};
 
+/// What is told of a failure to close.
+pub(super) const CLOSING: &str = "closing";
+
 impl Upload {
     /// The answer to [`UploadNeed::Check`].
     pub fn provide_checked(&mut self, entry: usize, is_same: Result<bool, String>) {
@@ -31,6 +34,9 @@ impl Upload {
         let Some(file) = self.files.get_mut(&entry) else {
             return;
         };
+        if file.writers.iter().all(|writer| writer.handle.is_none()) {
+            return self.reopen(entry);
+        }
         file.stage = Stage::Settle;
         let Some(opened) = &file.opened else { return };
         let attributes = Attributes {
@@ -71,7 +77,7 @@ impl Upload {
                 }
             }
             let request = Request::Close { handle };
-            self.ask_file(*channel, entry, FileStep::Settle("closing"), request);
+            self.ask_file(*channel, entry, FileStep::Settle(CLOSING), request);
         }
     }
 
@@ -142,8 +148,8 @@ impl Upload {
                 ..
             }
         );
-        let was_open =
-            file.opened.is_some() && !matches!(file.stage, Stage::Settle | Stage::Rename);
+        let was_open = file.opened.is_some()
+            && !matches!(file.stage, Stage::Reopen | Stage::Settle | Stage::Rename);
         file.trouble = Some(trouble);
         file.stage = Stage::CleanUp;
         let (channel, path) = (file.channel, file.path.clone());

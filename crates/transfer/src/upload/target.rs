@@ -130,6 +130,7 @@ impl Upload {
         let base = self.roots[0].clone();
         self.roots = match into {
             true => {
+                self.small.base = base.clone();
                 let roots = self.plan.roots.iter();
                 roots.map(|root| join(&base, &root.name)).collect()
             }

@@ -22,6 +22,8 @@ pub(super) struct Story {
     pub(super) data: Option<Vec<std::ops::Range<u64>>>,
     /// Stop after so many rounds, as if killed.
     pub(super) cut_after: Option<usize>,
+    /// In this round this channel is lost.
+    pub(super) lost: Vec<(usize, usize)>,
 }
 
 /// What came of it.
@@ -52,6 +54,7 @@ pub(super) fn plan(target: &[u8], entries: Vec<Entry>) -> UploadPlan {
         }],
         entries,
         preserve: false,
+        method: Method::Auto,
         tag: PartTag(7),
         block: 65_536,
         ahead: 4,
@@ -70,6 +73,7 @@ impl Story {
             proven: None,
             data: None,
             cut_after: None,
+            lost: Vec::new(),
         }
     }
 
@@ -95,11 +99,26 @@ impl Story {
                 told.tally = upload.tally();
                 return told;
             }
+            for &(_, channel) in self.lost.iter().filter(|(when, _)| *when == round) {
+                // An answer may come too late: the server has done it.
+                let sent = upload.transmit(channel);
+                let sent = sent[..sent.len().min(40_000)].to_vec();
+                self.server.handle(&mut channels[channel], &sent);
+                self.server.hang_up(&mut channels[channel]);
+                upload.lose_channel(channel);
+            }
             while let Some(need) = upload.poll_need() {
                 self.provide(&mut upload, need);
             }
             for (number, channel) in channels.iter_mut().enumerate() {
                 // A little at a time, as a window would have it.
+                if self
+                    .lost
+                    .iter()
+                    .any(|&(when, lost)| lost == number && when <= round)
+                {
+                    continue;
+                }
                 let sent = upload.transmit(number);
                 let sent = sent[..sent.len().min(40_000)].to_vec();
                 upload.transmitted(number, sent.len());
@@ -116,6 +135,9 @@ impl Story {
                     UploadEvent::Moved(_) => {}
                     UploadEvent::Ended => {
                         told.tally = upload.tally();
+                        if !self.lost.is_empty() {
+                            assert_eq!(upload.octets_left(), 0);
+                        }
                         told.done.sort_unstable();
                         assert_eq!(self.server.open, 0, "a handle is left open");
                         return told;
@@ -379,4 +401,42 @@ fn a_target_that_is_not_there_is_told_once() {
     let told = story.play(plan(b"/f/", entries));
     assert_eq!(told.failed, [(b"/f".to_vec(), Trouble::NoFolderThere)]);
     assert_eq!(told.tally.failed, 7);
+}
+
+/// A tree of small files and a large one, over four channels; each round of the losses is one of its channels' last.
+fn arrives_in_spite_of(lost: &[(usize, usize)], is_plain: bool) {
+    let large = 9_500_000;
+    let mut entries = vec![entry(b"", Kind::Folder, None)];
+    let mut contents = vec![vec![]];
+    for number in 0..40usize {
+        let len = if number == 3 { large } else { number * 997 };
+        entries.push(entry(number.to_string().as_bytes(), file(len), Some(0)));
+        contents.push(noise(len));
+    }
+    let mut server = FakeServer::with(&[(b"/srv", Node::Folder)]);
+    server.is_plain = is_plain;
+    let mut story = Story::new(server, contents.clone());
+    story.channels = 4;
+    story.lost = lost.to_vec();
+    let told = story.play(plan(b"/srv", entries));
+    assert_eq!(told.failed, []);
+    assert_eq!(told.done.len(), 41, "each is told once");
+    for (number, expected) in contents[1..].iter().enumerate() {
+        let path = format!("/srv/site/{number}");
+        assert!(
+            story.server.file(path.as_bytes()) == Some(expected),
+            "{path}, lost {lost:?}"
+        );
+    }
+    assert_eq!(story.parts(), 0);
+}
+
+#[test]
+fn whenever_channels_are_lost_everything_arrives() {
+    // The files' whole lives are in the first rounds.
+    for round in 0..40 {
+        arrives_in_spite_of(&[(round, 1 + round % 3)], round % 4 == 3);
+    }
+    arrives_in_spite_of(&[(2, 1), (5, 2), (9, 3)], false);
+    arrives_in_spite_of(&[(30, 3), (31, 2), (60, 1)], false);
 }

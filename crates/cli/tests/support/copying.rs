@@ -1,0 +1,87 @@
+//! What tests of `sshoal put` and `get` share: the commands, and what there is to be seen afterwards.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File, Permissions};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, SystemTime};
+
+use sshoal_testbed::sshd::{RealSshd, SshdSpec};
+
+use super::Shoal;
+use super::program::{Ended, Running};
+
+pub(crate) fn real(spec: SshdSpec) -> Shoal<RealSshd> {
+    Shoal::real(&spec)
+}
+
+pub(crate) fn command(shoal: &Shoal<RealSshd>, words: &[&str]) -> Command {
+    let mut command = shoal.user.command(env!("CARGO_BIN_EXE_sshoal"));
+    command
+        .arg(words[0])
+        .args(["-F", &shoal.file("ssh_config")]);
+    command.args(["-f", &shoal.file("hosts")]).args(&words[1..]);
+    command
+}
+
+/// `sshoal put` or `get` on all hosts, to its end.
+pub(crate) fn sshoal(shoal: &Shoal<RealSshd>, words: &[&str]) -> Ended {
+    Running::start(&mut command(shoal, words)).wait()
+}
+
+pub(crate) fn text(path: &Path) -> &str {
+    path.to_str().unwrap()
+}
+
+/// Everything below a folder by its path: what it is, its mode, time and contents.
+pub(crate) fn listing(folder: &Path) -> BTreeMap<Vec<u8>, (u32, i64, Vec<u8>)> {
+    let mut found = BTreeMap::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(path) = folders.pop() {
+        for entry in fs::read_dir(path).unwrap() {
+            let path = entry.unwrap().path();
+            let metadata = fs::symlink_metadata(&path).unwrap();
+            let (mut time, contents) = match metadata.file_type() {
+                kind if kind.is_symlink() => (
+                    0,
+                    fs::read_link(&path)
+                        .unwrap()
+                        .into_os_string()
+                        .as_bytes()
+                        .to_vec(),
+                ),
+                kind if kind.is_dir() => (metadata.mtime(), Vec::new()),
+                _ => (metadata.mtime(), fs::read(&path).unwrap()),
+            };
+            if metadata.is_dir() {
+                folders.push(path.clone());
+            }
+            let name = path
+                .strip_prefix(folder)
+                .unwrap()
+                .as_os_str()
+                .as_bytes()
+                .to_vec();
+            if metadata.is_symlink() {
+                time = 0;
+            }
+            found.insert(name, (metadata.mode(), time, contents));
+        }
+    }
+    found
+}
+
+pub(crate) fn write(path: &Path, contents: &[u8], mode: u32) {
+    fs::write(path, contents).unwrap();
+    fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+    let time = SystemTime::UNIX_EPOCH + Duration::from_secs(1_500_000_000);
+    File::open(path).unwrap().set_modified(time).unwrap();
+}
+
+/// Names of parts below a folder.
+pub(crate) fn parts(folder: &Path) -> Vec<Vec<u8>> {
+    let names = listing(folder).into_keys();
+    names.filter(|name| name.ends_with(b".part")).collect()
+}

@@ -1,0 +1,9 @@
+//! Archives of tar, as far as every tar(1) bears them: POSIX.1-1988's headers (ustar), and GNU's long names, which BusyBox
+//! reads as well, where pax' own records are passed over by it.
+
+mod writer;
+
+pub(crate) use writer::{put_end, put_file};
+
+/// Octets of a block: headers are one, contents fill whole ones (pax(1), "ustar Interchange Format").
+const BLOCK: usize = 512;

@@ -1,0 +1,144 @@
+//! A channel whose connection has ended: what it had to do goes to others.
+
+use super::files::{FileStep, Stage};
+use super::settling::CLOSING;
+use super::{Asked, Upload};
+use crate::ranges::Span;
+use crate::sftp::{Attributes, Open, Request};
+
+/// The channel that gets the files of one that was lost.
+const HEIR: usize = 0;
+
+impl Upload {
+    /// A channel's connection has ended. What the server has not confirmed goes to others; a file that the channel had
+    /// begun is taken over by the first one, which must not be lost.
+    pub fn lose_channel(&mut self, channel: usize) {
+        let unanswered = self.channels.lose(channel);
+        let work = &mut self.channels[channel].work;
+        let blocks = std::mem::take(&mut work.blocks);
+        work.ahead -= blocks.len();
+        for block in blocks {
+            if let Some(file) = self.files.get_mut(&block.entry) {
+                file.writers[block.writer].open -= 1;
+                let rest = block.data.len() - block.written;
+                let at = block.offset + block.written as u64;
+                file.give_back(Span::new(at, rest as u64));
+            }
+        }
+        for asked in unanswered {
+            if let Asked::File { entry, step } = asked {
+                self.take_back(entry, step);
+            }
+        }
+        let mut entries: Vec<usize> = self.files.keys().copied().collect();
+        entries.sort_unstable();
+        for entry in entries {
+            self.leave_channel(entry, channel);
+        }
+        self.advance();
+    }
+
+    /// A request of which nobody knows whether it was carried out.
+    fn take_back(&mut self, entry: usize, step: FileStep) {
+        let Some(file) = self.files.get_mut(&entry) else {
+            return;
+        };
+        file.unanswered -= 1;
+        if let FileStep::Write {
+            writer,
+            offset,
+            octets,
+        } = step
+        {
+            file.writers[writer].open -= 1;
+            file.give_back(Span::new(offset, octets.into()));
+            self.left += u64::from(octets);
+        }
+        if step == FileStep::Checkpoint {
+            file.forget_checkpoint();
+        }
+        // What matters was asked on one channel, whoever owns the file.
+        let is_closing = step == FileStep::Settle(CLOSING);
+        let is_settling = matches!(step, FileStep::Settle(_)) && !is_closing;
+        if is_settling && file.stage == Stage::Settle && !self.channels.is_lost(file.channel) {
+            self.reopen(entry);
+        }
+    }
+
+    /// A file goes on without a channel.
+    fn leave_channel(&mut self, entry: usize, channel: usize) {
+        let Some(file) = self.files.get_mut(&entry) else {
+            return;
+        };
+        for writer in 0..file.writers.len() {
+            let it = &mut file.writers[writer];
+            if it.channel == channel {
+                it.handle = None;
+                let span = std::mem::take(&mut it.span);
+                file.give_back(span);
+            }
+        }
+        if file.channel == channel {
+            file.channel = HEIR;
+            if let Some(first) = file.writers.first_mut() {
+                first.channel = HEIR;
+            }
+            self.channels[channel].files -= 1;
+            self.channels[HEIR].files += 1;
+            self.inherit(entry);
+        }
+        self.go_on(entry);
+    }
+
+    /// Asks again for what the file waited for.
+    fn inherit(&mut self, entry: usize) {
+        let Some(file) = self.files.get_mut(&entry) else {
+            return;
+        };
+        let path = file.path.clone();
+        match file.stage {
+            Stage::Look => {
+                let request = Request::Lstat { path: &path };
+                self.ask_file(HEIR, entry, FileStep::Look, request);
+            }
+            Stage::Resume => {
+                file.writers.clear();
+                self.resume(entry);
+            }
+            Stage::Create => {
+                file.cleared = false;
+                self.create_part(entry);
+            }
+            Stage::Write => self.open_again(entry),
+            Stage::Reopen | Stage::Settle => self.reopen(entry),
+            Stage::Rename => {
+                file.renames_again = true;
+                self.rename_part(entry);
+            }
+            Stage::CleanUp => self.close_up(entry),
+            // It is this machine that is waited for.
+            Stage::OpenHere | Stage::CheckHere | Stage::Forget => {}
+        }
+    }
+
+    /// What is left to be done to a file needs a handle.
+    pub(super) fn reopen(&mut self, entry: usize) {
+        if let Some(file) = self.files.get_mut(&entry) {
+            file.stage = Stage::Reopen;
+            self.open_again(entry);
+        }
+    }
+
+    fn open_again(&mut self, entry: usize) {
+        let Some(file) = self.files.get(&entry) else {
+            return;
+        };
+        let (channel, part) = (file.channel, file.part.clone());
+        let request = Request::Open {
+            path: &part,
+            how: Open::Write,
+            attributes: Attributes::default(),
+        };
+        self.ask_file(channel, entry, FileStep::Open { writer: 0 }, request);
+    }
+}

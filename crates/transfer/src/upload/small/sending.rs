@@ -1,0 +1,275 @@
+//! Small files on their way into batches.
+
+use super::stream::{Stage, Stream};
+use super::{
+    BATCH_FILES, BATCH_OCTETS, GROUP, REQUESTS, SPECIAL_BITS, SmallFile, SmallGroup, SmallProblem,
+    SmallStep, Way, is_small, proof,
+};
+use crate::Trouble;
+use crate::path::join;
+use crate::sftp::{Attributes, Extension, FileType, Open, Reply, Request, StatusCode};
+use crate::upload::{Asked, Upload};
+
+impl Upload {
+    /// Does what can be done now about small files; returns whether all of it is done.
+    pub(in crate::upload) fn send_small(&mut self) -> bool {
+        if self.small.way == Way::Undecided {
+            self.decide();
+        }
+        if matches!(self.small.way, Way::Proving | Way::Open) {
+            self.look_at_small();
+        }
+        if self.small.way == Way::Open {
+            self.fill_streams();
+        }
+        self.name_small();
+        let small = &mut self.small;
+        let rests = small.open() == 0 && small.asked == 0 && small.arrived.is_empty();
+        match small.way {
+            Way::Open if rests && small.has_rest(self.plan.entries.len()) => {
+                match small.has_renamed {
+                    true => small.way = Way::Syncing,
+                    // All were there, or so few were not that they go by themselves.
+                    false => self.close_streams(),
+                }
+            }
+            Way::Syncing => self.sync_names(),
+            _ => {}
+        }
+        self.small.is_over()
+    }
+
+    /// Whether it is possible as far as is known.
+    fn decide(&mut self) {
+        let base = &self.small.base;
+        let is_possible = self.channels[0].client.has(Extension::PosixRename)
+            && !base.is_empty()
+            && !base.contains(&b'\n')
+            && !self.interrupted;
+        if !is_possible {
+            self.small.way = Way::Unused;
+            self.small.octets_left = 0;
+            return;
+        }
+        self.small.way = Way::Proving;
+        let path = join(&self.small.base, &proof(self.tag));
+        let request = Request::Open {
+            path: &path,
+            how: Open::CreateNew,
+            attributes: Attributes {
+                mode: Some(0o600),
+                ..Attributes::default()
+            },
+        };
+        self.small.asked += 1;
+        self.ask(request, Asked::Proof);
+    }
+
+    /// A proof that an earlier transfer left is as good.
+    pub(in crate::upload) fn handle_proof(&mut self, reply: Reply) {
+        self.small.asked -= 1;
+        match reply {
+            Reply::Handle(handle) => {
+                self.ask(Request::Close { handle: &handle }, Asked::Forget);
+            }
+            Reply::Status(status) if status.code == StatusCode::Failure => {}
+            _ => return self.close_streams(),
+        }
+        self.small.proof_made = true;
+        match self.small.way {
+            Way::Proving => self.small.way = Way::Open,
+            // Streams were given up meanwhile.
+            _ => self.remove_proof(),
+        }
+    }
+
+    /// What is there now of files that may go; nothing is in a folder that we have made.
+    fn look_at_small(&mut self) {
+        let plan = self.plan.clone();
+        while let Some(entry) = plan.entries.get(self.small.next)
+            && self.channels[0].client.pending() < REQUESTS
+            && self.small.ready.len() < BATCH_FILES
+            && !self.interrupted
+        {
+            let number = self.small.next;
+            self.small.next += 1;
+            if !is_small(entry, self.plan.preserve) {
+                continue;
+            }
+            if let Some(trouble) = self.hindrance(number) {
+                self.small_failed(number, trouble);
+                continue;
+            }
+            if entry
+                .folder
+                .is_some_and(|folder| self.new_folders.contains(&folder))
+            {
+                self.small.ready.push_back((number, None));
+                continue;
+            }
+            let path = self.path(number);
+            self.small.looking += 1;
+            self.ask_small(number, SmallStep::Look, Request::Lstat { path: &path });
+        }
+    }
+
+    pub(super) fn ask_small(&mut self, entry: usize, step: SmallStep, request: Request<'_>) {
+        self.small.asked += 1;
+        self.ask(request, Asked::Small { entry, step });
+    }
+
+    pub(in crate::upload) fn handle_small(&mut self, entry: usize, step: SmallStep, reply: Reply) {
+        self.small.asked -= 1;
+        match (step, reply) {
+            (SmallStep::Look, reply) => {
+                self.small.looking -= 1;
+                self.handle_small_seen(entry, &reply);
+            }
+            (SmallStep::Rename, Reply::Status(status)) => match status.code {
+                StatusCode::Ok => self.done(entry, false),
+                // Another program has tidied up.
+                StatusCode::NoSuchFile => self.small.for_sftp.push_back(entry),
+                _ => {
+                    self.small.unwanted.push_back(entry);
+                    let trouble = Trouble::remote("putting it in place", &status);
+                    self.failed_files.insert(entry);
+                    self.failed(self.path(entry), trouble);
+                }
+            },
+            (SmallStep::Rename | SmallStep::Remove | SmallStep::RemoveProof, _) => {}
+        }
+    }
+
+    fn handle_small_seen(&mut self, entry: usize, reply: &Reply) {
+        let mut replaces = None;
+        if let Reply::Attributes(there) = reply {
+            match there.file_type() {
+                FileType::Folder => return self.small_failed(entry, Trouble::FolderInTheWay),
+                FileType::File => {
+                    let plan = &self.plan;
+                    if plan.entries[entry].is_like(there, plan.preserve) {
+                        self.small_leaves(entry);
+                        return self.done(entry, true);
+                    }
+                    replaces = there.permissions();
+                }
+                _ => {}
+            }
+        }
+        match self.small.way {
+            _ if self.interrupted => {}
+            Way::Proving | Way::Open => self.small.ready.push_back((entry, replaces)),
+            _ => self.small.for_sftp.push_back(entry),
+        }
+    }
+
+    /// Greets streams, has files read for them, and ends batches that are full.
+    fn fill_streams(&mut self) {
+        let share = (self.plan.block * self.plan.ahead / (2 * self.small.filling)).max(1);
+        let count = self.plan.entries.len();
+        for number in 0..self.small.streams.len() {
+            let small = &mut self.small;
+            let it = &mut small.streams[number];
+            if it.stage == Stage::Opening {
+                it.greet(&small.base, &proof(self.tag));
+            }
+            if it.stage != Stage::Filling {
+                continue;
+            }
+            let is_full =
+                |it: &Stream| it.octets >= BATCH_OCTETS || it.entries.len() >= BATCH_FILES;
+            while it.reading < 2
+                && it.transmit().len() < share
+                && !is_full(it)
+                && !small.ready.is_empty()
+            {
+                let mut entries = Vec::new();
+                let mut octets = 0;
+                while octets < share as u64
+                    && entries.len() < GROUP
+                    && let Some((entry, replaces)) = small.ready.pop_front()
+                {
+                    octets += self.plan.entries[entry].size();
+                    small.replaced.extend(replaces.map(|mode| (entry, mode)));
+                    entries.push(entry);
+                }
+                it.reading += 1;
+                it.octets += octets;
+                small.groups.push_back(SmallGroup {
+                    stream: number,
+                    entries,
+                });
+            }
+            let is_full = is_full(it);
+            if it.reading == 0 && (is_full || small.is_exhausted(count)) {
+                small.streams[number].complete();
+            }
+        }
+    }
+
+    /// The answer to [`poll_small`](Self::poll_small): what became of each of the group's entries.
+    pub fn provide_small(
+        &mut self,
+        group: &SmallGroup,
+        files: Vec<Result<SmallFile, SmallProblem>>,
+    ) {
+        let number = group.stream;
+        self.small.streams[number].reading -= 1;
+        for (&entry, file) in group.entries.iter().zip(files) {
+            let replaced = self.small.replaced.remove(&entry);
+            if self.interrupted {
+                continue;
+            }
+            let it = &self.small.streams[number];
+            match file {
+                Ok(file)
+                    if it.stage == Stage::Filling
+                        && (file.mode & SPECIAL_BITS == 0 || !self.plan.preserve) =>
+                {
+                    self.put_small(number, entry, replaced, &file);
+                }
+                Ok(_) | Err(SmallProblem::Grown) => {
+                    let size = self.plan.entries[entry].size();
+                    self.small.octets_left = self.small.octets_left.saturating_sub(size);
+                    self.small.for_sftp.push_back(entry);
+                }
+                Err(SmallProblem::Changed) => self.small_failed(entry, Trouble::Changed),
+                Err(SmallProblem::Failed(error)) => {
+                    let doing = "reading";
+                    self.small_failed(entry, Trouble::Local { doing, error });
+                }
+            }
+        }
+        self.advance();
+    }
+
+    fn put_small(&mut self, stream: usize, entry: usize, replaced: Option<u32>, file: &SmallFile) {
+        let mode = match (self.plan.preserve, replaced) {
+            (true, _) => file.mode & 0o7777,
+            (false, Some(replaced)) => replaced & 0o777,
+            (false, None) => file.mode & 0o777 & !self.small.umask,
+        };
+        let part = self.part(&self.path(entry));
+        let below = part
+            .strip_prefix(self.small.base.as_slice())
+            .unwrap_or(&part);
+        let below = below.strip_prefix(b"/").unwrap_or(below);
+        let it = &mut self.small.streams[stream];
+        it.put(below, mode, file.modified, &file.data);
+        it.entries.push(entry);
+        self.small_leaves(entry);
+    }
+
+    /// Its octets are not to be sent any more.
+    fn small_leaves(&mut self, entry: usize) {
+        let size = self.plan.entries[entry].size();
+        self.left = self.left.saturating_sub(size);
+        self.small.octets_left = self.small.octets_left.saturating_sub(size);
+    }
+
+    fn small_failed(&mut self, entry: usize, trouble: Trouble) {
+        self.small_leaves(entry);
+        self.failed_files.insert(entry);
+        self.failed(self.path(entry), trouble);
+    }
+}

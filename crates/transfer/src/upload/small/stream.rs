@@ -1,0 +1,177 @@
+//! One batch of small files on its way: a session on the host whose standard input is an archive for tar(1).
+//!
+//! ```text
+//! Opening -> Greeted -> Filling -> Complete -> Over
+//!    we: where, and what proves it   archive, EOF
+//!    host:        "sshoal-ready UMASK"            "sshoal-end STATUS"
+//! ```
+//!
+//! What the host says before it is ready is not for us: a shell's start-up files may greet. An account that runs another
+//! program whatever is asked (ForceCommand) never says that it is ready.
+
+use crate::tar;
+
+/// The longest line that is listened to.
+const LONGEST_LINE: usize = 256;
+/// What the host says before it takes an archive, and after it.
+const READY: &[u8] = b"sshoal-ready ";
+const END: &[u8] = b"sshoal-end ";
+
+/// How far it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// Nothing has been said.
+    Opening,
+    /// The host has been told where.
+    Greeted,
+    /// It takes an archive.
+    Filling,
+    /// The archive has its end.
+    Complete,
+    Over,
+}
+
+/// A session and its batch.
+pub(super) struct Stream {
+    pub(super) stage: Stage,
+    /// The batch, in the archive's order.
+    pub(super) entries: Vec<usize>,
+    /// Octets of the batch's contents, those that are being read included.
+    pub(super) octets: u64,
+    /// Groups of files that are being read for it.
+    pub(super) reading: usize,
+    /// Whether what arrives of it is to go again.
+    pub(super) is_dropped: bool,
+    out: Vec<u8>,
+    /// Octets of `out` that have left.
+    left: usize,
+    /// Octets of the archive.
+    written: u64,
+    line: Vec<u8>,
+}
+
+/// What the host has said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Word {
+    /// It takes an archive, and makes files with this umask(2).
+    Ready(u32),
+    /// Whether every file is on the disk.
+    End(bool),
+}
+
+/// What is run on the host, by whatever shell the account has. It reads two lines: a folder, and a file that has been made
+/// there over SFTP and so proves that both see the same files. Modes are in the archive as they are to be: BusyBox' tar would
+/// take the umask from them. Everything is on the disk before it says so; where sync(1)
+/// knows no single file system, all are brought there.
+pub(super) fn command(preserve: bool) -> String {
+    let touch = if preserve { "" } else { "m" };
+    format!(
+        "exec sh -c 'LC_ALL=C; export LC_ALL; IFS= read -r d; IFS= read -r p; cd; cd \"$d\" && test -f \"$p\" \
+         && command -v tar >/dev/null && command -v sync >/dev/null || exit 3; echo sshoal-ready $(umask); umask 0; \
+         tar -xpo{touch}f - && case $(sync --help 2>&1) in *-f*) sync -f .;; *) sync;; esac; echo sshoal-end $?'"
+    )
+}
+
+impl Stream {
+    pub(super) fn new() -> Stream {
+        Stream {
+            stage: Stage::Opening,
+            entries: Vec::new(),
+            octets: 0,
+            reading: 0,
+            is_dropped: false,
+            out: Vec::new(),
+            left: 0,
+            written: 0,
+            line: Vec::new(),
+        }
+    }
+
+    /// Tells the host where to unpack, and what is there.
+    pub(super) fn greet(&mut self, folder: &[u8], proof: &[u8]) {
+        // A relative path must not be looked for elsewhere (CDPATH), nor be an option.
+        let prefix = if folder.starts_with(b"/") {
+            &b""[..]
+        } else {
+            b"./"
+        };
+        for part in [prefix, folder, b"\n", proof, b"\n"] {
+            self.out.extend_from_slice(part);
+        }
+        self.stage = Stage::Greeted;
+    }
+
+    /// One file more, under a name below the folder.
+    pub(super) fn put(&mut self, name: &[u8], mode: u32, modified: u32, contents: &[u8]) {
+        let before = self.out.len();
+        tar::put_file(&mut self.out, name, mode, modified, contents);
+        self.written += (self.out.len() - before) as u64;
+    }
+
+    pub(super) fn complete(&mut self) {
+        tar::put_end(&mut self.out, self.written);
+        self.stage = Stage::Complete;
+    }
+
+    /// Leaves out what has not been sent: tar(1) finds no end.
+    pub(super) fn cut(&mut self) {
+        self.out.clear();
+        self.left = 0;
+        self.is_dropped = true;
+        self.stage = Stage::Complete;
+    }
+
+    /// Octets for the host.
+    pub(super) fn transmit(&self) -> &[u8] {
+        &self.out[self.left..]
+    }
+
+    /// So many of them have left.
+    pub(super) fn transmitted(&mut self, octets: usize) {
+        self.left += octets;
+        if self.left * 2 >= self.out.len() {
+            self.out.drain(..self.left);
+            self.left = 0;
+        }
+    }
+
+    /// Takes what the host says; returns what it means.
+    pub(super) fn hear(&mut self, mut input: &[u8]) -> Vec<Word> {
+        let mut words = Vec::new();
+        while let Some(end) = input.iter().position(|&octet| octet == b'\n') {
+            self.keep(&input[..end]);
+            words.extend(self.word());
+            self.line.clear();
+            input = &input[end + 1..];
+        }
+        self.keep(input);
+        words
+    }
+
+    /// A line that is too long is none of ours.
+    fn keep(&mut self, part: &[u8]) {
+        let room = LONGEST_LINE - self.line.len();
+        self.line.extend_from_slice(&part[..part.len().min(room)]);
+    }
+
+    fn word(&mut self) -> Option<Word> {
+        let number =
+            |text: &[u8], base| u32::from_str_radix(std::str::from_utf8(text).ok()?, base).ok();
+        match self.stage {
+            Stage::Greeted => {
+                let umask = self.line.strip_prefix(READY)?;
+                let umask = number(umask, 8)? & 0o777;
+                self.stage = Stage::Filling;
+                Some(Word::Ready(umask))
+            }
+            Stage::Filling | Stage::Complete => {
+                let status = self.line.strip_prefix(END)?;
+                // Before the archive's end it cannot be whole, whatever is said.
+                Some(Word::End(
+                    number(status, 10)? == 0 && self.stage == Stage::Complete,
+                ))
+            }
+            Stage::Opening | Stage::Over => None,
+        }
+    }
+}

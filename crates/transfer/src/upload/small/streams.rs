@@ -1,0 +1,108 @@
+//! Streams as their sessions see them: octets out, words in, the end.
+
+use super::stream::{self, Stage, Stream, Word};
+use super::{MOST_OPEN, SmallGroup, Way};
+use crate::upload::Upload;
+
+impl Upload {
+    /// What a stream's session runs.
+    pub fn stream_command(&self) -> String {
+        stream::command(self.plan.preserve)
+    }
+
+    /// Whether one more stream should be opened: [`add_stream`](Self::add_stream).
+    pub fn wants_stream(&self) -> bool {
+        let small = &self.small;
+        let is_open = match small.way {
+            Way::Proving | Way::Open => {
+                let is_worth_it = small.ready.len() >= small.fewest.max(1)
+                    || !small.ready.is_empty() && !small.streams.is_empty();
+                is_worth_it && small.being_filled() < small.filling
+            }
+            Way::Syncing => small.open() == 0,
+            _ => false,
+        };
+        is_open && small.open() < MOST_OPEN && !self.interrupted
+    }
+
+    /// One more stream; returns its number.
+    pub fn add_stream(&mut self) -> usize {
+        self.small.streams.push(Stream::new());
+        self.advance();
+        self.small.streams.len() - 1
+    }
+
+    /// Octets for a stream.
+    pub fn stream_transmit(&self, stream: usize) -> &[u8] {
+        self.small.streams[stream].transmit()
+    }
+
+    /// So many of them have left.
+    pub fn stream_transmitted(&mut self, stream: usize, octets: usize) {
+        self.small.streams[stream].transmitted(octets);
+        self.advance();
+    }
+
+    /// Whether nothing follows what there is for a stream: its end is to be told.
+    pub fn stream_is_complete(&self, stream: usize) -> bool {
+        matches!(
+            self.small.streams[stream].stage,
+            Stage::Complete | Stage::Over
+        )
+    }
+
+    /// Whether more for a stream is being read.
+    pub fn stream_is_about_to_send(&self, stream: usize) -> bool {
+        self.small.streams[stream].reading > 0
+    }
+
+    /// Takes what came on a stream.
+    pub fn handle_stream_input(&mut self, stream: usize, input: &[u8]) {
+        for word in self.small.streams[stream].hear(input) {
+            match word {
+                Word::Ready(umask) => self.small.umask = umask,
+                Word::End(is_whole) => self.batch_ended(stream, is_whole),
+            }
+        }
+        self.advance();
+    }
+
+    /// A stream was refused, or nothing more comes of it.
+    pub fn end_stream(&mut self, stream: usize) {
+        self.batch_ended(stream, false);
+        self.advance();
+    }
+
+    /// Does without streams that the host has not taken up.
+    pub fn give_up_streams(&mut self) {
+        for stream in 0..self.small.streams.len() {
+            if matches!(
+                self.small.streams[stream].stage,
+                Stage::Opening | Stage::Greeted
+            ) {
+                self.batch_ended(stream, false);
+            }
+        }
+        self.advance();
+    }
+
+    /// Whether the host has yet to say that it takes a stream.
+    pub fn awaits_stream(&self) -> bool {
+        let mut streams = self.small.streams.iter();
+        streams.any(|stream| matches!(stream.stage, Stage::Opening | Stage::Greeted))
+    }
+
+    /// The next small files to be read.
+    pub fn poll_small(&mut self) -> Option<SmallGroup> {
+        self.small.groups.pop_front()
+    }
+
+    /// Whether a stream's answer is waited for.
+    pub(in crate::upload) fn awaits_batch(&self) -> bool {
+        let mut streams = self.small.streams.iter();
+        streams.any(|stream| match stream.stage {
+            Stage::Opening | Stage::Over | Stage::Filling => false,
+            Stage::Greeted | Stage::Complete => stream.transmit().is_empty(),
+        })
+    }
+}

@@ -1,0 +1,321 @@
+#![allow(clippy::unwrap_used)]
+
+use super::*;
+use crate::Trouble;
+use crate::UploadEvent;
+use crate::fake_server::{FakeChannel, FakeServer, MODIFIED, Node};
+use crate::upload::{Upload, UploadNeed, UploadRoot};
+
+/// What a host does with streams.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Host {
+    /// Greets first, as shells' start-up files do, and unpacks.
+    Unpacks,
+    /// Opens none.
+    Refuses,
+    /// Takes one at a time.
+    TakesOne,
+    /// Unpacks the first file, and says that something was wrong.
+    Fails,
+    /// Says that all is well before it has all.
+    Lies,
+    /// Unpacks, but somebody has removed a part before it is renamed.
+    Loses,
+}
+
+struct FakeStream {
+    input: Vec<u8>,
+    is_ready: bool,
+    is_over: bool,
+}
+
+/// What came of it.
+struct Told {
+    done: usize,
+    failed: Vec<Trouble>,
+    streams: usize,
+    tally: crate::Tally,
+    server: FakeServer,
+}
+
+/// A folder with files of 1,000 octets and one that is large, the first of which is there in an older state.
+fn plan(files: usize) -> UploadPlan {
+    let entry = |path: &str, kind, folder| Entry {
+        root: 0,
+        path: path.as_bytes().to_vec(),
+        folder,
+        kind,
+        mode: 0o666,
+        times: (5, MODIFIED),
+    };
+    let mut entries = vec![entry("", Kind::Folder, None)];
+    for number in 0..files {
+        entries.push(entry(
+            &format!("f{number}"),
+            Kind::File { size: 1000 },
+            Some(0),
+        ));
+    }
+    entries.push(entry("large", Kind::File { size: 200_000 }, Some(0)));
+    UploadPlan {
+        target: b"/srv".to_vec(),
+        roots: vec![UploadRoot {
+            name: b"site".to_vec(),
+            is_folder: true,
+        }],
+        entries,
+        preserve: false,
+        method: Method::Auto,
+        tag: PartTag(7),
+        block: 65_536,
+        ahead: 4,
+    }
+}
+
+/// The files of an archive: name, mode, contents.
+fn unpack(archive: &[u8]) -> Vec<(Vec<u8>, u32, Vec<u8>)> {
+    let number = |field: &[u8]| {
+        let text = std::str::from_utf8(&field[..field.len() - 1]).unwrap();
+        usize::from_str_radix(text, 8).unwrap()
+    };
+    let mut found = Vec::new();
+    let mut at = 0;
+    while archive.get(at).is_some_and(|&first| first != 0) {
+        let header = &archive[at..at + 512];
+        let name = header[..100].split(|&octet| octet == 0).next().unwrap();
+        let len = number(&header[124..136]);
+        let contents = archive[at + 512..at + 512 + len].to_vec();
+        found.push((name.to_vec(), number(&header[100..108]) as u32, contents));
+        at += 512 + len.next_multiple_of(512);
+    }
+    found
+}
+
+/// Lets a stream hear what has come, and returns what it says.
+fn speak(host: Host, stream: &mut FakeStream, is_whole: bool, server: &mut FakeServer) -> Vec<u8> {
+    let mut said = Vec::new();
+    let newlines: Vec<usize> = (0..stream.input.len())
+        .filter(|&at| stream.input[at] == b'\n')
+        .take(2)
+        .collect();
+    if let ([first, second], false) = (newlines.as_slice(), stream.is_ready) {
+        let proof = [
+            &stream.input[..*first],
+            b"/",
+            &stream.input[first + 1..*second],
+        ]
+        .concat();
+        assert!(server.file(&proof).is_some(), "what proves it is there");
+        stream.input.drain(..=*second);
+        stream.is_ready = true;
+        said.extend_from_slice(b"Welcome!\nsshoal-end 0\nsshoal-ready 0027\n");
+        if host == Host::Lies {
+            said.extend_from_slice(b"sshoal-end 0\n");
+        }
+    }
+    if is_whole && stream.is_ready && !stream.is_over {
+        stream.is_over = true;
+        let mut files = unpack(&stream.input);
+        if host == Host::Fails {
+            files.truncate(1);
+        }
+        if host == Host::Loses {
+            files.retain(|(name, ..)| name != b"site/.f1.00000007.part");
+        }
+        for (name, mode, contents) in files {
+            let path = [b"/srv/", name.as_slice()].concat();
+            server.modes.insert(path.clone(), (mode, MODIFIED));
+            server.nodes.insert(path, Node::File(contents));
+        }
+        said.extend_from_slice(match host {
+            Host::Fails => b"sshoal-end 2\n",
+            _ => b"sshoal-end 0\n",
+        });
+    }
+    said
+}
+
+fn play(
+    host: Host,
+    plan: UploadPlan,
+    mut server: FakeServer,
+    interrupt_after: Option<usize>,
+) -> Told {
+    let mut upload = Upload::new(Arc::new(plan), 0);
+    let mut channel = FakeChannel::default();
+    let mut streams: Vec<FakeStream> = Vec::new();
+    let (mut done, mut failed) = (0, Vec::new());
+    for round in 0..10_000 {
+        if interrupt_after == Some(round) {
+            upload.interrupt();
+        }
+        while upload.wants_stream() {
+            let number = upload.add_stream();
+            let others = streams.iter().any(|stream| !stream.is_over);
+            let is_over = host == Host::Refuses || host == Host::TakesOne && others;
+            streams.push(FakeStream {
+                input: Vec::new(),
+                is_ready: false,
+                is_over,
+            });
+            if is_over {
+                upload.end_stream(number);
+            }
+        }
+        while let Some(group) = upload.poll_small() {
+            let file = |_: &usize| {
+                Ok(SmallFile {
+                    data: Arc::new(vec![9; 1000]),
+                    mode: 0o666,
+                    modified: MODIFIED,
+                })
+            };
+            upload.provide_small(&group, group.entries.iter().map(file).collect());
+        }
+        while let Some(need) = upload.poll_need() {
+            match need {
+                UploadNeed::Open { entry } => {
+                    let size = if entry > 200 { 200_000 } else { 1000 };
+                    let opened = crate::Opened {
+                        size: Some(size),
+                        data: None,
+                        proven: None,
+                        mode: 0o640,
+                        times: (5, MODIFIED),
+                    };
+                    upload.provide_opened(entry, Ok(opened));
+                }
+                UploadNeed::Read { len, .. } => {
+                    upload.provide_data(need, Ok(Arc::new(vec![9; len])));
+                }
+                UploadNeed::Check { entry } => upload.provide_checked(entry, Ok(true)),
+                UploadNeed::Forget { .. } | UploadNeed::Release { .. } => {}
+            }
+        }
+        let sent = upload.transmit(0);
+        let sent = sent[..sent.len().min(40_000)].to_vec();
+        upload.transmitted(0, sent.len());
+        upload
+            .handle_input(0, &server.handle(&mut channel, &sent))
+            .unwrap();
+        for (number, stream) in streams.iter_mut().enumerate() {
+            let sent = upload.stream_transmit(number);
+            let sent = sent[..sent.len().min(30_000)].to_vec();
+            stream.input.extend_from_slice(&sent);
+            upload.stream_transmitted(number, sent.len());
+            let is_whole =
+                upload.stream_is_complete(number) && upload.stream_transmit(number).is_empty();
+            if !stream.is_over {
+                let said = speak(host, stream, is_whole, &mut server);
+                upload.handle_stream_input(number, &said);
+            }
+        }
+        while let Some(event) = upload.poll_event() {
+            match event {
+                UploadEvent::Done { .. } => done += 1,
+                UploadEvent::Failed { trouble, .. } => failed.push(trouble),
+                UploadEvent::Moved(_) => {}
+                UploadEvent::Ended => {
+                    return Told {
+                        done,
+                        failed,
+                        streams: streams.len(),
+                        tally: upload.tally(),
+                        server,
+                    };
+                }
+            }
+        }
+    }
+    panic!("it does not end");
+}
+
+fn server() -> FakeServer {
+    FakeServer::with(&[
+        (b"/srv", Node::Folder),
+        (b"/srv/site", Node::Folder),
+        (b"/srv/site/f0", Node::File(b"old".to_vec())),
+    ])
+}
+
+fn parts(server: &FakeServer) -> usize {
+    server
+        .nodes
+        .keys()
+        .filter(|path| path.ends_with(b".part"))
+        .count()
+}
+
+#[test]
+fn everything_arrives_whatever_the_host_does_with_streams() {
+    for (host, streams, why) in [
+        (Host::Unpacks, 2, None),
+        (Host::TakesOne, 2, None),
+        (Host::Refuses, 1, Some("runs no tar")),
+        (Host::Fails, 1, Some("did not unpack")),
+        (Host::Lies, 1, Some("did not unpack")),
+        (Host::Loses, 2, None),
+    ] {
+        let told = play(host, plan(200), server(), None);
+        assert_eq!(
+            (told.failed.as_slice(), told.done),
+            (&[][..], 202),
+            "{host:?}"
+        );
+        assert_eq!(told.streams, streams, "{host:?}");
+        let says = told.tally.why_no_batches;
+        assert_eq!(says.is_some(), why.is_some(), "{host:?}: {says:?}");
+        assert!(
+            why.is_none_or(|why| says.unwrap().contains(why)),
+            "{host:?}: {says:?}"
+        );
+        for number in 0..200 {
+            let path = format!("/srv/site/f{number}");
+            assert_eq!(
+                told.server.file(path.as_bytes()),
+                Some(&[9; 1000][..]),
+                "{host:?}"
+            );
+        }
+        assert_eq!(parts(&told.server), 0, "{host:?}");
+    }
+}
+
+#[test]
+fn modes_are_the_accounts_for_new_files_and_stay_for_others() {
+    let told = play(Host::Unpacks, plan(100), server(), None);
+    let mode = |path: &[u8]| told.server.modes.get(path).map(|(mode, _)| mode & 0o777);
+    assert_eq!(mode(b"/srv/site/f1"), Some(0o640));
+    // What the fake server says of a file that nobody gave a mode.
+    assert_eq!(mode(b"/srv/site/f0"), Some(0o644));
+}
+
+#[test]
+fn few_files_and_unchanged_ones_open_no_stream() {
+    let told = play(Host::Unpacks, plan(FEWEST - 1), server(), None);
+    assert_eq!((told.streams, told.done), (0, FEWEST + 1));
+    let told = play(
+        Host::Unpacks,
+        UploadPlan {
+            method: Method::Sftp,
+            ..plan(200)
+        },
+        server(),
+        None,
+    );
+    assert_eq!((told.streams, told.done), (0, 202));
+    let there = play(Host::Unpacks, plan(200), server(), None).server;
+    let told = play(Host::Unpacks, plan(200), there, None);
+    assert_eq!((told.streams, told.tally.unchanged), (0, 201));
+    assert_eq!(parts(&told.server), 0);
+}
+
+#[test]
+fn an_interrupt_at_any_moment_leaves_no_part() {
+    for round in 0..40 {
+        let told = play(Host::Unpacks, plan(150), server(), Some(round));
+        assert_eq!(parts(&told.server), 0, "after {round} rounds");
+        let file = told.server.file(b"/srv/site/f0");
+        assert!(matches!(file, Some(b"old")) || file == Some(&[9; 1000][..]));
+    }
+}
