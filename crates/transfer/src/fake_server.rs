@@ -23,6 +23,11 @@ pub(crate) struct FakeServer {
     pub(crate) room: Option<usize>,
     /// Without OpenSSH's extensions.
     pub(crate) is_plain: bool,
+    /// FSTAT tells of another file than LSTAT.
+    pub(crate) changes_when_opened: bool,
+    /// So many times attributes cannot be set.
+    pub(crate) refuses_attributes: usize,
+    pub(crate) refuses_fsync: bool,
     /// READ gives no more than so many octets.
     pub(crate) short_reads: Option<usize>,
     /// Names that READDIR gives beside those that are there.
@@ -134,9 +139,16 @@ impl FakeServer {
             8 => {
                 let (path, _) = channel.handles[&number(from.string()?)].clone();
                 match self.attributes(&path) {
-                    Some(attributes) => attrs(out, id, &attributes),
+                    Some(mut attributes) => {
+                        attributes.owner = self.changes_when_opened.then_some((7, 7));
+                        attrs(out, id, &attributes);
+                    }
                     None => status(out, id, FAILURE),
                 }
+            }
+            9 | 10 if self.refuses_attributes > 0 => {
+                self.refuses_attributes -= 1;
+                status(out, id, FAILURE);
             }
             9 | 10 => {
                 let mut path = from.string()?.to_vec();
@@ -219,7 +231,9 @@ impl FakeServer {
                 status(out, id, if node.is_some() { OK } else { MISSING });
                 self.nodes.extend(node.map(|node| (new, node)));
             }
-            b"fsync@openssh.com" => status(out, id, OK),
+            b"fsync@openssh.com" => {
+                status(out, id, if self.refuses_fsync { FAILURE } else { OK });
+            }
             b"statvfs@openssh.com" => {
                 out.put_u8(201);
                 out.put_u32(id);

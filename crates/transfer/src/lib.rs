@@ -28,15 +28,15 @@ mod upload;
 mod fake_server;
 
 pub use download::{
-    Download, DownloadEvent, DownloadNeed, DownloadPlan, Fetched, LocalFile, MAX_FOLDERS,
+    Begun, Download, DownloadEvent, DownloadNeed, DownloadPlan, Fetched, LocalFile, MAX_FOLDERS,
 };
 pub use glob::{Excludes, matches as glob_matches};
 pub use part_name::{PartTag, part_name};
 pub use path::MAX_PATH;
 pub use trouble::{Remote, Trouble};
 pub use upload::{
-    Entry, Kind, MAX_SMALL, Method, Opened, SmallFile, SmallGroup, SmallProblem, Upload,
-    UploadEvent, UploadNeed, UploadPlan, UploadRoot,
+    CHECKPOINT, Entry, Kind, MAX_SMALL, Method, Opened, SmallFile, SmallGroup, SmallProblem,
+    Upload, UploadEvent, UploadNeed, UploadPlan, UploadRoot,
 };
 
 /// How far a transfer is, for one host.

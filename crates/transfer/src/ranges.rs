@@ -1,6 +1,8 @@
 //! Who transfers which octets of one file: each of several channels has a span, and takes half of another's when its own
 //! is done.
 
+use std::ops::Range;
+
 /// Octets of a file that are still to be begun, by one channel.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Span {
@@ -48,6 +50,28 @@ impl Span {
         let at = self.at;
         self.at += len;
         (len > 0).then_some((at, len))
+    }
+
+    /// Takes the next octets that are among these ranges, which are in order: those between them are not transferred.
+    pub(crate) fn take_of(
+        &mut self,
+        ranges: Option<&[Range<u64>]>,
+        most: u64,
+    ) -> Option<(u64, u64)> {
+        let Some(ranges) = ranges else {
+            return self.take(most);
+        };
+        let first = ranges.partition_point(|range| range.end <= self.at);
+        match ranges.get(first) {
+            Some(range) => {
+                self.at = self.at.max(range.start).min(self.end);
+                self.take(most.min(range.end.saturating_sub(self.at)))
+            }
+            None => {
+                self.at = self.end;
+                None
+            }
+        }
     }
 
     /// Gives the second half away, if it is worth it.

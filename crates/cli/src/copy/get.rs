@@ -71,6 +71,7 @@ pub(crate) fn get(args: &GetArgs) -> Result<u8, Box<dyn std::error::Error>> {
         false => GetTarget::Folders {
             hosts: folders,
             parts: PartNames(tags.tag()),
+            journals: tags.journals(&ready.hosts),
         },
     };
     let way = Way::Get(Get {

@@ -12,6 +12,7 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use sshoal_crypto::random;
+use sshoal_report::Host;
 use sshoal_transfer::PartTag;
 
 /// A transfer's tag, and its lock for as long as this lives.
@@ -36,10 +37,32 @@ impl PartTags {
     pub(super) fn tag(&self) -> PartTag {
         self.tag
     }
+
+    /// A journal for each host; none if an earlier run's could not be told from others'.
+    pub(super) fn journals(&self, hosts: &[Host]) -> Vec<PathBuf> {
+        let Some(folder) = self.journals_folder() else {
+            return Vec::new();
+        };
+        let names = hosts.iter().map(|host| {
+            let mut hasher = DefaultHasher::new();
+            host.label.hash(&mut hasher);
+            folder.join(format!("{:016x}.journal", hasher.finish()))
+        });
+        names.collect()
+    }
+
+    fn journals_folder(&self) -> Option<PathBuf> {
+        let (_, path) = self.lock.as_ref()?;
+        Some(path.with_extension("journals"))
+    }
 }
 
 impl Drop for PartTags {
     fn drop(&mut self) {
+        if let Some(folder) = self.journals_folder() {
+            // Unless there is one left, for the next run.
+            let _ = fs::remove_dir(folder);
+        }
         if let Some((_, path)) = &self.lock {
             // While the lock is held: who opens the name next makes a new file.
             let _ = fs::remove_file(path);

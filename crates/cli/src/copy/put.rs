@@ -75,6 +75,7 @@ pub(crate) fn put(args: &PutArgs) -> Result<u8, Box<dyn std::error::Error>> {
     let way = Way::Put(Put {
         upload: Arc::new(upload),
         source: Arc::new(source),
+        journals: tags.journals(&ready.hosts),
     });
     ready.carry_out(way, false)
 }

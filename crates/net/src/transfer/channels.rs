@@ -89,7 +89,10 @@ impl Transfer {
     ) -> Option<Box<Transfer>> {
         let transfer = plan.transfer.as_ref()?;
         let engine = match &transfer.way {
-            Way::Put(put) => Engine::put(put, plan.label(HostId(host)).unwrap_or_default()),
+            Way::Put(put) => {
+                let label = plan.label(HostId(host)).unwrap_or_default();
+                Engine::put(put, host as usize, label)
+            }
             Way::Get(get) => Engine::get(get, host as usize),
         };
         let left = engine.octets_left();
@@ -497,7 +500,7 @@ impl Transfer {
             self.perform();
         }
         if self.stage == Stage::Ended && !self.jobs.are_open() {
-            self.stage = match self.engine.sync_folders(&self.jobs) {
+            self.stage = match self.engine.finish(&self.jobs, self.hurries) {
                 true => Stage::Syncing,
                 false => Stage::Over,
             };

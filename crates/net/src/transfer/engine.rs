@@ -1,16 +1,20 @@
 //! One host's transfer: the sans-I/O part joined with this machine's files.
 
 use std::collections::{HashMap, HashSet};
+use std::path::PathBuf;
 use std::sync::Arc;
 
+use sshoal_journal::Segments;
 use sshoal_transfer::sftp::SftpError;
 use sshoal_transfer::{
-    Download, DownloadEvent, DownloadNeed, Fetched, LocalFile, Opened, SmallFile, SmallGroup,
-    SmallProblem, Tally, Trouble, Upload, UploadEvent, UploadNeed,
+    Begun, Download, DownloadEvent, DownloadNeed, Fetched, LocalFile, Opened, SmallFile,
+    SmallGroup, SmallProblem, Tally, Trouble, Upload, UploadEvent, UploadNeed,
 };
 
 use super::disk::Jobs;
 use super::folder::{Folder, Kept, Part};
+use super::keeper::Keeper;
+use super::performing::{Noted, PANICKED, note, perform_download, perform_upload, read_small};
 use super::plan::{Get, GetTarget, Put};
 use super::printed::Printed;
 use super::source::{OpenFile, Source};
@@ -28,9 +32,11 @@ pub(super) enum Happened {
 
 /// What a job came to.
 pub(super) enum Answer {
-    Opened(usize, Result<Arc<OpenFile>, String>),
+    Opened(usize, Result<(Arc<OpenFile>, Option<Segments>), String>),
     Data(UploadNeed, Result<Arc<Vec<u8>>, String>),
     Checked(usize, Result<bool, String>),
+    Forgotten(usize, Result<(), String>),
+    Noted,
     Begun(LocalFile, Result<Option<Arc<Part>>, String>),
     Fetched(Fetched),
     /// All folders that something was put into are on the disk.
@@ -45,6 +51,7 @@ pub(super) enum Engine {
         upload: Box<Upload>,
         source: Arc<Source>,
         open: HashMap<usize, Arc<OpenFile>>,
+        keeper: Option<Arc<Keeper>>,
     },
     Get {
         download: Box<Download>,
@@ -75,16 +82,17 @@ macro_rules! either {
 }
 
 impl Engine {
-    /// `host` is what the user calls it.
-    pub(super) fn put(put: &Put, host: &str) -> Engine {
+    /// `host` is its place in the run, `label` what the user calls it.
+    pub(super) fn put(put: &Put, host: usize, label: &str) -> Engine {
         // Fowler, Noll and Vo's hash, FNV-1a: the same in every run.
-        let salt = host.bytes().fold(0x811c_9dc5, |hash: u32, octet| {
+        let salt = label.bytes().fold(0x811c_9dc5, |hash: u32, octet| {
             (hash ^ u32::from(octet)).wrapping_mul(0x0100_0193)
         });
         Engine::Put {
             upload: Box::new(Upload::new(put.upload.clone(), salt)),
             source: put.source.clone(),
             open: HashMap::new(),
+            keeper: keeper(&put.journals, host),
         }
     }
 
@@ -92,8 +100,12 @@ impl Engine {
     pub(super) fn get(get: &Get, host: usize) -> Engine {
         let into = match &get.target {
             GetTarget::Output => Into::Output(Printed::default()),
-            GetTarget::Folders { hosts, parts } => Into::Folder {
-                folder: Folder::new(hosts[host].clone(), *parts),
+            GetTarget::Folders {
+                hosts,
+                parts,
+                journals,
+            } => Into::Folder {
+                folder: Folder::new(hosts[host].clone(), *parts, keeper(journals, host)),
                 parts: HashMap::new(),
                 changed: HashSet::new(),
                 paths: HashMap::new(),
@@ -198,9 +210,26 @@ impl Engine {
                 upload,
                 source,
                 open,
+                keeper,
             } => {
                 while let Some(need) = upload.poll_need() {
-                    perform_upload(need, source, open, jobs);
+                    let key = match need {
+                        UploadNeed::Open { entry } | UploadNeed::Forget { entry } => {
+                            upload.path(entry)
+                        }
+                        _ => Vec::new(),
+                    };
+                    let noted = Noted { keeper, key };
+                    perform_upload(need, source, open, noted, jobs);
+                }
+                while let Some((entry, segments)) = upload.poll_proven() {
+                    if let Some(keeper) = keeper.clone() {
+                        let key = upload.path(entry);
+                        jobs.perform(Answer::Noted, move || {
+                            keeper.prove(&key, &segments);
+                            Answer::Noted
+                        });
+                    }
                 }
                 while let Some(group) = upload.poll_small() {
                     read_small(group, source, jobs);
@@ -269,29 +298,38 @@ impl Engine {
         }
     }
 
-    /// Brings the folders that something was put into to the disk; `false` if there is none.
-    pub(super) fn sync_folders(&mut self, jobs: &Jobs<Answer>) -> bool {
-        let Engine::Get {
-            into: Into::Folder {
-                folder, changed, ..
-            },
-            ..
-        } = self
-        else {
-            return false;
+    /// Brings the folders that something was put into to the disk, and removes the journal if nothing is half done; `false`
+    /// if there is neither.
+    pub(super) fn finish(&mut self, jobs: &Jobs<Answer>, is_cut: bool) -> bool {
+        let (changed, keeper) = match self {
+            Engine::Put { keeper, .. } => (None, keeper.take()),
+            Engine::Get {
+                into: Into::Folder {
+                    folder, changed, ..
+                },
+                ..
+            } => {
+                let changed = std::mem::take(changed);
+                (Some((folder.clone(), changed)), folder.keeper())
+            }
+            Engine::Get { .. } => (None, None),
         };
-        let (folder, changed) = (folder.clone(), std::mem::take(changed));
-        if changed.is_empty() {
+        let keeper = keeper.filter(|_| !is_cut);
+        let is_changed = changed.as_ref().is_some_and(|(_, it)| !it.is_empty());
+        if !is_changed && keeper.is_none() {
             return false;
         }
         jobs.perform(Answer::Synced(Err(PANICKED.to_owned())), move || {
-            let kept = Kept {
+            let attributes = Kept {
                 mode: None,
                 times: None,
             };
-            let mut paths = changed.iter();
-            let synced = paths.try_for_each(|path| folder.finish_folder(path, kept));
-            Answer::Synced(synced.map_err(|error| error.to_string()))
+            let synced = changed.iter().try_for_each(|(folder, changed)| {
+                let mut paths = changed.iter();
+                paths.try_for_each(|path| folder.finish_folder(path, attributes))
+            });
+            let removed = keeper.map_or(Ok(()), |keeper| keeper.remove());
+            Answer::Synced(synced.and(removed).map_err(|error| error.to_string()))
         });
         true
     }
@@ -302,8 +340,11 @@ impl Engine {
             (_, Answer::Synced(synced)) => return synced,
             (Engine::Put { upload, open, .. }, answer) => match answer {
                 Answer::Opened(entry, opened) => {
-                    let opened = opened.map(|file| {
-                        let opened: Opened = file.opened.clone();
+                    let opened = opened.map(|(file, proven)| {
+                        let opened = Opened {
+                            proven,
+                            ..file.opened.clone()
+                        };
                         open.insert(entry, file);
                         opened
                     });
@@ -315,16 +356,18 @@ impl Engine {
                     open.remove(&entry);
                     upload.provide_checked(entry, is_same);
                 }
+                Answer::Forgotten(entry, forgotten) => upload.provide_forgotten(entry, forgotten),
                 _ => {}
             },
             (Engine::Get { download, into }, answer) => match answer {
                 Answer::Begun(file, begun) => {
                     let begun = begun.map(|part| match (part, into) {
                         (Some(part), Into::Folder { parts, .. }) => {
+                            let proven = part.proven();
                             parts.insert(file, part);
-                            true
+                            Begun::Ready(proven)
                         }
-                        _ => false,
+                        _ => Begun::Unchanged,
                     });
                     download.provide(Fetched::Begun { file, begun });
                 }
@@ -343,175 +386,8 @@ impl Engine {
     }
 }
 
-/// What is told of a job that has panicked.
-const PANICKED: &str = "a defect of sshoal: the job has panicked";
-
-fn perform_upload(
-    need: UploadNeed,
-    source: &Arc<Source>,
-    open: &mut HashMap<usize, Arc<OpenFile>>,
-    jobs: &Jobs<Answer>,
-) {
-    let panicked = || PANICKED.to_owned();
-    match need {
-        UploadNeed::Open { entry } => {
-            let source = source.clone();
-            jobs.perform(Answer::Opened(entry, Err(panicked())), move || {
-                Answer::Opened(entry, source.open(entry))
-            });
-        }
-        UploadNeed::Read {
-            entry, offset, len, ..
-        } => {
-            let Some(file) = open.get(&entry).cloned() else {
-                jobs.answer(Answer::Data(need, Err("it is closed".to_owned())));
-                return;
-            };
-            let source = source.clone();
-            jobs.perform(Answer::Data(need, Err(panicked())), move || {
-                Answer::Data(need, source.read(&file, offset, len))
-            });
-        }
-        UploadNeed::Check { entry } => {
-            let Some(file) = open.get(&entry).cloned() else {
-                return;
-            };
-            jobs.perform(Answer::Checked(entry, Err(panicked())), move || {
-                Answer::Checked(entry, file.is_same())
-            });
-        }
-        UploadNeed::Release { entry } => drop(open.remove(&entry)),
-    }
-}
-
-fn read_small(group: SmallGroup, source: &Arc<Source>, jobs: &Jobs<Answer>) {
-    let failed = group.entries.iter();
-    let failed = failed.map(|_| Err(SmallProblem::Failed(PANICKED.to_owned())));
-    let panicked = Answer::Small(group.clone(), failed.collect());
-    let source = source.clone();
-    jobs.perform(panicked, move || {
-        let entries = group.entries.iter();
-        let files = entries.map(|&entry| source.read_small(entry)).collect();
-        Answer::Small(group, files)
-    });
-}
-
-/// Remembers where something is put.
-fn note(
-    need: &DownloadNeed,
-    changed: &mut HashSet<Vec<u8>>,
-    paths: &mut HashMap<LocalFile, Vec<u8>>,
-) {
-    let above = |path: &[u8]| {
-        let slash = path.iter().rposition(|&octet| octet == b'/');
-        path[..slash.unwrap_or(0)].to_vec()
-    };
-    match need {
-        DownloadNeed::Begin { file, path, .. } => drop(paths.insert(*file, above(path))),
-        DownloadNeed::Finish { file, .. } => changed.extend(paths.remove(file)),
-        DownloadNeed::Link { path, .. } => drop(changed.insert(above(path))),
-        DownloadNeed::Discard { file } => drop(paths.remove(file)),
-        _ => {}
-    }
-}
-
-fn perform_download(
-    need: DownloadNeed,
-    folder: &Folder,
-    parts: &mut HashMap<LocalFile, Arc<Part>>,
-    jobs: &Jobs<Answer>,
-) {
-    let folder = folder.clone();
-    let text = |error: std::io::Error| error.to_string();
-    let panicked = || PANICKED.to_owned();
-    match need {
-        DownloadNeed::Folder { id, path } => {
-            let answer = move |made| Answer::Fetched(Fetched::Folder { id, made });
-            jobs.perform(answer(Err(panicked())), move || {
-                answer(folder.make(&path).map_err(text))
-            });
-        }
-        DownloadNeed::Begin {
-            file,
-            path,
-            like,
-            mode,
-        } => {
-            jobs.perform(Answer::Begun(file, Err(panicked())), move || {
-                let begun = folder.begin(&path, like, mode).map_err(text);
-                Answer::Begun(file, begun.map(|part| part.map(Arc::new)))
-            });
-        }
-        DownloadNeed::Write {
-            file,
-            channel,
-            offset,
-            data,
-        } => {
-            let octets = data.len();
-            let answer = move |written| {
-                Answer::Fetched(Fetched::Written {
-                    file,
-                    channel,
-                    octets,
-                    written,
-                })
-            };
-            let Some(part) = parts.get(&file).cloned() else {
-                jobs.answer(answer(Err("it is closed".to_owned())));
-                return;
-            };
-            jobs.perform(answer(Err(panicked())), move || {
-                answer(part.write(offset, &data).map_err(text))
-            });
-        }
-        DownloadNeed::Finish {
-            file,
-            size,
-            mode,
-            times,
-        } => {
-            let answer = move |finished| Answer::Fetched(Fetched::Finished { file, finished });
-            let Some(part) = parts.get(&file).cloned() else {
-                jobs.answer(answer(Err("it is closed".to_owned())));
-                return;
-            };
-            jobs.perform(answer(Err(panicked())), move || {
-                let finished = part.finish(size, Kept { mode, times });
-                if finished.is_err() {
-                    part.discard();
-                }
-                answer(finished.map_err(text))
-            });
-        }
-        DownloadNeed::Discard { file } => {
-            if let Some(part) = parts.remove(&file) {
-                jobs.perform(Answer::Discarded, move || {
-                    part.discard();
-                    Answer::Discarded
-                });
-            }
-        }
-        DownloadNeed::Link { path, target } => {
-            let panicked = Answer::Fetched(Fetched::Linked {
-                path: path.clone(),
-                linked: Err(panicked()),
-            });
-            jobs.perform(panicked, move || {
-                let linked = folder.link(&path, &target).map_err(text);
-                Answer::Fetched(Fetched::Linked { path, linked })
-            });
-        }
-        DownloadNeed::FinishFolder { path, mode, times } => {
-            let panicked = Answer::Fetched(Fetched::FolderFinished {
-                path: path.clone(),
-                finished: Err(panicked()),
-            });
-            jobs.perform(panicked, move || {
-                let finished = folder.finish_folder(&path, Kept { mode, times });
-                let finished = finished.map_err(text);
-                Answer::Fetched(Fetched::FolderFinished { path, finished })
-            });
-        }
-    }
+/// The host's journal.
+fn keeper(journals: &[PathBuf], host: usize) -> Option<Arc<Keeper>> {
+    let path = journals.get(host)?;
+    Some(Arc::new(Keeper::new(path.clone())))
 }

@@ -7,13 +7,18 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use rustix::fs::{
     AtFlags, CWD, FileType, Mode, OFlags, Stat, Timespec, Timestamps, fchmod, fsync, ftruncate,
     futimens, mkdirat, openat, readlinkat, renameat, statat, symlinkat, unlinkat,
 };
 use rustix::io::Errno;
+use sshoal_journal::Segments;
 use sshoal_transfer::{PartTag, part_name};
+
+use super::keeper::Keeper;
+use super::progress::Progress;
 
 /// How files are called until they are whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,6 +32,7 @@ const LEAST_HOLE: usize = 4096;
 pub(super) struct Folder {
     path: PathBuf,
     parts: PartNames,
+    keeper: Option<Arc<Keeper>>,
 }
 
 /// A file that is being written.
@@ -38,6 +44,9 @@ pub(super) struct Part {
     part: Vec<u8>,
     /// Permissions of what it replaces.
     replaces: Option<Mode>,
+    /// Octets that it has from an earlier transfer: zeros are no holes there.
+    old_len: u64,
+    progress: Option<Progress>,
 }
 
 /// Modes and times that are to be kept.
@@ -48,8 +57,16 @@ pub(super) struct Kept {
 }
 
 impl Folder {
-    pub(super) fn new(path: PathBuf, parts: PartNames) -> Folder {
-        Folder { path, parts }
+    pub(super) fn new(path: PathBuf, parts: PartNames, keeper: Option<Arc<Keeper>>) -> Folder {
+        Folder {
+            path,
+            parts,
+            keeper,
+        }
+    }
+
+    pub(super) fn keeper(&mut self) -> Option<Arc<Keeper>> {
+        self.keeper.take()
     }
 
     /// The folder itself, made if it is not there.
@@ -112,6 +129,25 @@ impl Folder {
         };
         let part = part_name(name, self.parts.0);
         let mode = replaces.unwrap_or(Mode::from_raw_mode(mode & 0o777));
+        let noted = match (&self.keeper, like) {
+            (Some(keeper), Some(like)) => Progress::begin(keeper, path, like)?,
+            _ => None,
+        };
+        let left = noted
+            .as_ref()
+            .and_then(|progress| progress.open(&folder, &part));
+        if let Some((file, old_len)) = left {
+            return Ok(Some(Part {
+                file,
+                folder,
+                name: name.to_vec(),
+                part,
+                replaces,
+                old_len,
+                progress: noted,
+            }));
+        }
+        let progress = noted.map(Progress::anew).transpose()?;
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
         let create = || openat(&folder, part.as_slice(), flags, mode);
         let file = match create() {
@@ -128,6 +164,8 @@ impl Folder {
             name: name.to_vec(),
             part,
             replaces,
+            old_len: 0,
+            progress,
         }))
     }
 
@@ -169,11 +207,21 @@ impl Folder {
 }
 
 impl Part {
+    /// What an earlier transfer has proven to be in it.
+    pub(super) fn proven(&self) -> Segments {
+        let progress = self.progress.as_ref();
+        progress.map_or_else(Segments::default, |progress| progress.proven.clone())
+    }
+
     pub(super) fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
-        if data.len() >= LEAST_HOLE && data.iter().all(|&octet| octet == 0) {
-            return Ok(());
+        let is_hole = data.len() >= LEAST_HOLE && data.iter().all(|&octet| octet == 0);
+        if !is_hole || offset < self.old_len {
+            self.file.write_all_at(data, offset)?;
         }
-        self.file.write_all_at(data, offset)
+        match &self.progress {
+            Some(progress) => progress.written(&self.file, offset..offset + data.len() as u64),
+            None => Ok(()),
+        }
     }
 
     /// Puts the file in place of what was there.
@@ -261,7 +309,7 @@ mod tests {
     };
 
     fn folder(path: &Path) -> Folder {
-        Folder::new(path.join("host"), PartNames(PartTag(1)))
+        Folder::new(path.join("host"), PartNames(PartTag(1)), None)
     }
 
     #[test]

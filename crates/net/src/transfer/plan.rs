@@ -54,6 +54,8 @@ pub struct Put {
     pub upload: Arc<UploadPlan>,
     /// Its contents.
     pub source: Arc<Source>,
+    /// Where to keep a journal of what goes to each host, in the order of the run's hosts; empty for none.
+    pub journals: Vec<PathBuf>,
 }
 
 /// What comes from the hosts.
@@ -72,6 +74,8 @@ pub enum GetTarget {
         hosts: Vec<PathBuf>,
         /// What files are called until they are whole.
         parts: PartNames,
+        /// Where to keep a journal of what comes from each host, in the same order; empty for none.
+        journals: Vec<PathBuf>,
     },
     /// To the observer, as a command's output.
     Output,

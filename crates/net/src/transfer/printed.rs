@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use sshoal_transfer::{Fetched, LocalFile};
+use sshoal_journal::Segments;
+use sshoal_transfer::{Begun, Fetched, LocalFile};
 
 /// Files whose contents go to the observer.
 #[derive(Debug, Default)]
@@ -20,7 +21,7 @@ impl Printed {
     pub(super) fn begin(&mut self, file: LocalFile) -> Fetched {
         self.at = 0;
         self.early.clear();
-        let begun = Ok(true);
+        let begun = Ok(Begun::Ready(Segments::default()));
         Fetched::Begun { file, begun }
     }
 

@@ -37,6 +37,8 @@ pub struct Source {
 pub(super) struct OpenFile {
     contents: Contents,
     pub(super) opened: Opened,
+    /// What tells this version of this file from others.
+    pub(super) identity: Vec<u8>,
     blocks: Mutex<HashMap<u64, Arc<Block>>>,
 }
 
@@ -175,10 +177,16 @@ impl OpenFile {
             data: extents::of(&file, &metadata),
             mode: metadata.mode() & 0o7777,
             times: (seconds(metadata.atime()), seconds(metadata.mtime())),
+            proven: None,
         };
+        let numbers = [metadata.dev(), metadata.ino(), metadata.size()];
+        let times = [metadata.mtime(), metadata.mtime_nsec()];
+        let identity = numbers.into_iter().flat_map(u64::to_be_bytes);
+        let identity = identity.chain(times.into_iter().flat_map(i64::to_be_bytes));
         Ok(OpenFile {
             contents: Contents::File { file, version },
             opened,
+            identity: identity.collect(),
             blocks: Mutex::default(),
         })
     }
@@ -213,7 +221,9 @@ impl OpenFile {
                 data: None,
                 mode: 0o666,
                 times: (0, 0),
+                proven: None,
             },
+            identity: Vec::new(),
             blocks: Mutex::default(),
         }
     }

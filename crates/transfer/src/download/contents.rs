@@ -60,6 +60,8 @@ impl Download {
                 };
                 self.ask_file(channel, file, step, request);
             }
+            // Where nothing is to be fetched there is nothing to wait for.
+            self.go_on(file);
         }
     }
 
@@ -88,11 +90,15 @@ impl Download {
                 continue;
             };
             let next = reader.again.pop().or_else(|| {
-                if reader.span.left() == 0 {
-                    reader.span = it.returned.pop()?;
+                loop {
+                    if reader.span.left() == 0 {
+                        reader.span = it.returned.pop()?;
+                    }
+                    let next = reader.span.take_of(it.todo.as_deref(), limit.into());
+                    if let Some((at, len)) = next {
+                        return Some((at, len as u32));
+                    }
                 }
-                let (at, len) = reader.span.take(limit.into())?;
-                Some((at, len as u32))
             });
             if let Some((offset, len)) = next {
                 let handle = handle.clone();

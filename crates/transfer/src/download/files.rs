@@ -1,7 +1,11 @@
 //! Files' contents: begun here, opened there, read in spans by one channel or several (`contents`), looked at again, put in
 //! place (`settling`).
 
-use super::{Asked, Download, DownloadEvent, DownloadNeed, Item, LocalFile};
+use std::ops::Range;
+
+use sshoal_journal::Segments;
+
+use super::{Asked, Begun, Download, DownloadEvent, DownloadNeed, Item, LocalFile};
 use crate::Trouble;
 use crate::ranges::Span;
 use crate::sftp::{Attributes, Handle, Open, Reply, Request, Status, StatusCode};
@@ -27,6 +31,10 @@ pub(super) struct File {
     pub(super) begun: bool,
     /// Octets fetched.
     pub(super) octets: u64,
+    /// What an earlier transfer has proven to be here.
+    pub(super) proven: Segments,
+    /// What is to be fetched, in order, if that is not all of it.
+    pub(super) todo: Option<Vec<Range<u64>>>,
     pub(super) trouble: Option<Trouble>,
 }
 
@@ -136,6 +144,8 @@ impl Download {
                 writing: 0,
                 begun: false,
                 octets: 0,
+                proven: Segments::default(),
+                todo: None,
                 trouble: None,
             },
         );
@@ -156,25 +166,26 @@ impl Download {
         }
     }
 
-    pub(super) fn handle_begun(&mut self, file: LocalFile, begun: Result<bool, String>) {
+    pub(super) fn handle_begun(&mut self, file: LocalFile, begun: Result<Begun, String>) {
         let Some(it) = self.files.get_mut(&file) else {
             return;
         };
-        it.begun = begun == Ok(true);
+        it.begun = matches!(begun, Ok(Begun::Ready(_)));
         match begun {
-            Ok(true) if it.stage == Stage::CleanUp => {
+            Ok(Begun::Ready(_)) if it.stage == Stage::CleanUp => {
                 self.needs.push_back(DownloadNeed::Discard { file });
                 it.writing = 0;
                 self.go_on(file);
             }
-            Ok(true) => {
+            Ok(Begun::Ready(proven)) => {
+                it.proven = proven;
                 it.stage = Stage::Open;
                 let channel = it.channel;
                 it.readers
                     .push(Reader::new(channel, Span { at: 0, end: 0 }));
                 self.open_remote(channel, file, 0);
             }
-            Ok(false) => {
+            Ok(Begun::Unchanged) => {
                 let size = it.item.attributes.size.unwrap_or(0);
                 self.left = self.left.saturating_sub(size);
                 self.end_file(file, Some(true));
@@ -295,7 +306,13 @@ impl Download {
         else {
             return;
         };
-        let listed = it.item.attributes.size.unwrap_or(0);
+        let seen = it.item.attributes;
+        let is_same = (seen.size, seen.modified()) == (attributes.size, attributes.modified());
+        if !it.proven.is_empty() && !is_same {
+            // What is proven is of what it was.
+            return self.fail_file(file, Trouble::Changed);
+        }
+        let listed = seen.size.unwrap_or(0);
         let size = attributes.size.unwrap_or(0);
         self.left = self.left.saturating_sub(listed).saturating_add(size);
         if size > listed {
@@ -303,6 +320,11 @@ impl Download {
         }
         it.opened = attributes;
         it.item.attributes.size = Some(size);
+        if !it.proven.is_empty() {
+            it.todo = Some(it.proven.missing(std::slice::from_ref(&(0..size))));
+            it.octets = it.proven.octets();
+            self.left = self.left.saturating_sub(it.octets);
+        }
         (it.stage, it.readers[0].span.end) = match size {
             0 => (Stage::ReadOn, u64::MAX),
             size => (Stage::Read, size),

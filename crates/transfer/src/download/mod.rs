@@ -23,7 +23,7 @@ use files::{File, FileStep};
 use sources::Search;
 use walk::{Listing, ListingStep};
 
-pub use plan::{DownloadEvent, DownloadNeed, DownloadPlan, Fetched, LocalFile, MAX_FOLDERS};
+pub use plan::{Begun, DownloadEvent, DownloadNeed, DownloadPlan, Fetched, LocalFile, MAX_FOLDERS};
 
 /// A download from one host.
 pub struct Download {

@@ -1,5 +1,7 @@
 //! What is to be fetched, what that needs of this machine, and what is told of it.
 
+use sshoal_journal::Segments;
+
 use crate::Trouble;
 use crate::glob::Excludes;
 use crate::sftp::Data;
@@ -104,10 +106,9 @@ pub enum Fetched {
         id: u64,
         made: Result<(), String>,
     },
-    /// `true` if there is something to be written, `false` if the file is unchanged.
     Begun {
         file: LocalFile,
-        begun: Result<bool, String>,
+        begun: Result<Begun, String>,
     },
     Written {
         file: LocalFile,
@@ -128,6 +129,16 @@ pub enum Fetched {
         path: Vec<u8>,
         finished: Result<(), String>,
     },
+}
+
+/// How a file begins on this side.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Begun {
+    /// It is there already.
+    Unchanged,
+    /// It is to be written, but for what an earlier transfer has proven to be in its part: of a file of the size and time of
+    /// modification that [`DownloadNeed::Begin`] names.
+    Ready(Segments),
 }
 
 /// What became of something.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
+use sshoal_journal::Segments;
 
 use super::*;
 use crate::fake_server::{FakeChannel, FakeServer, MODIFIED, Node};
@@ -16,6 +17,10 @@ struct Story {
     folders: Vec<Vec<u8>>,
     links: BTreeMap<Vec<u8>, Vec<u8>>,
     open: HashMap<LocalFile, (Vec<u8>, Vec<u8>)>,
+    /// What an earlier download left in a part, and what of it is proven.
+    left: Option<(Vec<u8>, Segments)>,
+    /// The file is longer when it is opened than when it was looked for.
+    grows: bool,
     /// Writing here fails.
     is_full: bool,
     interrupt_after: Option<usize>,
@@ -127,13 +132,20 @@ impl Story {
                 let there = self.there.get(&path);
                 let there = there.map(|(contents, modified)| (contents.len() as u64, *modified));
                 let is_new = like.is_none() || there != like;
+                let (part, proven) = self.left.take().unwrap_or_default();
                 if is_new {
-                    self.open.insert(file, (path, Vec::new()));
+                    self.open.insert(file, (path.clone(), part));
                 }
-                Fetched::Begun {
-                    file,
-                    begun: Ok(is_new),
+                if self.grows {
+                    let longer = Node::File([self.server.file(b"/f").unwrap(), b"x"].concat());
+                    self.server.nodes.insert(b"/f".to_vec(), longer);
                 }
+                let begun = match is_new {
+                    true => Begun::Ready(proven),
+                    false => Begun::Unchanged,
+                };
+                let begun = Ok(begun);
+                Fetched::Begun { file, begun }
             }
             DownloadNeed::Write {
                 file,
@@ -325,6 +337,49 @@ proptest! {
         story.interrupt_after = Some(round);
         story.play(DownloadPlan { in_flight, ..plan(&[b"/site"]) });
     }
+}
+
+/// A file of which some pieces are proven to be here, and the rest is not what it is to be.
+fn half_done(pieces: &[(usize, usize)]) -> (Story, u64) {
+    let contents = noise(3_000_000);
+    let mut part = vec![0xee; 2_900_000];
+    let mut proven = Segments::default();
+    for &(start, end) in pieces {
+        part.resize(part.len().max(end), 0xee);
+        part[start..end].copy_from_slice(&contents[start..end]);
+        proven.insert(start as u64..end as u64);
+    }
+    let rest = contents.len() as u64 - proven.octets();
+    let mut story = Story::new(&[(b"/f", Node::File(contents))]);
+    story.left = Some((part, proven));
+    (story, rest)
+}
+
+#[test]
+fn what_is_proven_to_be_here_is_not_fetched_again() {
+    for channels in [0, 1] {
+        for pieces in [
+            &[(0, 1_000_000)][..],
+            &[(500_000, 1_500_001), (2_000_000, 2_000_005)],
+            &[(2_000_000, 3_000_000)],
+            &[(0, 3_000_000)],
+        ] {
+            let (mut story, rest) = half_done(pieces);
+            story.channels = channels;
+            let told = story.play(plan(&[b"/f"]));
+            assert_eq!((told.failed, told.tally.octets), (vec![], rest));
+            assert!(story.there[&b"f"[..]].0 == noise(3_000_000), "{pieces:?}");
+        }
+    }
+}
+
+#[test]
+fn what_is_proven_of_what_a_file_was_is_not_used() {
+    let (mut story, _) = half_done(&[(0, 1_000_000)]);
+    story.grows = true;
+    let told = story.play(plan(&[b"/f"]));
+    assert_eq!(told.failed, [(b"/f".to_vec(), Trouble::Changed)]);
+    assert_eq!(story.there.len(), 0);
 }
 
 #[test]

@@ -83,16 +83,13 @@ impl Upload {
             else {
                 continue;
             };
-            let data = file
-                .opened
-                .as_ref()
-                .and_then(|opened| opened.data.as_deref());
+            let todo = file.todo.as_deref();
             for (number, writer) in file.writers.iter_mut().enumerate() {
                 let is_ready = writer.channel == channel && writer.handle.is_some();
                 while is_ready
                     && self.channels[channel].work.ahead < most
                     && let Some((offset, len)) =
-                        next_data(&mut writer.span, &mut file.returned, data, block)
+                        next_data(&mut writer.span, &mut file.returned, todo, block)
                 {
                     writer.open += 1;
                     self.channels[channel].work.ahead += 1;
@@ -249,39 +246,17 @@ impl File {
     }
 }
 
-/// The next octets of a span, or of what was given back, that are data and not a hole.
+/// The next octets of a span, or of what was given back, that are to be sent.
 fn next_data(
     span: &mut Span,
     returned: &mut Vec<Span>,
-    data: Option<&[std::ops::Range<u64>]>,
+    todo: Option<&[std::ops::Range<u64>]>,
     block: u64,
 ) -> Option<(u64, u64)> {
     loop {
-        match next_of_span(span, data, block) {
+        match span.take_of(todo, block) {
             None => *span = returned.pop()?,
             next => return next,
-        }
-    }
-}
-
-/// The next octets of a span that are data and not a hole.
-fn next_of_span(
-    span: &mut Span,
-    data: Option<&[std::ops::Range<u64>]>,
-    block: u64,
-) -> Option<(u64, u64)> {
-    let Some(data) = data else {
-        return span.take(block);
-    };
-    let first = data.partition_point(|extent| extent.end <= span.at);
-    match data.get(first) {
-        Some(extent) => {
-            span.at = span.at.max(extent.start).min(span.end);
-            span.take(block.min(extent.end.saturating_sub(span.at)))
-        }
-        None => {
-            span.at = span.end;
-            None
         }
     }
 }

@@ -1,14 +1,17 @@
 //! Files' contents: each into a part beside its target, by one channel or several, then checked, settled and renamed.
 //!
 //! ```text
-//! Look -> open here -> Create -> Write (one span a writer) -> check here -> Settle (modes, times, fsync, close) -> Rename
+//! Look -> open here -> Create or Resume -> Write (one span a writer) -> check here -> Settle (modes, times, fsync, close) -> Rename
 //!   \_________________________________________________________________________________________________________ CleanUp
 //! ```
 
+use std::ops::Range;
+
+use super::resuming::{Progress, ResumeStep};
 use super::{Asked, Kind, Opened, Phase, Upload, UploadNeed};
 use crate::Trouble;
 use crate::ranges::Span;
-use crate::sftp::{Attributes, FileType, Handle, Open, Reply, Request, StatusCode};
+use crate::sftp::{FileType, Handle, Reply, Request, StatusCode};
 
 /// Files that one channel has under way.
 const FILES_A_CHANNEL: usize = 64;
@@ -23,6 +26,8 @@ pub(super) struct File {
     pub(super) channel: usize,
     /// Permissions of what it replaces.
     pub(super) replaces: Option<u32>,
+    /// Permissions of the part.
+    pub(super) part_mode: u32,
     pub(super) opened: Option<Opened>,
     pub(super) writers: Vec<Writer>,
     /// Octets that somebody has to write whose own are done: their writer has gone.
@@ -38,6 +43,9 @@ pub(super) struct File {
     pub(super) renames_again: bool,
     pub(super) trouble: Option<Trouble>,
     pub(super) octets: u64,
+    /// What is to be sent, in order, if that is not all of it.
+    pub(super) todo: Option<Vec<Range<u64>>>,
+    pub(super) progress: Progress,
 }
 
 /// One channel's work on a file.
@@ -72,6 +80,10 @@ impl Writer {
 pub(super) enum Stage {
     Look,
     OpenHere,
+    /// What an earlier transfer left is looked at, and opened.
+    Resume,
+    /// What was proven of it is forgotten, before it goes.
+    Forget,
     Create,
     Write,
     CheckHere,
@@ -96,6 +108,9 @@ pub(super) enum FileStep {
         offset: u64,
         octets: u32,
     },
+    Resume(ResumeStep),
+    /// What has been written is on the disk.
+    Checkpoint,
     Settle(&'static str),
     Rename,
     /// What the server would not replace is out of the way; the answer does not matter.
@@ -179,6 +194,7 @@ impl Upload {
             path,
             channel,
             replaces: None,
+            part_mode: 0o600,
             opened: None,
             writers: Vec::new(),
             returned: Vec::new(),
@@ -189,6 +205,8 @@ impl Upload {
             renames_again: false,
             trouble: None,
             octets: 0,
+            todo: None,
+            progress: Progress::default(),
         };
         self.channels[channel].files += 1;
         let path = file.path.clone();
@@ -239,14 +257,24 @@ impl Upload {
             (FileStep::Open { writer }, _) => {
                 self.handle_not_opened(channel, entry, writer, refused)
             }
-            (FileStep::Write { writer, octets, .. }, _) => match refused {
+            (
+                FileStep::Write {
+                    writer,
+                    offset,
+                    octets,
+                },
+                _,
+            ) => match refused {
                 Some(status) => self.fail_file(entry, Trouble::remote("writing", &status)),
                 None => {
                     file.writers[writer].open -= 1;
                     file.octets += u64::from(octets);
                     self.moved(octets.into());
+                    self.confirm(entry, writer, offset..offset + u64::from(octets));
                 }
             },
+            (FileStep::Resume(step), reply) => self.handle_resumed(entry, step, reply),
+            (FileStep::Checkpoint, _) => self.handle_checkpoint(entry, refused),
             (FileStep::Settle(doing), _) => {
                 if let Some(status) = refused {
                     self.fail_file(entry, Trouble::remote(doing, &status));
@@ -293,107 +321,6 @@ impl Upload {
             file.stage = Stage::OpenHere;
             self.needs.push_back(UploadNeed::Open { entry });
         }
-    }
-
-    /// The answer to [`UploadNeed::Open`].
-    pub fn provide_opened(&mut self, entry: usize, opened: Result<Opened, String>) {
-        let Some(file) = self
-            .files
-            .get_mut(&entry)
-            .filter(|file| file.stage == Stage::OpenHere)
-        else {
-            self.needs.push_back(UploadNeed::Release { entry });
-            return;
-        };
-        let opened = match opened {
-            Ok(opened) => opened,
-            Err(error) => {
-                let doing = "opening";
-                self.fail_file(entry, Trouble::Local { doing, error });
-                return self.advance();
-            }
-        };
-        file.stage = Stage::Create;
-        let channel = file.channel;
-        let end = opened.size.unwrap_or(u64::MAX);
-        file.writers.push(Writer::new(channel, Span { at: 0, end }));
-        file.opened = Some(opened);
-        self.create_part(entry);
-        self.advance();
-    }
-
-    /// A new file: what somebody else put there under this name is not followed.
-    pub(super) fn create_part(&mut self, entry: usize) {
-        let Some((file, opened)) = self
-            .files
-            .get(&entry)
-            .and_then(|file| Some((file, file.opened.as_ref()?)))
-        else {
-            return;
-        };
-        let mode = match (self.plan.preserve, file.replaces) {
-            (false, Some(replaced)) => replaced & 0o777,
-            _ => opened.mode & 0o777,
-        };
-        let (channel, part) = (file.channel, file.part.clone());
-        let attributes = Attributes {
-            mode: Some(mode),
-            ..Attributes::default()
-        };
-        let request = Request::Open {
-            path: &part,
-            how: Open::CreateNew,
-            attributes,
-        };
-        self.ask_file(channel, entry, FileStep::Open { writer: 0 }, request);
-    }
-
-    fn handle_opened(&mut self, entry: usize, writer: usize, handle: Handle) {
-        let Some(file) = self.files.get_mut(&entry) else {
-            return;
-        };
-        file.writers[writer].handle = Some(handle);
-        file.made = true;
-        match file.stage {
-            Stage::Create => file.stage = Stage::Write,
-            Stage::Reopen => self.settle(entry),
-            Stage::CleanUp => self.close_up(entry),
-            _ => {}
-        }
-    }
-
-    fn handle_not_opened(
-        &mut self,
-        channel: usize,
-        entry: usize,
-        writer: usize,
-        refused: Option<crate::sftp::Status>,
-    ) {
-        let Some(file) = self.files.get_mut(&entry) else {
-            return;
-        };
-        let Some(status) = refused.filter(|_| file.stage != Stage::CleanUp) else {
-            return;
-        };
-        // It can be done without help.
-        if writer > 0 {
-            let it = &mut file.writers[writer];
-            it.is_refused = true;
-            let span = std::mem::take(&mut it.span);
-            return file.give_back(span);
-        }
-        if status.code == StatusCode::Failure && file.stage == Stage::Create && !file.cleared {
-            file.cleared = true;
-            let part = file.part.clone();
-            self.ask_file(
-                channel,
-                entry,
-                FileStep::Clear,
-                Request::Remove { path: &part },
-            );
-            return self.create_part(entry);
-        }
-        self.fail_file(entry, Trouble::remote("making the file", &status));
     }
 
     /// A file goes to its next stage when nothing of this one is open.

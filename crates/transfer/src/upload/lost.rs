@@ -54,6 +54,9 @@ impl Upload {
             file.give_back(Span::new(offset, octets.into()));
             self.left += u64::from(octets);
         }
+        if step == FileStep::Checkpoint {
+            file.forget_checkpoint();
+        }
         // What matters was asked on one channel, whoever owns the file.
         let is_closing = step == FileStep::Settle(CLOSING);
         let is_settling = matches!(step, FileStep::Settle(_)) && !is_closing;
@@ -98,6 +101,10 @@ impl Upload {
                 let request = Request::Lstat { path: &path };
                 self.ask_file(HEIR, entry, FileStep::Look, request);
             }
+            Stage::Resume => {
+                file.writers.clear();
+                self.resume(entry);
+            }
             Stage::Create => {
                 file.cleared = false;
                 self.create_part(entry);
@@ -110,7 +117,7 @@ impl Upload {
             }
             Stage::CleanUp => self.close_up(entry),
             // It is this machine that is waited for.
-            Stage::OpenHere | Stage::CheckHere => {}
+            Stage::OpenHere | Stage::CheckHere | Stage::Forget => {}
         }
     }
 

@@ -1,15 +1,18 @@
 //! Brings a list of local things to one host.
 //!
 //! The phases: `target` finds out where things go on this host, `folders` makes the folders, `files` sends files (their
-//! octets in `contents`, their ends in `settling`), `links` makes symbolic and hard links, and `folders` again gives folders
-//! their modes and times. What fails is told and left out; the rest goes on.
+//! beginnings in `opening`, or in `resuming` where a part is there already, their octets in `contents`, their ends in
+//! `settling`), `links` makes symbolic and hard links, and `folders` again gives folders their modes and times. What fails is
+//! told and left out; the rest goes on.
 
 mod contents;
 mod files;
 mod folders;
 mod links;
 mod lost;
+mod opening;
 mod plan;
+mod resuming;
 mod settling;
 mod small;
 mod target;
@@ -17,7 +20,10 @@ mod target;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
+use sshoal_journal::Segments;
+
 pub use plan::{Entry, Kind, Opened, UploadPlan, UploadRoot};
+pub use resuming::CHECKPOINT;
 pub use small::{MAX_SMALL, Method, SmallFile, SmallGroup, SmallProblem};
 
 use crate::channels::Channels;
@@ -56,6 +62,12 @@ pub enum UploadNeed {
     },
     /// Tell whether the file is what it was when it was opened, and close it: [`Upload::provide_checked`].
     Check {
+        /// Which entry.
+        entry: usize,
+    },
+    /// Forget, before anything else is done and for good, what was proven of the file, for its part goes:
+    /// [`Upload::provide_forgotten`].
+    Forget {
         /// Which entry.
         entry: usize,
     },
@@ -111,6 +123,7 @@ pub struct Upload {
     /// Hard links that wait for their phase, and links under way.
     links_open: usize,
     needs: VecDeque<UploadNeed>,
+    proven: VecDeque<(usize, Segments)>,
     events: VecDeque<UploadEvent>,
     tally: Tally,
     /// Octets of files' contents that are still to be sent or found unchanged, as the plan has them.
@@ -197,6 +210,7 @@ impl Upload {
             failed_files: HashSet::new(),
             links_open: 0,
             needs: VecDeque::new(),
+            proven: VecDeque::new(),
             events: VecDeque::new(),
             tally: Tally::default(),
             left,
@@ -266,6 +280,12 @@ impl Upload {
     /// What is needed of this machine.
     pub fn poll_need(&mut self) -> Option<UploadNeed> {
         self.needs.pop_front()
+    }
+
+    /// An entry, and all that is proven by now to be in its part: to be noted, for a transfer that begins where this one was
+    /// cut. Only of entries whose [`Opened::proven`] is given.
+    pub fn poll_proven(&mut self) -> Option<(usize, Segments)> {
+        self.proven.pop_front()
     }
 
     /// What became of things.
@@ -347,8 +367,8 @@ impl Upload {
         self.channels[0].client.pending() < SMALL_REQUESTS
     }
 
-    /// Where an entry goes.
-    fn path(&self, entry: usize) -> Vec<u8> {
+    /// Where an entry goes on the host: known from [`UploadNeed::Open`] on.
+    pub fn path(&self, entry: usize) -> Vec<u8> {
         let entry = &self.plan.entries[entry];
         join(&self.roots[entry.root], &entry.path)
     }
@@ -391,5 +411,7 @@ impl Upload {
     }
 }
 
+#[cfg(test)]
+mod resuming_tests;
 #[cfg(test)]
 mod tests;

@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use sshoal_journal::Segments;
+
 use super::small::Method;
 use crate::part_name::PartTag;
 use crate::sftp::Attributes;
@@ -86,6 +88,9 @@ pub struct Opened {
     pub size: Option<u64>,
     /// Where it has data, in order, if it has holes (lseek(2), SEEK_DATA).
     pub data: Option<Vec<Range<u64>>>,
+    /// What of it an earlier transfer has proven to be in its part on the host: not sent again if the part is still there.
+    /// `None` if nobody keeps a journal of it.
+    pub proven: Option<Segments>,
     /// Permissions.
     pub mode: u32,
     /// Last access and last modification, seconds since 1970.

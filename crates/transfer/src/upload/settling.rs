@@ -41,7 +41,7 @@ impl Upload {
         let Some(opened) = &file.opened else { return };
         let attributes = Attributes {
             // What ends in a hole.
-            size: opened.size.filter(|_| opened.data.is_some()),
+            size: opened.size.filter(|_| file.todo.is_some()),
             mode: match (preserve, file.replaces) {
                 (true, _) => Some(opened.mode & 0o7777),
                 (false, Some(replaced)) => Some(replaced & 0o777),
@@ -212,7 +212,8 @@ impl Upload {
         self.channels[file.channel].files -= 1;
         self.failed_files.insert(entry);
         let size = self.plan.entries[entry].size();
-        self.left = self.left.saturating_sub(size.saturating_sub(file.octets));
+        let there = file.octets + file.progress.kept;
+        self.left = self.left.saturating_sub(size.saturating_sub(there));
         if let Some(trouble) = file.trouble.take() {
             self.failed(file.path, trouble);
         }

@@ -3,28 +3,37 @@
 use super::*;
 use crate::fake_server::{FakeChannel, FakeServer, MODIFIED, Node};
 
+/// The part of `/f`.
+pub(super) const PART: &[u8] = b"/.f.00000007.part";
+
 /// Local files by entry, and an upload of them to a server.
-struct Story {
-    server: FakeServer,
-    contents: Vec<Vec<u8>>,
+pub(super) struct Story {
+    pub(super) server: FakeServer,
+    pub(super) contents: Vec<Vec<u8>>,
     /// An entry that changes while it is read, and one that cannot be opened.
     changes: Option<usize>,
     vanished: Option<usize>,
     /// Interrupt after so many rounds.
-    interrupt_after: Option<usize>,
-    channels: usize,
+    pub(super) interrupt_after: Option<usize>,
+    pub(super) channels: usize,
+    /// What the journal says of entry 0; `None` if there is none.
+    pub(super) proven: Option<Segments>,
+    /// Where there is data, if there are holes.
+    pub(super) data: Option<Vec<std::ops::Range<u64>>>,
+    /// Stop after so many rounds, as if killed.
+    pub(super) cut_after: Option<usize>,
     /// In this round this channel is lost.
-    lost: Vec<(usize, usize)>,
+    pub(super) lost: Vec<(usize, usize)>,
 }
 
 /// What came of it.
-struct Told {
+pub(super) struct Told {
     done: Vec<(usize, bool)>,
-    failed: Vec<(Vec<u8>, Trouble)>,
-    tally: Tally,
+    pub(super) failed: Vec<(Vec<u8>, Trouble)>,
+    pub(super) tally: Tally,
 }
 
-fn entry(path: &[u8], kind: Kind, folder: Option<usize>) -> Entry {
+pub(super) fn entry(path: &[u8], kind: Kind, folder: Option<usize>) -> Entry {
     Entry {
         root: 0,
         path: path.to_vec(),
@@ -35,7 +44,7 @@ fn entry(path: &[u8], kind: Kind, folder: Option<usize>) -> Entry {
     }
 }
 
-fn plan(target: &[u8], entries: Vec<Entry>) -> UploadPlan {
+pub(super) fn plan(target: &[u8], entries: Vec<Entry>) -> UploadPlan {
     let is_folder = entries[0].kind == Kind::Folder;
     UploadPlan {
         target: target.to_vec(),
@@ -53,7 +62,7 @@ fn plan(target: &[u8], entries: Vec<Entry>) -> UploadPlan {
 }
 
 impl Story {
-    fn new(server: FakeServer, contents: Vec<Vec<u8>>) -> Story {
+    pub(super) fn new(server: FakeServer, contents: Vec<Vec<u8>>) -> Story {
         Story {
             server,
             contents,
@@ -61,12 +70,15 @@ impl Story {
             vanished: None,
             interrupt_after: None,
             channels: 1,
+            proven: None,
+            data: None,
+            cut_after: None,
             lost: Vec::new(),
         }
     }
 
     /// Plays it to its end.
-    fn play(&mut self, plan: UploadPlan) -> Told {
+    pub(super) fn play(&mut self, plan: UploadPlan) -> Told {
         let mut upload = Upload::new(Arc::new(plan), 0);
         let mut channels: Vec<FakeChannel> =
             (0..self.channels).map(|_| FakeChannel::default()).collect();
@@ -81,6 +93,11 @@ impl Story {
         for round in 0..100_000 {
             if self.interrupt_after == Some(round) {
                 upload.interrupt();
+            }
+            if self.cut_after == Some(round) {
+                self.server.open = 0;
+                told.tally = upload.tally();
+                return told;
             }
             for &(_, channel) in self.lost.iter().filter(|(when, _)| *when == round) {
                 // An answer may come too late: the server has done it.
@@ -108,6 +125,9 @@ impl Story {
                 let answer = self.server.handle(channel, &sent);
                 upload.handle_input(number, &answer).unwrap();
             }
+            while let Some((_, segments)) = upload.poll_proven() {
+                self.proven.as_mut().unwrap().extend(&segments);
+            }
             while let Some(event) = upload.poll_event() {
                 match event {
                     UploadEvent::Done { entry, unchanged } => told.done.push((entry, unchanged)),
@@ -128,7 +148,7 @@ impl Story {
         panic!("it does not end");
     }
 
-    fn provide(&self, upload: &mut Upload, need: UploadNeed) {
+    fn provide(&mut self, upload: &mut Upload, need: UploadNeed) {
         match need {
             UploadNeed::Open { entry } => upload.provide_opened(
                 entry,
@@ -136,9 +156,10 @@ impl Story {
                     true => Err("no such file".to_owned()),
                     false => Ok(Opened {
                         size: Some(self.contents[entry].len() as u64),
-                        data: None,
+                        data: self.data.clone(),
                         mode: 0o640,
                         times: (5, MODIFIED),
+                        proven: self.proven.clone(),
                     }),
                 },
             ),
@@ -152,21 +173,27 @@ impl Story {
             UploadNeed::Check { entry } => {
                 upload.provide_checked(entry, Ok(self.changes != Some(entry)));
             }
+            UploadNeed::Forget { entry } => {
+                let parts = self.parts();
+                self.proven = Some(Segments::default());
+                upload.provide_forgotten(entry, Ok(()));
+                assert_eq!(self.parts(), parts, "its part goes only afterwards");
+            }
             UploadNeed::Release { .. } => {}
         }
     }
 
-    fn parts(&self) -> usize {
+    pub(super) fn parts(&self) -> usize {
         let paths = self.server.nodes.keys();
         paths.filter(|path| path.ends_with(b".part")).count()
     }
 }
 
-fn noise(len: usize) -> Vec<u8> {
+pub(super) fn noise(len: usize) -> Vec<u8> {
     (0..len).map(|at| (at * 7 + at / 251) as u8).collect()
 }
 
-fn file(len: usize) -> Kind {
+pub(super) fn file(len: usize) -> Kind {
     Kind::File { size: len as u64 }
 }
 

@@ -179,6 +179,7 @@ fn play(
                     let opened = crate::Opened {
                         size: Some(size),
                         data: None,
+                        proven: None,
                         mode: 0o640,
                         times: (5, MODIFIED),
                     };
@@ -188,7 +189,7 @@ fn play(
                     upload.provide_data(need, Ok(Arc::new(vec![9; len])));
                 }
                 UploadNeed::Check { entry } => upload.provide_checked(entry, Ok(true)),
-                UploadNeed::Release { .. } => {}
+                UploadNeed::Forget { .. } | UploadNeed::Release { .. } => {}
             }
         }
         let sent = upload.transmit(0);

@@ -1,0 +1,259 @@
+//! One `sshoal put` to sixteen hosts with real sshd, three of which have trouble.
+
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use std::fs::{self, Permissions};
+use std::io::{self, Read, Write};
+use std::net::{Shutdown, SocketAddrV4, TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
+
+use sshoal_testbed::sshd::{Layout, RealSshd, SshdSpec};
+use support::program::{Ended, Running};
+use support::{Shoal, wait_until};
+
+const HOSTS: usize = 16;
+/// The host whose line carries 1 Mbit/s, the one that dies at 40 %, the one whose disk is full.
+const SLOW: usize = 3;
+const DYING: usize = 7;
+const FULL: usize = 11;
+/// `sshoal_transfer::CHECKPOINT`.
+const CHECKPOINT: u64 = 16 << 20;
+const LEN: u64 = 4 * CHECKPOINT;
+
+/// A line before a host: so fast, and for so many octets.
+struct Line {
+    port: u16,
+    state: Arc<State>,
+}
+
+struct State {
+    /// How long each 16 KiB take to the host.
+    pause: Duration,
+    /// Octets that it still carries to the host.
+    left: AtomicU64,
+    is_free: AtomicBool,
+    connections: Mutex<Vec<TcpStream>>,
+}
+
+impl Line {
+    fn to(host: SocketAddrV4, pause: Duration, octets: u64) -> Line {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let state = Arc::new(State {
+            pause,
+            left: AtomicU64::new(octets),
+            is_free: AtomicBool::new(false),
+            connections: Mutex::default(),
+        });
+        let serving = state.clone();
+        // Ends with the test's process.
+        thread::spawn(move || {
+            for client in listener.incoming() {
+                serve(client.unwrap(), TcpStream::connect(host).unwrap(), &serving);
+            }
+        });
+        Line { port, state }
+    }
+
+    /// Cuts all connections, and carries everything from now on.
+    fn cut(&self) {
+        self.state.is_free.store(true, Ordering::Relaxed);
+        for connection in self.state.connections.lock().unwrap().drain(..) {
+            // It may have ended.
+            let _ = connection.shutdown(Shutdown::Both);
+        }
+    }
+}
+
+fn serve(client: TcpStream, host: TcpStream, state: &Arc<State>) {
+    let both = [client.try_clone().unwrap(), host.try_clone().unwrap()];
+    state.connections.lock().unwrap().extend(both);
+    let (mut from_host, mut to_client) = (host.try_clone().unwrap(), client.try_clone().unwrap());
+    thread::spawn(move || {
+        let _ = io::copy(&mut from_host, &mut to_client);
+        let _ = to_client.shutdown(Shutdown::Both);
+    });
+    let state = state.clone();
+    thread::spawn(move || carry(client, host, &state));
+}
+
+fn carry(mut client: TcpStream, mut host: TcpStream, state: &State) {
+    let mut piece = [0; 16 * 1024];
+    loop {
+        let is_free = state.is_free.load(Ordering::Relaxed);
+        let left = state.left.load(Ordering::Relaxed);
+        if !is_free && left == 0 {
+            // Whoever cuts the line closes it.
+            return;
+        }
+        let most = if is_free { u64::MAX } else { left }.min(piece.len() as u64);
+        let Ok(octets @ 1..) = client.read(&mut piece[..most as usize]) else {
+            let _ = host.shutdown(Shutdown::Both);
+            return;
+        };
+        if !is_free {
+            thread::sleep(state.pause * octets as u32 / piece.len() as u32);
+            state.left.fetch_sub(octets as u64, Ordering::Relaxed);
+        }
+        if host.write_all(&piece[..octets]).is_err() {
+            return;
+        }
+    }
+}
+
+/// A folder of its own for each host, all served from one machine.
+fn hosts_with_folders() -> (Shoal<RealSshd>, tempfile::TempDir) {
+    let root = tempfile::Builder::new()
+        .prefix("sshoal-chroot.")
+        .tempdir_in("/")
+        .unwrap();
+    fs::set_permissions(root.path(), Permissions::from_mode(0o755)).unwrap();
+    let mut spec = SshdSpec::new(HOSTS as u32).line("Subsystem sftp internal-sftp");
+    spec.layout = Layout::Shared;
+    for host in 0..HOSTS {
+        let inside = folder(root.path(), host);
+        fs::create_dir_all(&inside).unwrap();
+        fs::set_permissions(&inside, Permissions::from_mode(0o777)).unwrap();
+        spec = spec
+            .line(format!("Match LocalAddress 127.2.0.{}", host + 1))
+            .line("    ForceCommand internal-sftp")
+            .line(format!(
+                "    ChrootDirectory {}",
+                inside.parent().unwrap().display()
+            ));
+    }
+    (Shoal::real(&spec), root)
+}
+
+fn folder(root: &Path, host: usize) -> PathBuf {
+    root.join(host.to_string()).join("in")
+}
+
+/// A file system of 2 MiB; `false` if none may be mounted here.
+fn mount(folder: &Path) -> bool {
+    let mounted = Command::new("mount")
+        .args(["-t", "tmpfs", "-o", "size=2m,mode=0777", "tmpfs"])
+        .arg(folder)
+        .output();
+    mounted.is_ok_and(|mounted| mounted.status.success())
+}
+
+/// A host's line of `--json`.
+fn record(ended: &Ended, label: &str) -> String {
+    let shown = ended.stdout();
+    let label = format!("\"{label}\"");
+    let mut lines = shown.lines();
+    let line = lines.find(|line| line.contains(&label));
+    line.unwrap_or_else(|| panic!("nothing of {label}: {shown}"))
+        .to_owned()
+}
+
+fn moved(record: &str) -> u64 {
+    let (_, octets) = record.rsplit_once(r#""octets":"#).unwrap();
+    let digits = octets.split(|letter: char| !letter.is_ascii_digit()).next();
+    digits.unwrap().parse().unwrap()
+}
+
+/// Lengths of the journals that are kept.
+fn journals(home: &Path) -> Vec<u64> {
+    let transfers = home.join(".local/state/sshoal/transfers");
+    let folders = fs::read_dir(transfers).into_iter().flatten();
+    let folders = folders.map(|entry| entry.unwrap().path());
+    let files = folders.filter_map(|path| fs::read_dir(path).ok()).flatten();
+    files
+        .filter_map(|file| Some(file.ok()?.metadata().ok()?.len()))
+        .collect()
+}
+
+#[test]
+fn three_hosts_in_trouble_are_named_the_others_unharmed_and_the_rest_follows() {
+    let (shoal, root) = hosts_with_folders();
+    let addresses = shoal.hosts.addresses();
+    // 16 KiB in 131 ms are 1 Mbit/s.
+    let slow = Line::to(addresses[SLOW], Duration::from_millis(131), u64::MAX);
+    let dying = Line::to(addresses[DYING], Duration::ZERO, LEN * 2 / 5);
+    let dir = tempfile::tempdir().unwrap();
+    let stanza = |host: usize, line: &Line| {
+        let address = addresses[host];
+        format!(
+            "Host {}\n    HostName 127.0.0.1\n    Port {}\n    HostKeyAlias [{}]:{}\n",
+            address.ip(),
+            line.port,
+            address.ip(),
+            address.port()
+        )
+    };
+    let rest = fs::read_to_string(shoal.file("ssh_config")).unwrap();
+    let config = [stanza(SLOW, &slow), stanza(DYING, &dying), rest].concat();
+    fs::write(dir.path().join("config"), config).unwrap();
+    let source = dir.path().join("source");
+    let contents: Vec<u8> = (0..LEN).map(|at| (at % 251 + at / 65_521) as u8).collect();
+    fs::write(&source, &contents).unwrap();
+    let is_full = mount(&folder(root.path(), FULL));
+    for host in [SLOW, DYING, FULL] {
+        fs::write(folder(root.path(), host).join("source"), "old").unwrap();
+    }
+    let put = || {
+        let mut command = shoal.user.command(env!("CARGO_BIN_EXE_sshoal"));
+        command.args(["put", "--json", "-p", "-F"]);
+        command.arg(dir.path().join("config"));
+        command.args(["-f", &shoal.file("hosts")]);
+        command.arg(&source).arg("/in");
+        Running::start(&mut command)
+    };
+    let has_arrived = |host: usize| {
+        let there = fs::metadata(folder(root.path(), host).join("source"));
+        there.is_ok_and(|there| there.len() == LEN)
+    };
+    let healthy = || (0..HOSTS).filter(|host| ![SLOW, DYING, FULL].contains(host));
+    let running = put();
+    wait_until("all others have it", || healthy().all(has_arrived));
+    wait_until("something is proven of the dying one", || {
+        let kept = journals(shoal.user.home());
+        kept.len() == 2 && kept.iter().max() > kept.iter().min()
+    });
+    dying.cut();
+    slow.cut();
+    let first = running.wait().expect(3);
+    for host in [SLOW, DYING] {
+        let record = record(&first, &addresses[host].ip().to_string());
+        assert!(record.contains(r#""failure":"lost""#), "{record}");
+        let old = fs::read(folder(root.path(), host).join("source")).unwrap();
+        assert_eq!(old, b"old");
+    }
+    if is_full {
+        let record = record(&first, &addresses[FULL].ip().to_string());
+        assert!(record.contains("no space left"), "{record}");
+        let old = fs::read(folder(root.path(), FULL).join("source"));
+        let unmounted = Command::new("umount")
+            .arg("-l")
+            .arg(folder(root.path(), FULL))
+            .status();
+        assert!(unmounted.unwrap().success());
+        assert_eq!(old.unwrap(), b"old");
+    } else {
+        println!("a full disk is not tried: no file system may be mounted here");
+    }
+    let second = put().wait().expect(0);
+    for host in 0..HOSTS {
+        let there = fs::read(folder(root.path(), host).join("source")).unwrap();
+        assert!(there == contents, "host {host}");
+        assert_eq!(fs::read_dir(folder(root.path(), host)).unwrap().count(), 1);
+    }
+    for host in healthy() {
+        let record = record(&second, &addresses[host].ip().to_string());
+        assert_eq!(moved(&record), 0, "{record}");
+    }
+    let rest = moved(&record(&second, &addresses[DYING].ip().to_string()));
+    assert!(rest <= LEN - CHECKPOINT, "{rest} octets were sent again");
+    assert!(rest >= LEN - LEN * 2 / 5, "more is there than was carried");
+    assert_eq!(journals(shoal.user.home()), Vec::<u64>::new());
+}

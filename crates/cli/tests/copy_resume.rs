@@ -1,0 +1,241 @@
+//! Transfers that are cut, with real sshd: killed clients, hosts that die, and what is sent again afterwards.
+
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use rustix::process::{Pid, Signal, kill_process};
+use sshoal_testbed::sshd::{RealSshd, SshdSpec};
+use support::program::{Ended, Running};
+use support::{Shoal, shared_folder, wait_until};
+
+/// After so many octets of a file an fsync is asked for (`sshoal_transfer::CHECKPOINT`).
+const CHECKPOINT: u64 = 16 << 20;
+/// What one channel may send twice.
+const SEGMENT: u64 = 2 * CHECKPOINT;
+/// Channels of one connection; there is no more than one, `--lanes 1`.
+const CHANNELS: u64 = 2;
+const LEN: u64 = 5 * CHECKPOINT;
+
+/// Marsaglia's xorshift64.
+struct Chance(u64);
+
+impl Chance {
+    fn below(&mut self, limit: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % limit
+    }
+}
+
+fn noise(length: u64, seed: u64) -> Vec<u8> {
+    let mut chance = Chance(seed | 1);
+    let words = (0..length.div_ceil(8)).flat_map(|_| chance.below(u64::MAX).to_le_bytes());
+    words.take(length as usize).collect()
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().unwrap()
+}
+
+fn command(shoal: &Shoal<RealSshd>, words: &[&str]) -> Command {
+    let mut command = shoal.user.command(env!("CARGO_BIN_EXE_sshoal"));
+    command
+        .arg(words[0])
+        .args(["-F", &shoal.file("ssh_config")]);
+    command.args(["-f", &shoal.file("hosts"), "--lanes", "1"]);
+    command.args(&words[1..]);
+    command
+}
+
+/// To its end.
+fn sshoal(shoal: &Shoal<RealSshd>, words: &[&str]) -> Ended {
+    Running::start(&mut command(shoal, words)).wait()
+}
+
+/// Octets of contents that a transfer with `--json` says it has moved.
+fn moved(ended: &Ended) -> u64 {
+    let shown = ended.stdout();
+    let (_, octets) = shown.rsplit_once(r#""octets":"#).unwrap();
+    let digits = octets.split(|letter: char| !letter.is_ascii_digit()).next();
+    digits.unwrap().parse().unwrap()
+}
+
+/// The only part in a folder.
+fn part(folder: &Path) -> Option<PathBuf> {
+    let entries = fs::read_dir(folder).ok()?;
+    let mut paths = entries.map(|entry| entry.unwrap().path());
+    paths.find(|path| text(path).ends_with(".part"))
+}
+
+/// Octets that a part has: those that were never written are holes.
+fn come(folder: &Path) -> u64 {
+    let metadata = part(folder).and_then(|part| fs::metadata(part).ok());
+    metadata.map_or(0, |metadata| metadata.blocks() * 512)
+}
+
+/// Waits until a part has so many octets, or the program has ended.
+fn wait_for_octets(running: &mut Running, folder: &Path, octets: u64) {
+    wait_until("enough has come", || {
+        come(folder) >= octets || !running.is_running()
+    });
+}
+
+/// Everything that is kept of transfers, in the state folder.
+fn kept(shoal: &Shoal<RealSshd>) -> Vec<PathBuf> {
+    let folder = shoal.user.home().join(".local/state/sshoal/transfers");
+    let entries = fs::read_dir(folder).unwrap();
+    let paths = entries.map(|entry| entry.unwrap().path());
+    paths.filter(|path| !path.ends_with("secret")).collect()
+}
+
+/// All that the process has started, the outermost first.
+fn descendants(parent: i32) -> Vec<i32> {
+    let children = format!("/proc/{parent}/task/{parent}/children");
+    let children = fs::read_to_string(children).unwrap_or_default();
+    let children = children
+        .split_whitespace()
+        .map(|child| child.parse().unwrap());
+    children
+        .flat_map(|child| [vec![child], descendants(child)].concat())
+        .collect()
+}
+
+/// The host dies, for this connection: all that serves it is killed.
+fn kill_sessions(shoal: &Shoal<RealSshd>) {
+    for process in descendants(shoal.hosts.pid(0).as_raw_nonzero().get()) {
+        // It may have ended with its parent.
+        let _ = kill_process(Pid::from_raw(process).unwrap(), Signal::KILL);
+    }
+    shoal.wait_for_sessions();
+}
+
+#[test]
+fn a_client_that_is_killed_fifty_times_sends_nothing_twice_beyond_a_segment_a_channel() {
+    let shoal = Shoal::real(&SshdSpec::new(1));
+    let dir = tempfile::tempdir().unwrap();
+    let source = dir.path().join("source");
+    let contents = noise(LEN, 5);
+    fs::write(&source, &contents).unwrap();
+    let target = shared_folder();
+    let words = ["put", "--json", text(&source), text(target.path())];
+    let mut chance = Chance(20_261_122);
+    let mut in_the_middle = 0;
+    for _ in 0..5 {
+        for _ in 0..10 {
+            let wanted = come(target.path()) + chance.below(LEN / 8);
+            let mut running = Running::start(&mut command(&shoal, &words));
+            wait_for_octets(&mut running, target.path(), wanted);
+            drop(running);
+            shoal.wait_for_sessions();
+        }
+        let before = part(target.path()).map(|part| fs::metadata(part).unwrap().ino());
+        in_the_middle += usize::from(before.is_some());
+        let sure = come(target.path()).saturating_sub(CHANNELS * SEGMENT);
+        let ended = sshoal(&shoal, &words).expect(0);
+        assert!(
+            moved(&ended) <= LEN - sure,
+            "{} were sent, {sure} were sure",
+            moved(&ended)
+        );
+        let there = target.path().join("source");
+        assert!(fs::read(&there).unwrap() == contents, "it is not the same");
+        assert_eq!(fs::read_dir(target.path()).unwrap().count(), 1);
+        fs::remove_file(&there).unwrap();
+    }
+    assert!(in_the_middle > 0, "nothing was ever half done");
+    assert_eq!(kept(&shoal), Vec::<PathBuf>::new());
+}
+
+#[test]
+fn a_host_that_dies_at_forty_percent_is_sent_only_the_rest() {
+    let shoal = Shoal::real(&SshdSpec::new(1));
+    let dir = tempfile::tempdir().unwrap();
+    let source = dir.path().join("source");
+    let contents = noise(LEN, 7);
+    fs::write(&source, &contents).unwrap();
+    let target = shared_folder();
+    fs::write(target.path().join("source"), "old").unwrap();
+    let words = ["put", "--json", text(&source), text(target.path())];
+    let slow = [&words[..1], &["--limit", "40M"], &words[1..]].concat();
+    let mut running = Running::start(&mut command(&shoal, &slow));
+    wait_for_octets(&mut running, target.path(), LEN * 2 / 5);
+    kill_sessions(&shoal);
+    running.wait().expect(3).says(&["lost: "]);
+    assert_eq!(fs::read(target.path().join("source")).unwrap(), b"old");
+    let there = fs::metadata(part(target.path()).unwrap()).unwrap();
+    let again = moved(&sshoal(&shoal, &words).expect(0));
+    assert!(again < LEN, "nothing was left out");
+    assert!(again <= LEN - there.blocks() * 512 + CHANNELS * SEGMENT);
+    let now = target.path().join("source");
+    assert!(fs::read(&now).unwrap() == contents, "it is not the same");
+    assert_eq!(
+        fs::metadata(&now).unwrap().ino(),
+        there.ino(),
+        "gone on with"
+    );
+    assert_eq!(fs::read_dir(target.path()).unwrap().count(), 1);
+    assert_eq!(kept(&shoal), Vec::<PathBuf>::new());
+}
+
+#[test]
+fn a_source_that_is_another_since_is_sent_whole() {
+    let shoal = Shoal::real(&SshdSpec::new(1));
+    let dir = tempfile::tempdir().unwrap();
+    let source = dir.path().join("source");
+    fs::write(&source, noise(LEN, 9)).unwrap();
+    let target = shared_folder();
+    let words = ["put", "--json", text(&source), text(target.path())];
+    let mut running = Running::start(&mut command(&shoal, &words));
+    wait_for_octets(&mut running, target.path(), 2 * SEGMENT);
+    drop(running);
+    shoal.wait_for_sessions();
+    // The same size and name, another file.
+    let contents = noise(LEN, 11);
+    fs::write(dir.path().join("new"), &contents).unwrap();
+    fs::rename(dir.path().join("new"), &source).unwrap();
+    assert_eq!(moved(&sshoal(&shoal, &words).expect(0)), LEN);
+    assert!(fs::read(target.path().join("source")).unwrap() == contents);
+    assert_eq!(fs::read_dir(target.path()).unwrap().count(), 1);
+}
+
+#[test]
+fn what_was_fetched_is_not_fetched_again() {
+    let shoal = Shoal::real(&SshdSpec::new(1));
+    let there = shared_folder();
+    let source = there.path().join("source");
+    let contents = noise(LEN, 13);
+    fs::write(&source, &contents).unwrap();
+    fs::set_permissions(&source, Permissions::from_mode(0o644)).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let host = dir.path().join(shoal.name(0));
+    let words = ["get", "--json", text(&source), text(dir.path())];
+    let slow = [&words[..1], &["--limit", "40M"], &words[1..]].concat();
+    let mut chance = Chance(1);
+    for _ in 0..4 {
+        let wanted = come(&host) + chance.below(LEN / 5);
+        let mut running = Running::start(&mut command(&shoal, &slow));
+        wait_for_octets(&mut running, &host, wanted);
+        drop(running);
+        shoal.wait_for_sessions();
+    }
+    let mut running = Running::start(&mut command(&shoal, &slow));
+    wait_for_octets(&mut running, &host, LEN * 2 / 5);
+    kill_sessions(&shoal);
+    running.wait().expect(3).says(&["lost: "]);
+    let half = fs::metadata(part(&host).unwrap()).unwrap();
+    let again = moved(&sshoal(&shoal, &words).expect(0));
+    assert!(again < LEN, "nothing was left out");
+    assert!(again <= LEN - half.blocks() * 512 + CHANNELS * SEGMENT);
+    assert!(fs::read(host.join("source")).unwrap() == contents);
+    let now = fs::metadata(host.join("source")).unwrap();
+    assert_eq!(now.ino(), half.ino(), "gone on with");
+    assert_eq!(fs::read_dir(&host).unwrap().count(), 1);
+    assert_eq!(kept(&shoal), Vec::<PathBuf>::new());
+}

@@ -1,0 +1,209 @@
+//! What an engine needs of this machine, done as jobs.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use sshoal_transfer::{DownloadNeed, Fetched, LocalFile, SmallGroup, SmallProblem, UploadNeed};
+
+use super::disk::Jobs;
+use super::engine::Answer;
+use super::folder::{Folder, Kept, Part};
+use super::keeper::Keeper;
+use super::source::{OpenFile, Source};
+
+/// What is told of a job that has panicked.
+pub(super) const PANICKED: &str = "a defect of sshoal: the job has panicked";
+
+/// A journal, and what a file is called in it.
+pub(super) struct Noted<'a> {
+    pub(super) keeper: &'a Option<Arc<Keeper>>,
+    pub(super) key: Vec<u8>,
+}
+
+pub(super) fn perform_upload(
+    need: UploadNeed,
+    source: &Arc<Source>,
+    open: &mut HashMap<usize, Arc<OpenFile>>,
+    noted: Noted<'_>,
+    jobs: &Jobs<Answer>,
+) {
+    let panicked = || PANICKED.to_owned();
+    let text = |error: std::io::Error| error.to_string();
+    let (keeper, key) = (noted.keeper.clone(), noted.key);
+    match need {
+        UploadNeed::Open { entry } => {
+            let source = source.clone();
+            jobs.perform(Answer::Opened(entry, Err(panicked())), move || {
+                let opened = source.open(entry).and_then(|file| {
+                    let proven = match (keeper, file.opened.size) {
+                        (Some(keeper), Some(size)) => {
+                            keeper.begin(&key, &file.identity, size).map_err(text)?
+                        }
+                        _ => None,
+                    };
+                    Ok((file, proven))
+                });
+                Answer::Opened(entry, opened)
+            });
+        }
+        UploadNeed::Forget { entry } => {
+            jobs.perform(Answer::Forgotten(entry, Err(panicked())), move || {
+                let forgotten = keeper.map_or(Ok(()), |keeper| keeper.forget(&key));
+                Answer::Forgotten(entry, forgotten.map_err(text))
+            });
+        }
+        UploadNeed::Read {
+            entry, offset, len, ..
+        } => {
+            let Some(file) = open.get(&entry).cloned() else {
+                jobs.answer(Answer::Data(need, Err("it is closed".to_owned())));
+                return;
+            };
+            let source = source.clone();
+            jobs.perform(Answer::Data(need, Err(panicked())), move || {
+                Answer::Data(need, source.read(&file, offset, len))
+            });
+        }
+        UploadNeed::Check { entry } => {
+            let Some(file) = open.get(&entry).cloned() else {
+                return;
+            };
+            jobs.perform(Answer::Checked(entry, Err(panicked())), move || {
+                Answer::Checked(entry, file.is_same())
+            });
+        }
+        UploadNeed::Release { entry } => drop(open.remove(&entry)),
+    }
+}
+
+pub(super) fn read_small(group: SmallGroup, source: &Arc<Source>, jobs: &Jobs<Answer>) {
+    let failed = group.entries.iter();
+    let failed = failed.map(|_| Err(SmallProblem::Failed(PANICKED.to_owned())));
+    let panicked = Answer::Small(group.clone(), failed.collect());
+    let source = source.clone();
+    jobs.perform(panicked, move || {
+        let entries = group.entries.iter();
+        let files = entries.map(|&entry| source.read_small(entry)).collect();
+        Answer::Small(group, files)
+    });
+}
+
+/// Remembers where something is put.
+pub(super) fn note(
+    need: &DownloadNeed,
+    changed: &mut HashSet<Vec<u8>>,
+    paths: &mut HashMap<LocalFile, Vec<u8>>,
+) {
+    let above = |path: &[u8]| {
+        let slash = path.iter().rposition(|&octet| octet == b'/');
+        path[..slash.unwrap_or(0)].to_vec()
+    };
+    match need {
+        DownloadNeed::Begin { file, path, .. } => drop(paths.insert(*file, above(path))),
+        DownloadNeed::Finish { file, .. } => changed.extend(paths.remove(file)),
+        DownloadNeed::Link { path, .. } => drop(changed.insert(above(path))),
+        DownloadNeed::Discard { file } => drop(paths.remove(file)),
+        _ => {}
+    }
+}
+
+pub(super) fn perform_download(
+    need: DownloadNeed,
+    folder: &Folder,
+    parts: &mut HashMap<LocalFile, Arc<Part>>,
+    jobs: &Jobs<Answer>,
+) {
+    let folder = folder.clone();
+    let text = |error: std::io::Error| error.to_string();
+    let panicked = || PANICKED.to_owned();
+    match need {
+        DownloadNeed::Folder { id, path } => {
+            let answer = move |made| Answer::Fetched(Fetched::Folder { id, made });
+            jobs.perform(answer(Err(panicked())), move || {
+                answer(folder.make(&path).map_err(text))
+            });
+        }
+        DownloadNeed::Begin {
+            file,
+            path,
+            like,
+            mode,
+        } => {
+            jobs.perform(Answer::Begun(file, Err(panicked())), move || {
+                let begun = folder.begin(&path, like, mode).map_err(text);
+                Answer::Begun(file, begun.map(|part| part.map(Arc::new)))
+            });
+        }
+        DownloadNeed::Write {
+            file,
+            channel,
+            offset,
+            data,
+        } => {
+            let octets = data.len();
+            let answer = move |written| {
+                Answer::Fetched(Fetched::Written {
+                    file,
+                    channel,
+                    octets,
+                    written,
+                })
+            };
+            let Some(part) = parts.get(&file).cloned() else {
+                jobs.answer(answer(Err("it is closed".to_owned())));
+                return;
+            };
+            jobs.perform(answer(Err(panicked())), move || {
+                answer(part.write(offset, &data).map_err(text))
+            });
+        }
+        DownloadNeed::Finish {
+            file,
+            size,
+            mode,
+            times,
+        } => {
+            let answer = move |finished| Answer::Fetched(Fetched::Finished { file, finished });
+            let Some(part) = parts.get(&file).cloned() else {
+                jobs.answer(answer(Err("it is closed".to_owned())));
+                return;
+            };
+            jobs.perform(answer(Err(panicked())), move || {
+                let finished = part.finish(size, Kept { mode, times });
+                if finished.is_err() {
+                    part.discard();
+                }
+                answer(finished.map_err(text))
+            });
+        }
+        DownloadNeed::Discard { file } => {
+            if let Some(part) = parts.remove(&file) {
+                jobs.perform(Answer::Discarded, move || {
+                    part.discard();
+                    Answer::Discarded
+                });
+            }
+        }
+        DownloadNeed::Link { path, target } => {
+            let panicked = Answer::Fetched(Fetched::Linked {
+                path: path.clone(),
+                linked: Err(panicked()),
+            });
+            jobs.perform(panicked, move || {
+                let linked = folder.link(&path, &target).map_err(text);
+                Answer::Fetched(Fetched::Linked { path, linked })
+            });
+        }
+        DownloadNeed::FinishFolder { path, mode, times } => {
+            let panicked = Answer::Fetched(Fetched::FolderFinished {
+                path: path.clone(),
+                finished: Err(panicked()),
+            });
+            jobs.perform(panicked, move || {
+                let finished = folder.finish_folder(&path, Kept { mode, times });
+                let finished = finished.map_err(text);
+                Answer::Fetched(Fetched::FolderFinished { path, finished })
+            });
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! Going on where an earlier transfer was cut.
+//!
+//! An octet is proven when the server has confirmed that it was written, and has afterwards confirmed an fsync of the part
+//! (fsync@openssh.com): then it outlives the connection, this program and a reboot of the host. A part that is there is
+//! taken over only if it is a regular file, as long as what is proven, ours to change, and the same before and after it was
+//! opened. Otherwise what was proven is forgotten, and the file sent whole.
+
+use std::ops::Range;
+
+use sshoal_journal::Segments;
+
+use super::files::{File, FileStep, Stage, Writer};
+use super::{Upload, UploadNeed};
+use crate::Trouble;
+use crate::ranges::Span;
+use crate::sftp::{Attributes, Extension, FileType, Open, Reply, Request, Status, StatusCode};
+
+/// Octets of a file that the server has confirmed, and that it is then to bring to its disk. What is sent twice after a cut is
+/// at most twice this on each channel: what had come since the last fsync, and what came while that went on.
+pub const CHECKPOINT: u64 = 16 * 1024 * 1024;
+
+/// How far a file is.
+#[derive(Debug, Default)]
+pub(super) struct Progress {
+    /// Octets of an earlier transfer's that are not sent again.
+    pub(super) kept: u64,
+    /// What is confirmed.
+    written: Segments,
+    /// Octets confirmed since the last fsync was asked for.
+    since: u64,
+    /// What is proven when the fsync that is asked for is confirmed.
+    asked: Option<Segments>,
+    /// What the part was before it was opened.
+    found: Option<Attributes>,
+}
+
+/// What is asked about a part that is there already.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ResumeStep {
+    Look,
+    Open,
+    LookAgain,
+    /// Setting its mode: whoever may do that owns it.
+    Own,
+}
+
+impl Upload {
+    /// Looks at the part that an earlier transfer has left.
+    pub(super) fn resume(&mut self, entry: usize) {
+        let Some(file) = self.files.get_mut(&entry) else {
+            return;
+        };
+        file.stage = Stage::Resume;
+        // It may be there, and goes with the file if that is given up.
+        file.made = true;
+        let (channel, part) = (file.channel, file.part.clone());
+        let step = FileStep::Resume(ResumeStep::Look);
+        self.ask_file(channel, entry, step, Request::Lstat { path: &part });
+    }
+
+    pub(super) fn handle_resumed(&mut self, entry: usize, step: ResumeStep, reply: Reply) {
+        let Some(file) = self.files.get_mut(&entry) else {
+            return;
+        };
+        let (channel, part, mode) = (file.channel, file.part.clone(), file.part_mode);
+        if let (ResumeStep::Open, Reply::Handle(handle)) = (step, &reply) {
+            let mut writer = Writer::new(channel, Span { at: 0, end: 0 });
+            writer.handle = Some(handle.clone());
+            file.writers.push(writer);
+        }
+        if file.stage != Stage::Resume {
+            // It has been given up meanwhile.
+            if step == ResumeStep::Open {
+                self.close_up(entry);
+            }
+            return;
+        }
+        let handle = file.writers.first().and_then(|first| first.handle.clone());
+        let ask = |step| FileStep::Resume(step);
+        match (step, reply, handle) {
+            (ResumeStep::Look, Reply::Attributes(found), _) if file.may_be_resumed(&found) => {
+                file.progress.found = Some(found);
+                let request = Request::Open {
+                    path: &part,
+                    how: Open::Write,
+                    attributes: Attributes::default(),
+                };
+                self.ask_file(channel, entry, ask(ResumeStep::Open), request);
+            }
+            (ResumeStep::Open, Reply::Handle(handle), _) => {
+                let request = Request::Fstat { handle: &handle };
+                self.ask_file(channel, entry, ask(ResumeStep::LookAgain), request);
+            }
+            (ResumeStep::LookAgain, Reply::Attributes(now), Some(handle))
+                if file.progress.found == Some(now) =>
+            {
+                let attributes = Attributes {
+                    mode: Some(mode),
+                    ..Attributes::default()
+                };
+                let handle = &handle;
+                let request = Request::Fsetstat { handle, attributes };
+                self.ask_file(channel, entry, ask(ResumeStep::Own), request);
+            }
+            (ResumeStep::Own, Reply::Status(status), Some(_)) if status.code == StatusCode::Ok => {
+                self.go_on_with_part(entry);
+            }
+            _ => self.begin_anew(entry),
+        }
+    }
+
+    /// The part is as it was left: what is proven to be in it is not sent.
+    fn go_on_with_part(&mut self, entry: usize) {
+        let Some(file) = self.files.get_mut(&entry) else {
+            return;
+        };
+        let Some(opened) = &file.opened else { return };
+        let (Some(size), Some(proven)) = (opened.size, &opened.proven) else {
+            return;
+        };
+        let all = 0..size;
+        let wanted = opened.data.as_deref();
+        file.todo = Some(proven.missing(wanted.unwrap_or(std::slice::from_ref(&all))));
+        file.progress.kept = proven.octets();
+        file.progress.written = proven.clone();
+        file.writers[0].span = Span { at: 0, end: size };
+        file.stage = Stage::Write;
+        self.left = self.left.saturating_sub(file.progress.kept);
+    }
+
+    /// The part is not what was left: it goes, and before that all that is known of it.
+    fn begin_anew(&mut self, entry: usize) {
+        let Some(file) = self.files.get_mut(&entry) else {
+            return;
+        };
+        file.stage = Stage::Forget;
+        let handle = file.writers.pop().and_then(|mut first| first.take_handle());
+        if let Some((channel, handle)) = handle {
+            let request = Request::Close { handle: &handle };
+            self.ask_file(channel, entry, FileStep::CleanUp, request);
+        }
+        self.needs.push_back(UploadNeed::Forget { entry });
+    }
+
+    /// The answer to [`UploadNeed::Forget`].
+    pub fn provide_forgotten(&mut self, entry: usize, forgotten: Result<(), String>) {
+        let is_awaited = |file: &&mut File| file.stage == Stage::Forget;
+        if self.files.get_mut(&entry).filter(is_awaited).is_some() {
+            match forgotten {
+                Ok(()) => self.create_part(entry),
+                Err(error) => {
+                    let doing = "noting that it is sent anew";
+                    self.fail_file(entry, Trouble::Local { doing, error });
+                }
+            }
+        }
+        self.advance();
+    }
+
+    /// Octets are written there.
+    pub(super) fn confirm(&mut self, entry: usize, writer: usize, octets: Range<u64>) {
+        let Some(file) = self.files.get_mut(&entry) else {
+            return;
+        };
+        let is_kept = file.opened.as_ref().is_some_and(|it| it.proven.is_some());
+        if !is_kept || file.stage != Stage::Write {
+            return;
+        }
+        file.progress.since += octets.end - octets.start;
+        file.progress.written.insert(octets);
+        let it = &file.writers[writer];
+        let (channel, Some(handle)) = (it.channel, it.handle.clone()) else {
+            return;
+        };
+        let is_due = file.progress.since >= CHECKPOINT && file.progress.asked.is_none();
+        if is_due && self.channels[channel].client.has(Extension::Fsync) {
+            file.progress.since = 0;
+            file.progress.asked = Some(file.progress.written.clone());
+            let request = Request::Fsync { handle: &handle };
+            self.ask_file(channel, entry, FileStep::Checkpoint, request);
+        }
+    }
+
+    pub(super) fn handle_checkpoint(&mut self, entry: usize, refused: Option<Status>) {
+        let Some(file) = self.files.get_mut(&entry) else {
+            return;
+        };
+        let asked = file.progress.asked.take();
+        match refused {
+            // What the disk has not taken before it will not take at the end.
+            Some(status) => self.fail_file(entry, Trouble::remote("writing to the disk", &status)),
+            None => self.proven.extend(asked.map(|segments| (entry, segments))),
+        }
+    }
+}
+
+impl File {
+    /// Nobody knows whether the fsync that was asked for has been done: it is asked for again.
+    pub(super) fn forget_checkpoint(&mut self) {
+        self.progress.asked = None;
+        self.progress.since = CHECKPOINT;
+    }
+
+    /// Whether what is there may be the part that was left.
+    fn may_be_resumed(&self, found: &Attributes) -> bool {
+        let opened = self.opened.as_ref();
+        let end = opened.and_then(|opened| Some(opened.proven.as_ref()?.end()));
+        found.file_type() == FileType::File && found.size >= end && end.is_some()
+    }
+}

@@ -1,0 +1,151 @@
+//! Uploads that are cut, and gone on with.
+
+#![allow(clippy::unwrap_used)]
+
+use std::sync::OnceLock;
+
+use super::tests::{PART, Story, entry, file, noise, plan};
+use super::*;
+use crate::fake_server::{FakeServer, Node};
+
+/// Octets of the file: several steps.
+const LEN: usize = 3 * CHECKPOINT as usize + 12_345;
+
+fn contents() -> &'static [u8] {
+    static CONTENTS: OnceLock<Vec<u8>> = OnceLock::new();
+    CONTENTS.get_or_init(|| noise(LEN))
+}
+
+fn story(channels: usize) -> Story {
+    let mut story = Story::new(FakeServer::default(), vec![contents().to_vec()]);
+    story.channels = channels;
+    story.proven = Some(Segments::default());
+    story
+}
+
+fn one_file() -> UploadPlan {
+    UploadPlan {
+        ahead: 16,
+        ..plan(b"/f", vec![entry(b"", file(LEN), None)])
+    }
+}
+
+/// Goes on to the end; returns how many octets were sent.
+fn end(story: &mut Story) -> u64 {
+    story.cut_after = None;
+    let told = story.play(one_file());
+    assert_eq!(told.failed, []);
+    assert!(
+        story.server.file(b"/f") == Some(contents()),
+        "it is not the same"
+    );
+    assert_eq!(story.parts(), 0, "a part is left");
+    told.tally.octets
+}
+
+#[test]
+fn what_is_proven_is_not_sent_again_wherever_it_was_cut() {
+    for channels in [1, 2] {
+        for round in [3, 500, 1100] {
+            let mut story = story(channels);
+            story.cut_after = Some(round / channels);
+            let sent = story.play(one_file()).tally.octets;
+            let proven = story.proven.clone().unwrap().octets();
+            let slack = 2 * CHECKPOINT * channels as u64;
+            assert!(sent - proven <= slack, "{proven} of {sent} are proven");
+            assert_eq!(end(&mut story), LEN as u64 - proven);
+        }
+    }
+}
+
+#[test]
+fn holes_are_neither_sent_nor_lost_when_it_goes_on() {
+    let mut story = story(1);
+    let from = CHECKPOINT as usize;
+    story.contents[0][from..2 * from].fill(0);
+    story.data = Some(vec![0..CHECKPOINT, 2 * CHECKPOINT..LEN as u64 - 99]);
+    story.contents[0][LEN - 99..].fill(0);
+    let contents = story.contents[0].clone();
+    story.cut_after = Some(700);
+    story.play(one_file());
+    let proven = story.proven.clone().unwrap().octets();
+    assert!(proven >= CHECKPOINT);
+    story.cut_after = None;
+    let told = story.play(one_file());
+    assert_eq!(told.tally.octets, LEN as u64 - CHECKPOINT - 99 - proven);
+    assert!(story.server.file(b"/f") == Some(&contents[..]));
+}
+
+/// What is there in place of the part; all of the file is sent again.
+fn is_not_taken_over(change: impl FnOnce(&mut FakeServer)) {
+    let mut story = story(1);
+    story.cut_after = Some(700);
+    story.play(one_file());
+    assert!(!story.proven.as_ref().unwrap().is_empty());
+    change(&mut story.server);
+    assert_eq!(end(&mut story), LEN as u64);
+}
+
+#[test]
+fn a_part_that_is_gone_too_short_or_no_file_is_made_anew() {
+    is_not_taken_over(|server| drop(server.nodes.remove(PART)));
+    is_not_taken_over(|server| {
+        let short = vec![1; CHECKPOINT as usize - 1];
+        server.nodes.insert(PART.to_vec(), Node::File(short));
+    });
+    is_not_taken_over(|server| {
+        let link = Node::Link(b"/etc/shadow".to_vec());
+        server.nodes.insert(PART.to_vec(), link);
+    });
+}
+
+#[test]
+fn a_part_that_is_another_when_it_is_open_or_not_ours_is_made_anew() {
+    is_not_taken_over(|server| server.changes_when_opened = true);
+    is_not_taken_over(|server| server.refuses_attributes = 1);
+}
+
+#[test]
+fn a_server_without_fsync_proves_nothing() {
+    let mut story = story(1);
+    story.server.is_plain = true;
+    story.cut_after = Some(1000);
+    story.play(one_file());
+    assert_eq!(story.proven, Some(Segments::default()));
+    assert_eq!(end(&mut story), LEN as u64);
+}
+
+#[test]
+fn a_disk_that_does_not_take_it_is_named_and_nothing_is_proven() {
+    let mut story = story(1);
+    story.server.refuses_fsync = true;
+    let told = story.play(one_file());
+    let doing = "writing to the disk";
+    assert!(
+        matches!(&told.failed[..], [(_, Trouble::Remote { doing: d, .. })] if *d == doing),
+        "{:?}",
+        told.failed
+    );
+    assert_eq!(story.proven, Some(Segments::default()));
+    assert_eq!(story.parts(), 0, "a part is left");
+}
+
+#[test]
+fn an_interruption_while_it_goes_on_leaves_no_part_or_what_can_be_gone_on_with() {
+    let mut untouched = 0;
+    for round in [0, 2, 4, 6, 8, 10] {
+        let mut story = story(1);
+        story.cut_after = Some(500);
+        story.play(one_file());
+        story.cut_after = None;
+        story.interrupt_after = Some(round);
+        story.play(one_file());
+        let proven = story.proven.clone().unwrap().octets();
+        if story.parts() > 0 {
+            untouched += 1;
+            story.interrupt_after = None;
+            assert_eq!(end(&mut story), LEN as u64 - proven, "after {round}");
+        }
+    }
+    assert!((1..6).contains(&untouched), "{untouched}");
+}
