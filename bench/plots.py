@@ -14,7 +14,7 @@ from harness import svg
 from table import REPO, Results
 
 PICTURES = REPO / "docs/pictures"
-EXPERIMENTS = ("T12", "preload", "monitoring")
+EXPERIMENTS = ("T9", "T12", "preload", "monitoring")
 
 
 def footer(results):
@@ -66,7 +66,23 @@ def monitoring(results):
     return svg.bars_by_group(title, groups, results.clients("monitoring"), "{:,.2f}", footer(results))
 
 
+def throughput(way):
+    """The rate of each client beside the round trip, without losses."""
+
+    def picture(results):
+        trips = sorted({row["round_trip_ms"] for row in results.rows("T9") if row["loss"] == 0})
+        value = lambda name, trip: results.value("T9", "mb_a_second", name, way=way, round_trip_ms=trip, loss=0)  # noqa: E731
+        names = list(dict.fromkeys(row["client"] for row in results.rows("T9") if row["way"] == way))
+        series = [(name, [value(name, trip) for trip in trips]) for name in names]
+        title = f"MB a second by the round trip, {results.settings('T9')['octets'] >> 20:,} MiB, {way}"
+        return svg.lines(title, [f"{trip} ms" for trip in trips], series, "{:,.0f}", footer(results))
+
+    return picture
+
+
 DRAWN = {
+    "throughput-put": ("T9", throughput("put")),
+    "throughput-get": ("T9", throughput("get")),
     "starts": ("T12", starts),
     "parents": ("T12", parents),
     "system-calls": ("T12", system_calls),
@@ -76,13 +92,15 @@ DRAWN = {
 
 
 CAPTIONS = {
+    "throughput-put": "One file to a host, by the round trip",
+    "throughput-get": "One file from a host, by the round trip",
     "starts": "CPU to start a program, by each way",
     "parents": "CPU to start a program, by the memory of its parent",
     "system-calls": "System calls of a start, by each way",
     "preload": "CPU a start of gawk, lua and busybox, alone and with the library",
     "monitoring": "A monitoring server's checks, by popen of libc, with the library, and built again",
 }
-SHOWN = {"spawn.md": ["starts", "parents", "system-calls"], "preload.md": ["preload", "monitoring"]}
+SHOWN = {"spawn.md": ["starts", "parents", "system-calls"], "preload.md": ["preload", "monitoring"], "put-get.md": ["throughput-put", "throughput-get"]}
 BEGIN, END = "<!-- pictures:begin -->", "<!-- pictures:end -->"
 
 

@@ -10,6 +10,9 @@ import sys
 
 import plots
 from harness import (
+    bulk_lines,
+    bulk_loopback,
+    ciphers,
     descriptors,
     desktop,
     fan_out,
@@ -25,6 +28,7 @@ from harness import (
     round_trips,
     scale,
     single_login,
+    small_files,
 )
 from harness.measure import raise_descriptor_limit
 from harness.record import Record
@@ -36,6 +40,9 @@ EXPERIMENTS = {
     "T4": open_connections,
     "T5": scale,
     "T7": known_hosts_session,
+    "T8": bulk_loopback,
+    "T9": bulk_lines,
+    "T10": small_files,
     "T12": process_starts,
     "preload": preload,
     "monitoring": monitoring,
@@ -44,6 +51,7 @@ EXPERIMENTS = {
     "known-hosts-fleet": known_hosts_fleet,
     "mpssh": mpssh_fleet,
     "descriptors": descriptors,
+    "ciphers": ciphers,
 }
 
 
@@ -85,14 +93,23 @@ class Options(argparse.Namespace):
         self.fleet_window = 50 if quick else 999
         self.fleet_rounds = rounds(3)
         self.parent_mebibytes = (0, 256) if quick else (0, 20, 1024, 4096)
-        self.spawn_rounds = 3 if quick else rounds(20)
-        self.spawn_starts = 200 if quick else 1_000
+        # Many short turns: what disturbs one of them is then beside the median.
+        self.spawn_rounds = 5 if quick else rounds(100)
+        self.spawn_starts = 100
         self.preload_starts = 500 if quick else 10_000
         self.preload_rounds = rounds(3)
         self.checks = 500 if quick else 14_250
         self.monitor_rounds = rounds(5)
         self.monitor_mebibytes = 256
+        self.cipher_rounds = 1 if quick else rounds(7)
+        self.cipher_mebibytes = 16 if quick else 512
         self.idle_seconds = 3
+        self.bulk_octets = (64 if quick else 1024) << 20
+        self.bulk_rounds = rounds(10)
+        # Round trips in milliseconds, and the probability that a segment is lost.
+        self.lines = [(round_trip, 0.0) for round_trip in ((0, 100) if quick else (0, 1, 10, 50, 100, 200))]
+        self.lines += [(100, loss) for loss in ((1e-3,) if quick else (1e-4, 1e-3))]
+        self.small_files = 500 if quick else 10_000
         # Where a benchmark needs the client alone on a core, it gets the first; the simulated hosts have the others.
         cores = sorted(os.sched_getaffinity(0))
         self.client_cores = cores[:1]

@@ -12,6 +12,8 @@ REQUIREMENTS = PEERS / "requirements.txt"
 
 # Command to look for, and the Debian package that brings it.
 DEBIAN = {"parallel-ssh": "pssh", "pdsh": "pdsh", "clush": "clustershell", "xargs": "findutils", "strace": "strace", "cc": "gcc"}
+# What copies files.
+DEBIAN |= {"rsync": "rsync", "lftp": "lftp", "rclone": "rclone", "iperf3": "iperf3", "tar": "tar"}
 # What the library for LD_PRELOAD is measured with.
 DEBIAN |= {"gawk": "gawk", "lua5.4": "lua5.4", "busybox": "busybox"}
 

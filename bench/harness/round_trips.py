@@ -55,7 +55,7 @@ def make_server(folder):
     (folder / "sshd_config").write_text(
         f"HostKey {folder}/host_ed25519\n"
         f"AuthorizedKeysFile {folder}/authorized_keys\n"
-        "PidFile none\nStrictModes no\nUsePAM no\nPermitRootLogin prohibit-password\n"
+        "StrictModes no\nUsePAM no\nPermitRootLogin prohibit-password\n"
         # A session whose connection went with the line must not stay.
         "ClientAliveInterval 1\nClientAliveCountMax 2\n"
     )
@@ -63,7 +63,7 @@ def make_server(folder):
 
 def run_on_line(client, folder, round_trip_ms, number):
     # Its output goes nowhere: a session that outlives the line would hold our pipe open.
-    sshd = f'exec /usr/sbin/sshd -D -f {folder}/sshd_config -o ListenAddress="$SSHOAL_WAN_SERVER:{PORT}" >/dev/null 2>&1'
+    sshd = f'exec /usr/sbin/sshd -D -f {folder}/sshd_config -o PidFile=none -o ListenAddress="$SSHOAL_WAN_SERVER:{PORT}" >/dev/null 2>&1'
     inner = [sys.executable, str(INNER), str(folder), client.name, client.kex, COMMAND]
     line = [str(TESTBED), "wan", "--delay-ms", str(round_trip_ms / 2), "--seed", str(number)]
     words = [*line, "--server-cmd", sshd, "--wait-port", str(PORT), "--", *inner]

@@ -6,6 +6,7 @@ from math import log10
 LABEL_WIDTH, BAR_WIDTH, FIGURE_WIDTH = 250, 430, 120
 BAR_HEIGHT, GAP, GROUP_GAP, HEAD, FOOT, LEGEND = 15, 3, 11, 34, 26, 22
 COLOURS = ["#4c72b0", "#dd8452", "#55a868", "#8172b3"]
+LINE_COLOURS = [*COLOURS, "#c44e52", "#937860", "#da8bc3", "#8c8c8c", "#ccb974", "#64b5cd"]
 WIDTH = LABEL_WIDTH + BAR_WIDTH + FIGURE_WIDTH
 
 
@@ -40,6 +41,35 @@ def drawn(title, groups, series, form, footer, share):
         top += GROUP_GAP
     head = [words(8, 20, title, weight="bold")] + (legend(series) if len(series) > 1 else [])
     return page(head + parts + [words(8, top + 10, footer, colour="#666")], top + FOOT)
+
+
+def lines(title, marks, series, form, footer):
+    """One line a series: a name and a figure for each mark (None: none). Marks stand at equal distances; figures are logarithmic."""
+    figures = [figure for _, row in series for figure in row if figure]
+    longest, least = log10(max(figures)), log10(min(figures))
+    height, left = 320, 70
+    step = BAR_WIDTH / max(1, len(marks) - 1)
+    level = lambda figure: HEAD + height * (1 - (log10(figure) - least) / ((longest - least) or 1))  # noqa: E731
+    parts = [words(8, 20, title + " (logarithmic)", weight="bold")]
+    parts += [words(left + number * step, HEAD + height + 18, mark, "middle") for number, mark in enumerate(marks)]
+    ends = []
+    for number, (name, row) in enumerate(series):
+        points = [(left + mark * step, level(figure)) for mark, figure in enumerate(row) if figure]
+        if not points:
+            continue
+        colour = LINE_COLOURS[number % len(LINE_COLOURS)]
+        path = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
+        parts.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"/>')
+        last = next(figure for figure in reversed(row) if figure)
+        ends.append((points[-1][1], f"{name}: {form.format(last)}", colour))
+    below = 0.0
+    for top, text, colour in sorted(ends):
+        # Names do not stand on each other.
+        below = max(top + 4, below + 15)
+        parts.append(words(left + BAR_WIDTH + 10, below, text, colour=colour))
+    parts += [words(left - 8, level(10**edge) + 4, form.format(10**edge), "end", colour="#666") for edge in (longest, least)]
+    bottom = max(HEAD + height + 36, below + 24)
+    return page([*parts, words(8, bottom, footer, colour="#666")], bottom + 12)
 
 
 def legend(series):

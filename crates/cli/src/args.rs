@@ -8,6 +8,7 @@ use clap::{Args, Parser, Subcommand, ValueHint};
 
 use sshoal_net::Transport;
 
+use crate::ciphers::CiphersArgs;
 use crate::completion::CompleteArgs;
 use crate::copy::{GetArgs, PutArgs};
 use crate::explain::ExplainArgs;
@@ -44,6 +45,8 @@ pub(crate) enum Command {
     Put(Box<PutArgs>),
     /// Copy files and folders from many hosts, into a folder for each.
     Get(Box<GetArgs>),
+    /// Measure all ciphers and MACs to a host, and say which to use.
+    Ciphers(Box<CiphersArgs>),
     /// Look into known_hosts files and change them.
     KnownHosts(KnownHostsArgs),
     /// Expand, fold, count and split host lists; list groups.

@@ -82,6 +82,7 @@ pub(crate) fn run(args: &EachArgs) -> Result<u8, Box<dyn std::error::Error>> {
         ssh: Default::default(),
         workers: 1,
         transfer: None,
+        trial: None,
     };
     let showing = Showing {
         output: &args.output,

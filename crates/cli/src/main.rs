@@ -1,6 +1,7 @@
 //! SSH for a whole shoal of hosts: argument parsing, composition, exit status. Nothing else.
 
 mod args;
+mod ciphers;
 mod completion;
 mod copy;
 mod defaults;
@@ -120,6 +121,13 @@ fn execute(cli: &Cli) -> Result<u8, Box<dyn std::error::Error>> {
         Command::Get(args) => {
             trace(args.options.shown.verbose);
             copy::get(args)
+        }
+        Command::Ciphers(args) => {
+            trace(match args.verbose {
+                0 => 0,
+                verbose => verbose.saturating_add(1),
+            });
+            ciphers::run(args)
         }
         Command::KnownHosts(args) => known_hosts::run(args),
         Command::Hosts(args) => hosts_command::run(args),

@@ -123,6 +123,10 @@ impl Observer for Reporting {
         self.reporter.handle_transferred(host, transferred)
     }
 
+    fn fail(&mut self, why: &str) -> io::Error {
+        self.reporter.fail(why)
+    }
+
     fn progress(&mut self, progress: &Progress) -> io::Result<()> {
         if let Some(moved) = &self.moved {
             let (done, left) = (moved.done(), moved.left());

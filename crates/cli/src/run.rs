@@ -90,6 +90,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<u8, Box<dyn std::error::Error>> {
         workers: args.login.workers.unwrap_or_else(|| workers(plans.len())),
         work: Work::Sessions(plans),
         transfer: None,
+        trial: None,
         jumps,
     };
     let showing = Showing {

@@ -169,6 +169,12 @@ fn bash_completes_hosts_where_lists_stand() {
         ("sshoal run -w 'db1,webm", "db1,webmail"),
         ("sshoal run -w nosuch", "nosuch"),
         ("sshoal explain -F Carg", "Cargo.toml"),
+        // These are patterns of files there.
+        ("sshoal put --exclude webm", "webm"),
+        ("sshoal get --exclude=webm", "--exclude=webm"),
+        ("sshoal put --exclude-hosts webm", "webmail"),
+        ("sshoal put -x webm", "webmail"),
+        ("sshoal ciphers webm", "webmail"),
     ] {
         assert_eq!(bash(&user, line).last().unwrap(), last, "{line}");
     }

@@ -51,6 +51,29 @@ fn output_that_cannot_be_written_is_no_wrong_usage() {
     assert!(shoal.hosts.totals().execs > ran, "commands have run");
 }
 
+/// Two hosts read the same pipe, so what comes through it is kept in a file, of which here no more than 1 MiB has room.
+#[test]
+fn input_that_cannot_be_kept_ends_the_run() {
+    let shoal = Shoal::simulated(2, &[]);
+    let line = "head -c 4000000 /dev/zero | \
+        (trap '' XFSZ; ulimit -f 2048; exec $RUN --stdin - cat >/dev/null)";
+    let full = shell(&shoal, line).expect(OUTPUT_FAILED);
+    let said = full.stderr();
+    assert!(
+        said.contains("sshoal: cannot keep it in a temporary file"),
+        "{said}"
+    );
+    assert!(
+        said.contains("set TMPDIR") && said.contains("0 of 2 hosts ok"),
+        "{said}"
+    );
+    let kept = results(&shoal);
+    assert_eq!(
+        (kept.len(), &kept[2]["exit_status"]),
+        (3, &OUTPUT_FAILED.into())
+    );
+}
+
 #[test]
 fn a_run_whose_reader_went_is_the_last_run() {
     let shoal = Shoal::simulated(2, &[]);

@@ -23,6 +23,7 @@ const HOSTS: &str = "docs/hosts.md";
 const EXPLAIN: &str = "docs/explain.md";
 const MPSSH: &str = "docs/mpssh.md";
 const PUT_GET: &str = "docs/put-get.md";
+const CIPHERS: &str = "docs/ciphers.md";
 const KNOWN_HOSTS: &str = "docs/known-hosts.md";
 const EXPLANATIONS: &[(&str, &str)] = &[
     ("hosts", HOSTS),
@@ -30,6 +31,7 @@ const EXPLANATIONS: &[(&str, &str)] = &[
     ("mpssh", MPSSH),
     ("put", PUT_GET),
     ("get", PUT_GET),
+    ("ciphers", CIPHERS),
 ];
 /// Where the keys of the defaults file are.
 const CONFIG: &str = "docs/config.md";

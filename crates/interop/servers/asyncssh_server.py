@@ -1,5 +1,5 @@
-"""An SSH server on asyncssh for interoperation tests: it accepts the keys it is told to accept and runs each exec
-request with /bin/sh. It ends when its standard input does."""
+"""An SSH server on asyncssh for interoperation tests: it accepts the keys it is told to accept, runs each exec
+request with /bin/sh, and has SFTP. It ends when its standard input does."""
 
 import argparse
 import asyncio
@@ -85,6 +85,7 @@ async def main():
         int(port),
         server_host_keys=args.host_key,
         process_factory=run_command,
+        sftp_factory=True,
         encoding=None,
         kex_algs=args.kex,
         encryption_algs=args.ciphers,

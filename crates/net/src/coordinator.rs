@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use sshoal_fleet::{
-    Action, Failure, FailureKind, Fleet, HostId, Job, JumpEvent, JumpId, PlanError,
+    Action, Failure, FailureKind, Fleet, HostId, Job, JumpEvent, JumpId, Outcome, PlanError,
 };
 use tokio::runtime::Builder;
 use tokio::sync::mpsc;
@@ -16,6 +16,7 @@ use tokio::task::{LocalSet, spawn_blocking};
 
 use crate::descriptors;
 use crate::host_key_questions::{Asker, HostKeyQuestion, HostKeyQuestions, not_accepted};
+use crate::input::Input;
 use crate::known_hosts::NewKeys;
 use crate::observer::{Confirmation, Notice, Observer, ObserverThread};
 use crate::plan::RunPlan;
@@ -184,6 +185,12 @@ impl<O: Observer> Coordinator<O> {
         }
         while let Some(result) = self.fleet.poll_result() {
             self.orders.remove(&result.host);
+            if matches!(result.outcome, Outcome::Failed { .. }) {
+                // Those that come after it would fare no better: their commands would run on a part of their input.
+                let input = self.worker.plan.input.as_ref();
+                let unkept = input.and_then(Input::unkept);
+                self.notices.extend(unkept.map(Notice::Failed));
+            }
             self.notices.push(Notice::Result(result));
         }
         let progress = self.fleet.progress();

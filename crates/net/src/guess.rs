@@ -10,7 +10,7 @@ use sshoal_known_hosts::{KeyType, Marker};
 use sshoal_proto::{Opening, Pipelining, Settings};
 
 use crate::plan::{Endpoint, HostTrust};
-use crate::server_cache::{KnownServer, ServerCache};
+use crate::server_cache::{KnownServer, Protection, ServerCache};
 use crate::shortcuts::{Doubt, Shortcuts};
 use crate::worker::Worker;
 
@@ -35,6 +35,8 @@ struct Adaptation {
     first_kex: Option<&'static KexAlgorithm>,
     pipelining: bool,
     window: u32,
+    /// What was measured of the server, as its cache has it.
+    fastest: String,
 }
 
 /// How one connection is opened.
@@ -78,6 +80,10 @@ pub(crate) fn opening(
         pipelining: known.as_ref().is_none_or(|(_, server)| server.pipelining)
             && doubt != Some(Doubt::Merging),
         window,
+        fastest: known
+            .as_ref()
+            .filter(|_| endpoint.prefers_measured)
+            .map_or_else(String::new, |(_, server)| server.fastest.clone()),
     };
     let settings = worker.adapted.settings(&endpoint.settings, adaptation);
     let shortcuts = Shortcuts {
@@ -158,11 +164,14 @@ impl AdaptedSettings {
             first_kex,
             pipelining,
             window,
+            ref fastest,
             ..
         } = adaptation;
-        if first_kex.is_none() && pipelining && window == original.window {
+        let is_usual = pipelining && window == original.window && fastest.is_empty();
+        if first_kex.is_none() && is_usual {
             return original.clone();
         }
+        let fastest = fastest.clone();
         let make = || {
             let mut settings = Settings::clone(original);
             settings.window = window;
@@ -173,6 +182,7 @@ impl AdaptedSettings {
             if !pipelining {
                 settings.pipelining = Pipelining::None;
             }
+            put_first(&mut settings, &fastest);
             Arc::new(settings)
         };
         let mut made = self.0.borrow_mut();
@@ -180,9 +190,43 @@ impl AdaptedSettings {
     }
 }
 
+/// Offers ciphers and MACs in the order that was measured; what was not measured comes last.
+fn put_first(settings: &mut Settings, fastest: &str) {
+    let measured: Vec<Protection> = Protection::list(fastest).collect();
+    let rank = |is_it: &dyn Fn(&Protection) -> bool| {
+        let place = measured.iter().position(is_it);
+        place.unwrap_or(measured.len())
+    };
+    settings
+        .ciphers
+        .sort_by_key(|&cipher| rank(&|pair| pair.cipher == cipher));
+    settings
+        .macs
+        .sort_by_key(|&mac| rank(&|pair| pair.mac == Some(mac)));
+}
+
 #[cfg(test)]
 mod tests {
+    use sshoal_crypto::{Cipher, Mac};
+
     use super::*;
+
+    #[test]
+    fn what_was_measured_comes_first_and_nothing_is_lost() {
+        let mut settings = Settings::recommended();
+        let (ciphers, macs) = (settings.ciphers.len(), settings.macs.len());
+        let first = "aes256-ctr+hmac-sha2-512-etm@openssh.com,unknown,aes128-gcm@openssh.com";
+        put_first(&mut settings, first);
+        assert_eq!(
+            settings.ciphers[..2],
+            [Cipher::Aes256Ctr, Cipher::Aes128Gcm]
+        );
+        assert_eq!(settings.macs[0], Mac::HmacSha512Etm);
+        assert_eq!(
+            (settings.ciphers.len(), settings.macs.len()),
+            (ciphers, macs)
+        );
+    }
 
     #[test]
     fn a_slow_key_exchange_is_guessed_for_few_far_hosts_only() {

@@ -58,7 +58,15 @@ struct Copied {
     octets: u64,
     complete: bool,
     /// Why there is no more of it.
-    broken: Option<Arc<str>>,
+    broken: Option<Broken>,
+}
+
+/// Why a copy ended before its time.
+#[derive(Debug, Clone)]
+struct Broken {
+    why: Arc<str>,
+    /// The copy could not be written, whatever was still to be read.
+    is_unkept: bool,
 }
 
 impl Input {
@@ -74,6 +82,17 @@ impl Input {
     /// Whether a password comes first.
     pub(crate) fn begins_with_secret(&self) -> bool {
         self.preamble.is_some()
+    }
+
+    /// Why no host can have all of it, where that is because we cannot keep it.
+    pub(crate) fn unkept(&self) -> Option<Arc<str>> {
+        let Source::Spool { copied, .. } = &self.source else {
+            return None;
+        };
+        let broken = copied.borrow().broken.clone();
+        broken
+            .filter(|broken| broken.is_unkept)
+            .map(|broken| broken.why)
     }
 
     /// Standard input, or a file. `hosts` is how many will read it.
@@ -164,16 +183,14 @@ fn spool(mut from: File) -> io::Result<Source> {
                 let octets = match from.read(&mut chunk) {
                     Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                     Err(error) => {
-                        return progress
-                            .send_modify(|copied| copied.broken = Some(error.to_string().into()));
+                        return end(&progress, error.to_string(), false);
                     }
                     Ok(octets) => octets,
                 };
                 if octets > 0
                     && let Err(error) = (&*to).write_all(&chunk[..octets])
                 {
-                    return progress
-                        .send_modify(|copied| copied.broken = Some(unkept(&error).into()));
+                    return end(&progress, unkept(&error), true);
                 }
                 progress.send_modify(|copied| {
                     copied.octets += octets as u64;
@@ -185,6 +202,11 @@ fn spool(mut from: File) -> io::Result<Source> {
             }
         })?;
     Ok(Source::Spool { file, copied })
+}
+
+fn end(progress: &watch::Sender<Copied>, why: String, is_unkept: bool) {
+    let why = why.into();
+    progress.send_modify(|copied| copied.broken = Some(Broken { why, is_unkept }));
 }
 
 /// Says that input could not be kept for the hosts that are slower than others.
@@ -247,7 +269,7 @@ impl Feeder {
                 if now.octets == at
                     && let Some(broken) = now.broken
                 {
-                    return Err(io::Error::other(broken.to_string()));
+                    return Err(io::Error::other(broken.why.to_string()));
                 }
                 let there = usize::try_from(now.octets - at).unwrap_or(CHUNK).min(CHUNK);
                 read_at(file.clone(), at, there).await?
@@ -336,6 +358,7 @@ mod tests {
         };
         let told = Feeder::new(&input).next().await.unwrap_err().to_string();
         assert!(told.contains("Bad file descriptor"), "{told}");
+        assert!(input.unkept().is_none(), "we could have kept it");
     }
 
     #[test]

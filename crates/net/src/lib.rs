@@ -40,6 +40,7 @@ mod shell;
 mod shortcuts;
 mod signals;
 mod transfer;
+mod trial;
 mod trust;
 mod window;
 mod worker;
@@ -64,10 +65,11 @@ pub use prepare::{
     Explanation, KnownLine, Place, Preparation, PrepareError, Shortfall, SshOptions, Transport,
     local_user,
 };
-pub use server_cache::server_cache_path;
+pub use server_cache::{Protection, remember_fastest, server_cache_path};
 pub use signals::Interruption;
 pub use sshoal_proto::{Secret, Stream};
 pub use sshoal_transfer::Tally;
 pub use transfer::{
     Get, GetTarget, Moved, PartNames, Put, Rate, Scan, ScanError, Source, TransferPlan, Way, scan,
 };
+pub use trial::{Leg, Measured, Measurements, ServerFacts, TrialPlan, TrialWay};

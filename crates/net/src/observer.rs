@@ -95,6 +95,10 @@ pub trait Observer: Send + 'static {
         Ok(())
     }
 
+    /// What all hosts need cannot be had, and why: nothing more is to be done. The error, which ends the run as the
+    /// observer's own do, is what the user is to be told.
+    fn fail(&mut self, why: &str) -> io::Error;
+
     /// How far the run is: after each batch of the other two, and several times a second.
     ///
     /// # Errors
@@ -138,6 +142,8 @@ pub(crate) enum Notice {
     HostKeys(HostKeyPrompt),
     /// Add the key to the agent.
     AddKey(Arc<KeyAddition>),
+    /// It is of no use to go on, and why.
+    Failed(Arc<str>),
 }
 
 impl Notice {
@@ -267,6 +273,7 @@ fn hear(
             }
             // The run may be over by now; the question is about all runs to come.
             Notice::AddKey(addition) => addition.perform(observer, &|| true)?,
+            Notice::Failed(why) => return Err(observer.fail(why)),
         }
     }
     Ok(())

@@ -14,8 +14,9 @@ use rustix::process::Signal;
 use sshoal_fleet::{Event, Failure, FailureKind, Fate, Gate, HostId, Outcome, Phase};
 use sshoal_openssh::{End, Input, Log, Progress, Ssh};
 use sshoal_proto::{ExecFate, Stream};
+use tokio::io::{AsyncWriteExt, Interest};
 use tokio::net::unix::pipe::{Receiver, Sender};
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tokio::time::timeout;
 
 use crate::failures::Ended;
@@ -24,6 +25,7 @@ use crate::host::{Orders, aborted, pass};
 use crate::input::Feeder;
 use crate::plan::SshPlan;
 use crate::process::is_shortage;
+use crate::trial::{SshTrial, ZEROS};
 use crate::worker::{Banner, Control, Report, Worker};
 
 /// From SIGTERM to SIGKILL. The fleet waits 5 s for the answer to an abort.
@@ -47,9 +49,11 @@ pub(crate) async fn run(
         .as_ref()
         .filter(|_| reads)
         .map(Feeder::new);
+    let measures = worker.plan.trial.is_some();
     let input = match (plan.lends_terminal, &feeder) {
         (true, _) => Input::Terminal,
         (false, Some(_)) => Input::Pipe,
+        (false, None) if measures => Input::Pipe,
         (false, None) => Input::Nothing,
     };
     let mut ssh =
@@ -65,6 +69,8 @@ pub(crate) async fn run(
         plan,
         log: RefCell::default(),
         told: RefCell::default(),
+        trial: SshTrial::begin(&worker.plan, host.0, ssh.id()).map(RefCell::new),
+        moved: Notify::new(),
     };
     if plan.lends_terminal {
         // ssh has the terminal, and tells us nothing: it keeps its own deadlines until the command ends.
@@ -193,6 +199,10 @@ struct Heard<'a> {
     log: RefCell<Log>,
     /// What came on standard error before the command was sent: a banner, and what is said on the way.
     told: RefCell<Vec<u8>>,
+    /// What is measured in place of a command.
+    trial: Option<RefCell<SshTrial>>,
+    /// Something has come for it.
+    moved: Notify,
 }
 
 impl Heard<'_> {
@@ -215,10 +225,47 @@ impl Heard<'_> {
             );
             ended.map_err(|error| self.lost(format!("waiting for ssh: {error}")))
         };
+        if let Some(trial) = &self.trial {
+            let ((), ended) = tokio::join!(self.feed_trial(trial, pipes.stdin), all);
+            return ended;
+        }
         tokio::select! {
             ended = all => ended,
             error = feed(feeder, pipes.stdin) => {
                 Err(self.lost(format!("reading standard input: {error}")))
+            }
+        }
+    }
+
+    /// Gives the trial's command what it is to read, as soon as all has come that it has written; or until it reads no more.
+    async fn feed_trial(&self, trial: &RefCell<SshTrial>, stdin: Option<Sender>) {
+        let Some(mut stdin) = stdin else { return };
+        loop {
+            let due = trial.borrow_mut().due();
+            match due {
+                None => return,
+                Some(0) => tokio::select! {
+                    () = self.moved.notified() => {}
+                    // Nobody reads any more.
+                    _ = stdin.ready(Interest::ERROR) => return,
+                },
+                Some(octets) => {
+                    if stdin.write_all(&ZEROS[..octets]).await.is_err() {
+                        return;
+                    }
+                    trial.borrow_mut().sent(octets);
+                }
+            }
+        }
+    }
+
+    /// Hands on what the command has written; or measures it.
+    async fn hand_on(&self, stream: Stream, octets: Vec<u8>) {
+        match &self.trial {
+            None => self.worker.deliver(self.host, stream, octets).await,
+            Some(trial) => {
+                trial.borrow_mut().handle(stream, &octets);
+                self.moved.notify_one();
             }
         }
     }
@@ -292,7 +339,7 @@ impl Heard<'_> {
         let Some(pipe) = pipe else { return };
         while let Some(octets) = self.next(&pipe, &mut is_over).await {
             self.log.borrow_mut().handle_output();
-            self.worker.deliver(self.host, Stream::Stdout, octets).await;
+            self.hand_on(Stream::Stdout, octets).await;
         }
     }
 
@@ -332,8 +379,7 @@ impl Heard<'_> {
     async fn pass_errors(&self, octets: &[u8]) {
         if !octets.is_empty() {
             self.log.borrow_mut().handle_output();
-            let octets = octets.to_vec();
-            self.worker.deliver(self.host, Stream::Stderr, octets).await;
+            self.hand_on(Stream::Stderr, octets.to_vec()).await;
         }
     }
 

@@ -17,6 +17,7 @@ use crate::interfaces::LocalAddresses;
 use crate::known_hosts::KnownHostsCommand;
 use crate::login::LoginPlan;
 use crate::transfer::{Transfer, TransferPlan};
+use crate::trial::{TrialPlan, TrialWay};
 
 /// Octets of output that all hosts together may have sent and nobody has read: the sum of the channels' windows.
 const UNREAD_BUDGET: usize = 64 * 1024 * 1024;
@@ -52,6 +53,8 @@ pub struct RunPlan {
     pub workers: usize,
     /// What the sessions transfer; their requests must be for SFTP ([`NativePlan::transfers`]).
     pub transfer: Option<TransferPlan>,
+    /// What the sessions measure; their requests must be its own ([`NativePlan::measures`]).
+    pub trial: Option<TrialPlan>,
 }
 
 impl RunPlan {
@@ -313,6 +316,31 @@ impl NativePlan {
     }
 }
 
+impl NativePlan {
+    /// The session is a trial of a run's [`RunPlan::trial`] in place of a command, over so many blocks either way.
+    pub fn measures(&mut self, way: TrialWay, blocks: u64) {
+        let environment = std::mem::take(&mut self.request.environment);
+        self.request = SessionRequest {
+            environment,
+            ..TrialPlan::request(way, blocks)
+        };
+        self.lends_terminal = false;
+        self.forwarded_agent = None;
+        Arc::make_mut(&mut self.endpoint.settings).keeps_lists = true;
+    }
+}
+
+impl SshPlan {
+    /// The same by ssh, with commands of the server's shell.
+    pub fn measures(&mut self, blocks: u64) {
+        if let Command::Exec(line) = TrialPlan::request(TrialWay::Exec, blocks).command {
+            self.line.command = line;
+        }
+        self.lends_terminal = false;
+        self.line.has_terminal = false;
+    }
+}
+
 /// All that is needed to log in to a host or a jump host.
 pub struct Endpoint {
     /// How the user named it: what output and results are labelled with.
@@ -336,6 +364,8 @@ pub struct Endpoint {
     pub login: Arc<LoginPlan>,
     /// Algorithms and limits of the connection.
     pub settings: Arc<Settings>,
+    /// Whether ciphers and MACs go in the order that was measured for the server: the user has named none.
+    pub prefers_measured: bool,
 }
 
 /// How a TCP connection is made. All are keywords of ssh_config(5).

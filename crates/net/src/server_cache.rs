@@ -13,7 +13,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use memchr::{memchr, memrchr};
-use sshoal_crypto::fingerprint_sha256;
+use sshoal_crypto::{Cipher, Mac, fingerprint_sha256};
 use sshoal_proto::{Connection, ServerProfile};
 
 use crate::cache_folder;
@@ -31,6 +31,17 @@ pub(crate) struct KnownServer {
     pub(crate) profile: ServerProfile,
     /// Whether merged flights work here: they did not if the server dropped the connection over one.
     pub(crate) pipelining: bool,
+    /// What `sshoal ciphers` has measured, fastest first, as in the file: nothing if it has not.
+    pub(crate) fastest: String,
+}
+
+/// A cipher, and the MAC that goes with it unless it authenticates by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Protection {
+    /// The cipher.
+    pub cipher: Cipher,
+    /// Its MAC.
+    pub mac: Option<Mac>,
 }
 
 /// Servers by the fingerprint of their host key, as they were when the run began.
@@ -77,16 +88,61 @@ impl ServerCache {
     ) -> Option<(String, KnownServer)> {
         let (host_key, _) = connection.host_key_proof()?;
         let fingerprint = fingerprint_sha256(host_key);
+        let cached = match known {
+            Some((known, cached)) if *known == fingerprint => Some(cached.clone()),
+            _ => self.server(&fingerprint),
+        };
         let server = KnownServer {
             profile: connection.server_profile()?.clone(),
             pipelining,
+            fastest: cached
+                .as_ref()
+                .map_or_else(String::new, |cached| cached.fastest.clone()),
         };
-        let is_known = match known {
-            Some((known, cached)) if *known == fingerprint => *cached == server,
-            _ => self.server(&fingerprint).as_ref() == Some(&server),
-        };
-        (!is_known).then_some((fingerprint, server))
+        (cached.as_ref() != Some(&server)).then_some((fingerprint, server))
     }
+}
+
+impl Protection {
+    /// `aes128-gcm@openssh.com`, `aes128-ctr+hmac-sha2-256`
+    fn name(self) -> String {
+        match self.mac {
+            None => self.cipher.name().to_owned(),
+            Some(mac) => format!("{}+{}", self.cipher.name(), mac.name()),
+        }
+    }
+
+    /// What [`name`](Self::name) says; `None` for what another release may have written.
+    fn parsed(name: &str) -> Option<Protection> {
+        let (cipher, mac) = match name.split_once('+') {
+            None => (name, None),
+            Some((cipher, mac)) => (cipher, Some(Mac::by_name(mac)?)),
+        };
+        let cipher = Cipher::by_name(cipher)?;
+        Some(Protection { cipher, mac })
+    }
+
+    /// What a field of the file says.
+    pub(crate) fn list(field: &str) -> impl Iterator<Item = Protection> + '_ {
+        field.split(',').filter_map(Protection::parsed)
+    }
+}
+
+/// Remembers what was measured of the server with this host key, fastest first, for all runs to come.
+///
+/// # Errors
+///
+/// The file cannot be written, or nothing is known of the server: no run has remembered it.
+pub fn remember_fastest(path: &Path, fingerprint: &str, fastest: &[Protection]) -> io::Result<()> {
+    let _lock = cache_folder::lock(path)?;
+    let old = read_text(path);
+    let lines = lines_of(&old);
+    let server = find(lines, fingerprint).and_then(parsed);
+    let mut server = server.ok_or(io::ErrorKind::NotFound)?;
+    let names: Vec<String> = fastest.iter().map(|pair| pair.name()).collect();
+    server.fastest = names.join(",");
+    let news = BTreeMap::from([(fingerprint.to_owned(), server)]);
+    cache_folder::replace_file(path, merged(lines, &news).as_bytes())
 }
 
 impl Learned {
@@ -145,7 +201,7 @@ fn fingerprint_of(line: &str) -> &str {
     line.split('\t').next().unwrap_or_default()
 }
 
-/// One line: fingerprint, identification, first key exchange, first host-key algorithm, pipelining.
+/// One line: fingerprint, identification, first key exchange, first host-key algorithm, pipelining, what is fastest.
 fn parsed(line: &str) -> Option<KnownServer> {
     let mut fields = line.split('\t').skip(1);
     let mut field = || fields.next();
@@ -158,6 +214,7 @@ fn parsed(line: &str) -> Option<KnownServer> {
     Some(KnownServer {
         profile,
         pipelining,
+        fastest: field().unwrap_or_default().to_owned(),
     })
 }
 
@@ -169,8 +226,23 @@ fn merged(old: &str, news: &BTreeMap<String, KnownServer>) -> String {
         .map(|line| (fingerprint_of(line), Cow::Borrowed(line)))
         .collect();
     for (fingerprint, server) in news {
-        if lines.len() < MAX_SERVERS || lines.contains_key(fingerprint.as_str()) {
-            lines.insert(fingerprint, Cow::Owned(line_of(fingerprint, server)));
+        let there = lines.get(fingerprint.as_str());
+        if lines.len() < MAX_SERVERS || there.is_some() {
+            let line = match there.and_then(|line| parsed(line)) {
+                // Measured since the run that knows nothing of it began.
+                Some(old) if server.fastest.is_empty() && !old.fastest.is_empty() => {
+                    let fastest = old.fastest;
+                    line_of(
+                        fingerprint,
+                        &KnownServer {
+                            fastest,
+                            ..server.clone()
+                        },
+                    )
+                }
+                _ => line_of(fingerprint, server),
+            };
+            lines.insert(fingerprint, Cow::Owned(line));
         }
     }
     let mut text = String::with_capacity(HEADER.len() + old.len() + 128 * news.len());
@@ -186,6 +258,7 @@ fn line_of(fingerprint: &str, server: &KnownServer) -> String {
     let KnownServer {
         profile,
         pipelining,
+        fastest,
     } = server;
     // Identification strings and names have no control characters: they were checked when they came.
     let fields = [
@@ -194,8 +267,9 @@ fn line_of(fingerprint: &str, server: &KnownServer) -> String {
         &profile.first_kex,
         &profile.first_host_key,
         if *pipelining { "yes" } else { "no" },
+        fastest,
     ];
-    fields.join("\t")
+    fields.join("\t").trim_end_matches('\t').to_owned()
 }
 
 #[cfg(test)]
@@ -215,6 +289,7 @@ mod tests {
                 first_host_key: "ssh-ed25519".to_owned(),
             },
             pipelining: true,
+            fastest: String::new(),
         }
     }
 
@@ -333,6 +408,35 @@ mod tests {
             find(&new, "SHA256:b").and_then(parsed),
             Some(server("curve25519-sha256"))
         );
+    }
+
+    #[test]
+    fn what_was_measured_outlives_what_runs_learn() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("servers");
+        let fast = Protection {
+            cipher: Cipher::Aes256Ctr,
+            mac: Some(Mac::HmacSha512Etm),
+        };
+        let slow = Protection {
+            cipher: Cipher::ChaCha20Poly1305,
+            mac: None,
+        };
+        let unknown = remember_fastest(&path, "SHA256:a", &[fast]).unwrap_err();
+        assert_eq!(unknown.kind(), io::ErrorKind::NotFound);
+        let news = |kex: &str| learned("SHA256:a", server(kex));
+        news("curve25519-sha256").save(&path).unwrap();
+        remember_fastest(&path, "SHA256:a", &[fast, slow]).unwrap();
+        news("mlkem768x25519-sha256").save(&path).unwrap();
+        let cached = ServerCache::read(Some(&path)).server("SHA256:a").unwrap();
+        assert_eq!(cached.profile.first_kex, "mlkem768x25519-sha256");
+        let found: Vec<Protection> = Protection::list(&cached.fastest).collect();
+        assert_eq!(found, [fast, slow]);
+        remember_fastest(&path, "SHA256:a", &[slow]).unwrap();
+        let cached = ServerCache::read(Some(&path)).server("SHA256:a").unwrap();
+        assert_eq!(cached.fastest, slow.cipher.name());
+        let odd = "x,aes128-ctr+y,aes128-ctr+hmac-sha1,";
+        assert_eq!(Protection::list(odd).count(), 1);
     }
 
     #[test]

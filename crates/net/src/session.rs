@@ -29,6 +29,7 @@ use crate::outbox::Outbox;
 use crate::plan::NativePlan;
 use crate::shortcuts::Shortcuts;
 use crate::transfer::{LaneId, Lanes, Transfer};
+use crate::trial::Trial;
 use crate::window::WindowChanges;
 use crate::worker::{Control, Worker};
 
@@ -69,6 +70,8 @@ struct State<'a> {
     host_key: Option<Rc<HostKeyQuestion>>,
     /// How long connecting took, at least a round trip.
     round_trip: Duration,
+    /// What is measured in place of a command.
+    trial: Option<Box<Trial>>,
     /// The agent's channels, if it is forwarded.
     forwarding: Option<Box<AgentForwarding>>,
     /// Octets handed on that the server has not been told of.
@@ -131,6 +134,7 @@ impl<'a> HostSession<'a> {
                 lanes: None,
                 host_key: None,
                 round_trip,
+                trial: Trial::begin(&worker.plan, host.0, channel),
                 forwarding: plan
                     .forwarded_agent
                     .clone()
@@ -219,6 +223,9 @@ impl<'a> HostSession<'a> {
         if self.state.transfer.is_some() {
             return self.feed_transfer();
         }
+        if self.state.trial.is_some() {
+            return self.feed_trial();
+        }
         let Some(feeder) = self.feeder.as_mut().filter(|_| self.state.started) else {
             return Ok(());
         };
@@ -248,6 +255,22 @@ impl<'a> HostSession<'a> {
             }
             if !self.state.advance_lanes(&self.drive) {
                 break;
+            }
+        }
+        Ok(())
+    }
+
+    /// The same for what is measured.
+    fn feed_trial(&mut self) -> Result<(), Ended> {
+        while let Some(trial) = &mut self.state.trial {
+            match trial.feed(&mut self.drive.connection) {
+                Ok(fed) => {
+                    self.drive.flush();
+                    if fed == 0 || self.drive.connection.poll_transmit().is_some() {
+                        break;
+                    }
+                }
+                Err(error) => return Err(self.ended(&error)),
             }
         }
         Ok(())

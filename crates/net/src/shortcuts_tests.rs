@@ -74,6 +74,7 @@ impl Scene {
             KnownServer {
                 profile,
                 pipelining,
+                fastest: String::new(),
             },
         );
         learned.save(&self.cache()).unwrap();
@@ -122,6 +123,7 @@ fn plan(folder: &Path, server: &Server, server_cache: std::path::PathBuf) -> Run
         ssh: Default::default(),
         workers: 1,
         transfer: None,
+        trial: None,
     }
 }
 
@@ -182,6 +184,7 @@ fn asyncssh_is_tried_without_a_guess_that_was_stale_and_is_known_better_then() {
     let server = KnownServer {
         profile: scene.profile(first),
         pipelining: true,
+        fastest: String::new(),
     };
     let learned = learned(&mut told);
     assert!(

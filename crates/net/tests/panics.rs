@@ -71,6 +71,10 @@ fn panics_at_once(_: &mut [u8]) {
 struct Results(Vec<HostResult>);
 
 impl Observer for Results {
+    fn fail(&mut self, why: &str) -> io::Error {
+        io::Error::other(why.to_owned())
+    }
+
     fn output(&mut self, _: HostId, _: Stream, _: &[u8]) -> io::Result<()> {
         Ok(())
     }
@@ -173,6 +177,7 @@ fn outcomes(hosts: Vec<HostPlan>, jumps: Vec<Endpoint>, workers: usize) -> Vec<O
         ssh: Default::default(),
         workers,
         transfer: None,
+        trial: None,
     };
     let (tell, told) = mpsc::channel();
     std::thread::spawn(move || tell.send(run(plan, Results::default()).unwrap().summary));

@@ -37,6 +37,8 @@ pub struct Settings {
     pub binds_to_host_key: bool,
     /// The furthest that flights may be merged, whatever the server supports.
     pub pipelining: Pipelining,
+    /// Whether all names of the server's first KEXINIT are kept ([`Connection::server_lists`](crate::Connection::server_lists)).
+    pub keeps_lists: bool,
 }
 
 /// Why settings cannot be used.
@@ -70,6 +72,7 @@ impl Settings {
             random: sshoal_crypto::random,
             binds_to_host_key: true,
             pipelining: Pipelining::Exec,
+            keeps_lists: false,
         }
     }
 

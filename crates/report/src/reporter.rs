@@ -147,6 +147,12 @@ impl Reporter {
         shown
     }
 
+    /// What the run needs of this machine failed, and it was not our output: told, and counted, as if it were.
+    pub fn fail(&mut self, why: &str) -> io::Error {
+        let _ = self.show(|_| Err(io::Error::other(why.to_owned())));
+        io::Error::other(why.to_owned())
+    }
+
     /// Takes output as it came from a host.
     ///
     /// # Errors

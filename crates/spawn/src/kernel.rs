@@ -13,7 +13,8 @@
 //!    calls neither panic nor allocate. The shadow stack that it shares with the caller under CET is only pushed to, and
 //!    the caller's position in it is its own. No indirect branch leads into the child: it is reached by a direct call.
 //! 4. **Nothing of libc runs in the child**, neither its wrappers (they would write the caller's `errno`) nor its
-//!    handlers: all signals are blocked from before the clone until the child has no handlers left.
+//!    handlers: all signals are blocked from before the clone until the child has no handlers left. Nor may a signal's
+//!    default come first: before Linux 5.16 a process that dumps core takes all with it that share its memory.
 //! 5. **Other threads go on**, and that harms nobody: they cannot reach the Plan, and the child takes no lock.
 //! 6. **No identity is changed while memory is shared.** setresuid in such a child would make its parent undumpable and
 //!    change who may signal it, so that path copies memory (`Memory::Copied`).
@@ -593,7 +594,7 @@ pub(crate) struct Birth<'a> {
 
 /// The first and last function of the child.
 extern "C" fn enter_child(birth: *const Birth) -> ! {
-    // SAFETY: `make_process` gives a Birth that lives while the caller sleeps (reason 1), or a copy of it.
+    // SAFETY: `Place` gives a Birth that lives while the caller sleeps (reason 1), or a copy of it.
     let birth = unsafe { &*birth };
     let failure = steps::take(birth.plan, birth.handlers_remain);
     birth
@@ -620,29 +621,23 @@ pub(crate) fn start(plan: &Plan, memory: Memory) -> Result<Started, Failure> {
 
 fn start_with(plan: &Plan, memory: Memory, report: &Report) -> Result<Started, Failure> {
     let stack = Stack::take().at(Step::Stack)?;
-    let before = change_signal_mask(libc::SIG_BLOCK, SignalSet::ALL).at(Step::BlockSignals)?;
-    let plan_mask = plan.mask.unwrap_or(before);
-    plan.mask_before_exec.set(plan_mask);
-    let made = make_process(plan, memory, &stack, report).at(Step::Clone);
-    let outcome = made.and_then(|started| match report.failure() {
-        None => Ok(started),
-        Some(failure) => {
-            reap(&started);
-            Err(failure)
-        }
+    let place = Place {
+        plan,
+        memory,
+        stack: &stack,
+        report,
+    };
+    let outcome = place.with_signals_blocked(|place| match place.by_clone3() {
+        Err(errno) if is_missing(errno) => place.by_clone(),
+        made => made,
     });
-    // Unblocking what was not blocked before is the same as giving the old mask back.
-    let restored =
-        change_signal_mask(libc::SIG_UNBLOCK, before.complement()).at(Step::RestoreSignals);
     stack.put_back();
-    match (outcome, restored) {
-        (Ok(started), Err(failure)) => {
-            let _ = rustix::process::kill_process(started.pid, rustix::process::Signal::KILL);
-            reap(&started);
-            Err(failure)
-        }
-        (outcome, _) => outcome,
-    }
+    outcome
+}
+
+/// What a kernel or a filter answers that does not have a call, or this form of it.
+fn is_missing(errno: Errno) -> bool {
+    matches!(errno, Errno::NOSYS | Errno::PERM | Errno::INVAL)
 }
 
 /// A child that is ending leaves no zombie. Someone else in this program may have waited for it: then it is gone, too.
@@ -669,58 +664,111 @@ struct CloneArguments {
 /// Resets all handlers in the child: Linux 5.5.
 const CLONE_CLEAR_SIGHAND: u64 = 0x1_0000_0000;
 
-/// clone3, and where the kernel or a filter does not have it, clone.
-fn make_process(
-    plan: &Plan,
+/// Where a child is born, and what it is given.
+#[derive(Clone, Copy)]
+struct Place<'a> {
+    plan: &'a Plan<'a>,
     memory: Memory,
-    stack: &Stack,
-    report: &Report,
-) -> Result<Started, Errno> {
-    let mut pidfd: c_int = -1;
-    let shared = if memory == Memory::Shared {
-        libc::CLONE_VM
-    } else {
-        0
-    };
-    let described = if plan.pidfd { libc::CLONE_PIDFD } else { 0 };
-    let flags = (libc::CLONE_VFORK | described | shared) as u64;
+    stack: &'a Stack,
+    report: &'a Report,
+}
 
-    let birth = Birth {
-        plan,
-        handlers_remain: false,
-        report,
-    };
-    let arguments = CloneArguments {
-        flags: flags | CLONE_CLEAR_SIGHAND,
-        pidfd: (&raw mut pidfd) as u64,
-        exit_signal: libc::SIGCHLD as u64,
-        stack: stack.bottom() as u64,
-        stack_size: STACK_BYTES as u64,
-        ..CloneArguments::default()
-    };
-    let words = [
-        (&raw const arguments) as usize,
-        mem::size_of::<CloneArguments>(),
-        0,
-    ];
-    // SAFETY: reasons 1 to 5. The stack is this thread's alone and 16-byte aligned at its top.
-    let mut answer = checked(unsafe { machine::clone(libc::SYS_clone3, words, &birth) });
+impl Place<'_> {
+    /// Makes the child while this thread takes no signal, and the child none before its last step but one.
+    fn with_signals_blocked(
+        &self,
+        make: impl FnOnce(&Self) -> Result<Started, Errno>,
+    ) -> Result<Started, Failure> {
+        let before = change_signal_mask(libc::SIG_BLOCK, SignalSet::ALL).at(Step::BlockSignals)?;
+        let programs_mask = self.plan.mask.unwrap_or(before);
+        self.plan.mask_before_exec.set(programs_mask);
+        let outcome = self.judge(make(self));
+        // Unblocking what was not blocked before is the same as giving the old mask back.
+        let restored =
+            change_signal_mask(libc::SIG_UNBLOCK, before.complement()).at(Step::RestoreSignals);
+        match (outcome, restored) {
+            (Ok(started), Err(failure)) => {
+                let _ = rustix::process::kill_process(started.pid, rustix::process::Signal::KILL);
+                reap(&started);
+                Err(failure)
+            }
+            (outcome, _) => outcome,
+        }
+    }
 
-    if let Err(Errno::NOSYS | Errno::PERM | Errno::INVAL) = answer {
-        let birth = Birth {
-            handlers_remain: true,
-            ..birth
+    /// Asks a child that was made how far it came.
+    fn judge(&self, made: Result<Started, Errno>) -> Result<Started, Failure> {
+        let started = made.at(Step::Clone)?;
+        match self.report.failure() {
+            None => Ok(started),
+            Some(failure) => {
+                reap(&started);
+                Err(failure)
+            }
+        }
+    }
+
+    fn flags(&self) -> u64 {
+        let shared = match self.memory {
+            Memory::Shared => libc::CLONE_VM,
+            Memory::Copied => 0,
         };
-        let top = stack.bottom() + STACK_BYTES;
+        let described = if self.plan.pidfd {
+            libc::CLONE_PIDFD
+        } else {
+            0
+        };
+        (libc::CLONE_VFORK | described | shared) as u64
+    }
+
+    /// A child without handlers.
+    fn by_clone3(&self) -> Result<Started, Errno> {
+        let mut pidfd: c_int = -1;
+        let birth = self.birth(false);
+        let arguments = CloneArguments {
+            flags: self.flags() | CLONE_CLEAR_SIGHAND,
+            pidfd: (&raw mut pidfd) as u64,
+            exit_signal: libc::SIGCHLD as u64,
+            stack: self.stack.bottom() as u64,
+            stack_size: STACK_BYTES as u64,
+            ..CloneArguments::default()
+        };
         let words = [
-            flags as usize | libc::SIGCHLD as usize,
-            top,
+            (&raw const arguments) as usize,
+            mem::size_of::<CloneArguments>(),
+            0,
+        ];
+        // SAFETY: reasons 1 to 5. The stack is this thread's alone and 16-byte aligned at its top.
+        let answer = checked(unsafe { machine::clone(libc::SYS_clone3, words, &birth) });
+        started(answer?, pidfd)
+    }
+
+    /// The child has its caller's handlers. They cannot run, because signals are blocked until `steps` has reset them.
+    fn by_clone(&self) -> Result<Started, Errno> {
+        let mut pidfd: c_int = -1;
+        let birth = self.birth(true);
+        let words = [
+            self.flags() as usize | libc::SIGCHLD as usize,
+            self.stack.bottom() + STACK_BYTES,
             (&raw mut pidfd) as usize,
         ];
-        // SAFETY: as above; handlers cannot run, because all signals are blocked until `steps` has reset them.
-        answer = checked(unsafe { machine::clone(libc::SYS_clone, words, &birth) });
+        // SAFETY: reasons 1 to 5, as above; only `with_signals_blocked` calls this.
+        let answer = checked(unsafe { machine::clone(libc::SYS_clone, words, &birth) });
+        started(answer?, pidfd)
     }
-    let pid = Pid::from_raw(answer? as i32).ok_or(Errno::IO)?;
+
+    fn birth(&self, handlers_remain: bool) -> Birth<'_> {
+        Birth {
+            plan: self.plan,
+            handlers_remain,
+            report: self.report,
+        }
+    }
+}
+
+/// What clone has made. The descriptor is the kernel's answer in the place that it was shown: -1 if it gave none.
+fn started(pid: usize, pidfd: RawFd) -> Result<Started, Errno> {
+    let pid = Pid::from_raw(pid as i32).ok_or(Errno::IO)?;
     // SAFETY: the kernel has just made this descriptor for us, and nobody else knows of it.
     let pidfd = (pidfd >= 0).then(|| unsafe { OwnedFd::from_raw_fd(pidfd) });
     Ok(Started { pid, pidfd })

@@ -1,5 +1,7 @@
 //! Sets of signals, as the kernel has them.
 
+use std::iter;
+
 use rustix::process::Signal;
 
 /// A set of signals: bit `n - 1` stands for signal `n`, real-time signals included.
@@ -46,7 +48,12 @@ impl SignalSet {
 
     /// The numbers of its signals, ascending.
     pub(crate) fn numbers(self) -> impl Iterator<Item = i32> {
-        (1..=64).filter(move |number| self.0 & bit(*number) != 0)
+        let mut left = self.0;
+        iter::from_fn(move || {
+            let lowest = (left != 0).then(|| left.trailing_zeros())?;
+            left &= left.wrapping_sub(1);
+            Some(lowest as i32 + 1)
+        })
     }
 }
 

@@ -253,5 +253,6 @@ mod tests {
             assert_eq!(next_entry(&whole[..length]), None, "{length}");
         }
         assert_eq!(number(b"99999999999\0"), None);
+        assert_eq!(number(b"1a\0"), None);
     }
 }

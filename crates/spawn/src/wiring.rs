@@ -87,6 +87,25 @@ mod tests {
     }
 
     #[test]
+    fn a_copy_is_asked_for_above_all_targets() {
+        let (source, target) = (3, 9);
+        let crossed = vec![
+            Move { source, target },
+            Move {
+                source: target,
+                target: source,
+            },
+        ];
+        let mut asked = Vec::new();
+        let copied = Wiring::new(crossed, |_, at_least| {
+            asked.push(at_least);
+            Ok(OwnedFd::from(File::open("/dev/null").unwrap()))
+        });
+        assert!(copied.is_ok());
+        assert_eq!(asked.first(), Some(&10));
+    }
+
+    #[test]
     fn nothing_is_copied_where_nothing_is_in_the_way() {
         let plain = vec![
             Move {

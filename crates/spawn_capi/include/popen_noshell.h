@@ -24,7 +24,6 @@ extern "C" {
 struct popen_noshell_pass_to_pclose {
 	FILE *fp;
 	pid_t pid;
-	int status;
 	void *process;
 	void *reserved;
 };

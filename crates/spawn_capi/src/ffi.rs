@@ -17,6 +17,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 use std::ptr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
 
 use libc::FILE;
 use spawn::{Child, Command, Method, Resource, Rlimit, Signal, SignalSet, SpawnError, Stdio};
@@ -692,8 +693,17 @@ fn stream(end: Option<OwnedFd>, direction: Direction) -> *mut FILE {
     let stream = unsafe { libc::fdopen(end.as_raw_fd(), mode.as_ptr()) };
     if !stream.is_null() {
         mem::forget(end);
+        let_write(direction);
     }
     stream
+}
+
+/// Who is about to read would sleep until the program has written. If that waits for this very processor it goes first,
+/// which spares both the sleep and the waking.
+fn let_write(direction: Direction) {
+    if direction == Direction::Read {
+        thread::yield_now();
+    }
 }
 
 /// Leaves no process behind that nobody could wait for. errno stays.
@@ -713,8 +723,7 @@ fn give_up(mut child: Child) {
 pub struct PassToPclose {
     fp: *mut FILE,
     pid: libc::pid_t,
-    /// The wait status, where there is no process.
-    status: c_int,
+    /// NULL where there is no program, but a process that stands for it.
     process: *mut Child,
     reserved: *mut c_void,
 }
@@ -772,23 +781,73 @@ fn open(
     let Some(direction) = Direction::parse(kind.as_bytes()) else {
         return none(libc::EINVAL);
     };
-    let (end, child, status) = match noshell::open(file, argv, direction, stderr_mode) {
+    let (end, child, exit_status) = match noshell::open(file, argv, direction, stderr_mode) {
         Ok(Outcome::Started(mut child)) => (end_of(&mut child, direction), Some(child), 0),
-        Ok(Outcome::Ended(end, status)) => (Some(end), None, status),
+        Ok(Outcome::Ended(end, exit_status)) => (Some(end), None, exit_status),
         Err(error) => return none(errno_of(&error)),
     };
     let stream = stream(end, direction);
-    match child {
-        Some(child) if stream.is_null() => give_up(child),
-        child => {
-            pass.fp = stream;
-            pass.status = status;
-            pass.pid = child.as_ref().map_or(0, |child| child.id() as libc::pid_t);
-            pass.process = child.map_or(ptr::null_mut(), |child| Box::into_raw(Box::new(child)));
-            pass.reserved = ptr::null_mut();
+    if stream.is_null() {
+        child.into_iter().for_each(give_up);
+        return stream;
+    }
+    let (pid, process) = match child {
+        Some(child) => (child.id() as libc::pid_t, Box::into_raw(Box::new(child))),
+        None => match ended_process(exit_status) {
+            Ok(pid) => (pid, ptr::null_mut()),
+            Err(error) => {
+                // SAFETY: just opened, and nobody has it yet.
+                unsafe { libc::fclose(stream) };
+                return none(errno_of(&error));
+            }
+        },
+    };
+    *pass = PassToPclose {
+        fp: stream,
+        pid,
+        process,
+        reserved: ptr::null_mut(),
+    };
+    stream
+}
+
+/// What is left of a child that could not execute its program: a process that has ended, to be waited for or signalled by
+/// its number, as callers of the original may do.
+fn ended_process(exit_status: c_int) -> io::Result<libc::pid_t> {
+    extern "C" fn end(exit_status: *mut c_void) -> c_int {
+        exit_status.addr() as c_int
+    }
+    // 16 KiB, aligned to 16 bytes.
+    let mut stack = mem::MaybeUninit::<[u128; 1024]>::uninit();
+    let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
+    // SAFETY: the child has a stack of its own in this frame, which stays, because the caller sleeps until the child has
+    // ended (CLONE_VFORK). It returns a number and runs no handler: signals are blocked. The sets are initialised by libc.
+    unsafe {
+        let (mut all, mut before) = (mem::zeroed(), mem::zeroed());
+        libc::sigfillset(&mut all);
+        libc::pthread_sigmask(libc::SIG_SETMASK, &all, &mut before);
+        let top = stack.as_mut_ptr().add(1).cast();
+        let argument = ptr::without_provenance_mut(exit_status as usize);
+        let pid = libc::clone(end, top, flags, argument);
+        let error = io::Error::last_os_error();
+        libc::pthread_sigmask(libc::SIG_SETMASK, &before, ptr::null_mut());
+        if pid < 0 { Err(error) } else { Ok(pid) }
+    }
+}
+
+/// waitpid(2), whatever signals come.
+fn wait_for(pid: libc::pid_t) -> io::Result<c_int> {
+    let mut status = 0;
+    loop {
+        // SAFETY: the kernel writes one number.
+        if unsafe { libc::waitpid(pid, &mut status, 0) } == pid {
+            return Ok(status);
+        }
+        let error = io::Error::last_os_error();
+        if error.kind() != io::ErrorKind::Interrupted {
+            return Err(error);
         }
     }
-    stream
 }
 
 /// pclose_noshell.
@@ -803,7 +862,7 @@ pub unsafe extern "C" fn pclose_noshell(pass: *mut PassToPclose) -> c_int {
     let closed = unsafe { libc::fclose(pass.fp) };
     let close_error = io::Error::last_os_error();
     let status = match pass.process.is_null() {
-        true => Ok(pass.status),
+        true => wait_for(pass.pid),
         // SAFETY: `open` made it from a Box.
         false => unsafe { Box::from_raw(mem::replace(&mut pass.process, ptr::null_mut())) }
             .wait()

@@ -69,7 +69,7 @@ pub(crate) fn like_popen(program: &OsStr, arguments: &[&OsStr]) -> Command {
 /// A child of popen_noshell's: a real one, or what is left of one that could not execute its program.
 pub(crate) enum Outcome {
     Started(Child),
-    /// No process: the caller's end of a pipe that holds what it would have written, and its wait status.
+    /// No process: the caller's end of a pipe that holds what it would have written, and its exit status.
     Ended(OwnedFd, i32),
 }
 
@@ -168,5 +168,5 @@ fn ended(direction: Direction, stderr_mode: i32, text: &str, status: i32) -> io:
         Direction::Read => read,
         Direction::Write => write,
     };
-    Ok(Outcome::Ended(ours, status << 8))
+    Ok(Outcome::Ended(ours, status))
 }

@@ -1,5 +1,6 @@
 /* A program written for the library popen_noshell: all its functions, all its modes. */
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -56,6 +57,15 @@ static void failures(const char *script)
 	CHECK(strstr(text, "/no/such/program") && strstr(text, "No such file"));
 	const char *echo[] = {"echo", NULL};
 	CHECK(WEXITSTATUS(rest(popen_noshell("echo", echo, "r", &pass, 5), &pass)) == 254);
+	/* The child that could not execute its program is a child like others: it can be waited for by its number. */
+	siginfo_t ended = {0};
+	CHECK(popen_noshell(missing[0], missing, "r", &pass, 1) == pass.fp && pass.pid > 0);
+	CHECK(waitid(P_PID, pass.pid, &ended, WEXITED | WNOWAIT) == 0);
+	CHECK(ended.si_pid == pass.pid && ended.si_code == CLD_EXITED && ended.si_status == 255);
+	CHECK(WEXITSTATUS(pclose_noshell(&pass)) == 255);
+	/* So is that of a stream that would have been written to. */
+	CHECK(popen_noshell(missing[0], missing, "w", &pass, 1) == pass.fp && kill(pass.pid, 0) == 0);
+	CHECK(WEXITSTATUS(pclose_noshell(&pass)) == 255 && waitpid(pass.pid, NULL, 0) == -1 && errno == ECHILD);
 	/* execvp(3) gives a file without a first line of its own to the shell. */
 	const char *words[] = {"script", "word", NULL};
 	CHECK(rest(popen_noshell(script, words, "r", &pass, 0), &pass) == 0 && strcmp(text, "script: word\n") == 0);

@@ -19,6 +19,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 use std::ptr;
 use std::sync::{Mutex, MutexGuard, Once, OnceLock, PoisonError};
+use std::thread;
 
 use libc::{FILE, pid_t, sigaction, sigset_t};
 use spawn::{Child, Signal, SignalSet};
@@ -237,6 +238,11 @@ fn open(line: &[u8], direction: Direction, inheritable: bool) -> *mut FILE {
     streams::insert(stream.addr(), remembered, |descriptor| {
         set_close_on_exec(descriptor, false)
     });
+    if direction == Direction::Read {
+        // The caller would sleep until the program has written. If that waits for this very processor it goes first,
+        // which spares both the sleep and the waking.
+        thread::yield_now();
+    }
     stream
 }
 

@@ -25,10 +25,11 @@ _sshoal_names() {
     [[ -n $word ]] || words+=("")
     flag="${words[${#words[@]} - 2]}"
     [[ $word == --*=* ]] && flag="${word%%=*}" word="${word#*=}"
-    case "$flag" in
-        -w | -x | --hosts | --exclude | --exclude-hosts | -J | --jump) kind=hosts ;;
-        -g | -X | --group | --exclude-group) kind=groups ;;
-        --retry-failed) kind=kinds ;;
+    case "${words[1]} $flag" in
+        "put --exclude" | "get --exclude") ;;
+        *" -w" | *" -x" | *" --hosts" | *" --exclude" | *" --exclude-hosts" | *" -J" | *" --jump") kind=hosts ;;
+        *" -g" | *" -X" | *" --group" | *" --exclude-group") kind=groups ;;
+        *" --retry-failed") kind=kinds ;;
         *) case "${words[*]:1}" in
             TAKERS
             esac

@@ -48,7 +48,7 @@ enum CopyError {
     #[error("cannot read standard input: {0}")]
     Unreadable(io::Error),
     #[error(
-        "{label}: goes by ssh ({why}), by which sshoal does not copy; leave the host out (-x), and use scp for it"
+        "{label}: goes by ssh ({why}), by which sshoal does not copy; change that, or leave the host out (-x) and use scp for it"
     )]
     BySsh { label: String, why: String },
 }
@@ -128,6 +128,7 @@ impl<'a> Ready<'a> {
             work: Work::Sessions(plans),
             jumps,
             transfer: Some(TransferPlan::new(way, args.limit, args.lanes.number())),
+            trial: None,
         };
         let showing = Showing {
             output: &output(args),

@@ -10,13 +10,19 @@ use sshoal_net::{IndexCache, KnownHostsFiles};
 use super::args::LookupArgs;
 use super::files;
 use crate::manual::print;
+use crate::say::say;
 
 pub(super) fn run(args: &LookupArgs) -> Result<u8, Box<dyn Error>> {
     if args.ssh_config {
         let lines = ssh_config(&std::env::current_exe()?, &args.files.files)?;
         return print(lines.as_bytes());
     }
-    let hosts = files::host_names(&args.hosts);
+    let (empty, named): (Vec<_>, Vec<_>) = args.hosts.iter().cloned().partition(String::is_empty);
+    if !empty.is_empty() {
+        // A line for `*` would match it. It is no error all the same: ssh would give up its connection for any status but 0.
+        say("an empty name is no host's: it was not looked up");
+    }
+    let hosts = files::host_names(&named);
     let cache = (!args.no_index_cache).then(IndexCache::of_user).flatten();
     let paths = files::paths(&args.files)?;
     let (read, _) = KnownHostsFiles::read_for(&paths, &hosts, cache.as_ref())?;

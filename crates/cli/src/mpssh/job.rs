@@ -236,6 +236,7 @@ fn plan(work: Work) -> RunPlan {
         ssh: Surroundings::default(),
         workers: 1,
         transfer: None,
+        trial: None,
     }
 }
 

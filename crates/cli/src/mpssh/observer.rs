@@ -242,6 +242,10 @@ impl Observer for Printing {
         self.report.terminal_lent()
     }
 
+    fn fail(&mut self, why: &str) -> io::Error {
+        self.report.fail(why)
+    }
+
     fn progress(&mut self, progress: &Progress) -> io::Result<()> {
         let due = self.bursts.due(Instant::now());
         self.show_all(&due)?;

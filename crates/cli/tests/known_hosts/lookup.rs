@@ -21,6 +21,14 @@ fn lookup_prints_the_lines_that_apply_and_a_host_that_is_not_known_is_no_error()
         (found.stdout(), found.stderr()),
         (String::new(), String::new())
     );
+    // ssh takes any other status for an error of its KnownHostsCommand, and gives the connection up.
+    fs::write(desk.known_hosts(), format!("* {KEY}\n{}", desk.text())).unwrap();
+    let found = desk.run(&["lookup", "--", "", ""]).expect(0);
+    assert_eq!(found.stdout(), "", "the line for all hosts is not for it");
+    assert_eq!(
+        found.stderr(),
+        "sshoal: an empty name is no host's: it was not looked up\n"
+    );
     let found = desk
         .run(&["lookup", "-f", "/no/such/file", "web1"])
         .expect(0);

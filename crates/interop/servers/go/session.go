@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"syscall"
 
+	"github.com/pkg/sftp"
 	"golang.org/x/crypto/ssh"
 )
 
@@ -37,6 +38,9 @@ func (s *session) handle(requests <-chan *ssh.Request) {
 		case "exec":
 			var line struct{ Command string }
 			accepted = s.command == nil && ssh.Unmarshal(request.Payload, &line) == nil && s.start(line.Command) == nil
+		case "subsystem":
+			var name struct{ Name string }
+			accepted = ssh.Unmarshal(request.Payload, &name) == nil && name.Name == "sftp" && s.serveFiles()
 		case "signal":
 			var name struct{ Name string }
 			accepted = ssh.Unmarshal(request.Payload, &name) == nil && s.signal(name.Name)
@@ -67,6 +71,23 @@ func (s *session) start(line string) error {
 	}()
 	go s.finish()
 	return nil
+}
+
+// serveFiles answers SFTP until the client has no more to say.
+func (s *session) serveFiles() bool {
+	server, err := sftp.NewServer(s.channel)
+	if err != nil {
+		return false
+	}
+	go func() {
+		status := uint32(0)
+		if err := server.Serve(); err != nil && !errors.Is(err, io.EOF) {
+			status = 1
+		}
+		s.channel.SendRequest("exit-status", false, ssh.Marshal(struct{ Status uint32 }{status}))
+		s.channel.Close()
+	}()
+	return true
 }
 
 func (s *session) signal(name string) bool {

@@ -120,6 +120,11 @@ pub(super) fn leaves_order_open(resolved: &Resolved) -> bool {
     set.is_none_or(|set| set.value.keeps_default_order())
 }
 
+/// Whether neither Ciphers nor MACs are set.
+pub(super) fn leaves_protection_open(resolved: &Resolved) -> bool {
+    resolved.algorithms.ciphers.is_none() && resolved.algorithms.macs.is_none()
+}
+
 /// ServerAliveInterval and ServerAliveCountMax. Unlike ssh, which waits for its user's patience to end, a run has a
 /// default: a host that has lost its power in the midst of a command must not keep the others' summary for ever.
 pub(super) fn keepalive(connection: &Connection) -> Option<(Duration, u32)> {

@@ -245,6 +245,7 @@ impl Preparation {
             trust,
             login,
             settings: algorithms.settings,
+            prefers_measured: algorithms::leaves_protection_open(resolved),
         })
     }
 

@@ -47,6 +47,10 @@ impl Answer for State<'_> {
                     (Some(event), Some(transfer)) => transfer.handle(LaneId::FIRST, event, input),
                     (event, _) => Ok(event),
                 };
+                let event = match (event, &mut self.trial) {
+                    (Ok(Some(event)), Some(trial)) => trial.handle(connection, event, input),
+                    (event, _) => event,
+                };
                 match event {
                     Ok(Some(event)) => self.take(event, input),
                     Ok(None) => {}

@@ -14,7 +14,7 @@ use sshoal_wire::{
 };
 
 use super::authentication::Authentication;
-use super::{Connection, Held, Login, ServerProfile};
+use super::{Connection, Held, Login, ServerLists, ServerProfile};
 use crate::error::{ConnectionError, Misbehaviour};
 use crate::event::{Event, HostKeyQuestion};
 use crate::negotiation::{choose, propose};
@@ -344,5 +344,26 @@ impl Connection {
                 first_host_key: first(theirs.server_host_key_algorithms),
             })
         });
+        if self.settings.keeps_lists {
+            self.lists = Some(Box::new(ServerLists {
+                kex: names(theirs.kex_algorithms, None),
+                host_keys: names(theirs.server_host_key_algorithms, None),
+                ciphers: names(
+                    theirs.encryption_algorithms_server_to_client,
+                    Some(theirs.encryption_algorithms_client_to_server),
+                ),
+                macs: names(
+                    theirs.mac_algorithms_server_to_client,
+                    Some(theirs.mac_algorithms_client_to_server),
+                ),
+            }));
+        }
     }
+}
+
+/// The names of a list that are also in the other direction's; without those that RFC 4251 does not allow.
+fn names(list: NameList<'_>, other: Option<NameList<'_>>) -> Vec<String> {
+    let both = |name: &&str| other.is_none_or(|other| other.contains(name));
+    let names = list.iter().filter(|name| name.len() <= MAX_NAME);
+    names.filter(both).map(str::to_owned).collect()
 }

@@ -61,6 +61,8 @@ pub struct Connection {
     established: Option<Box<Established>>,
     /// `None` before the server's first KEXINIT.
     profile: Option<Box<ServerProfile>>,
+    /// As long as the settings want it kept.
+    lists: Option<Box<ServerLists>>,
     login: Login,
     channels: ChannelTable,
     /// Whether the server was asked to forward the agent.
@@ -104,6 +106,19 @@ pub struct ServerProfile {
     pub first_host_key: String,
 }
 
+/// All that a server offers in its KEXINIT (RFC 4253 section 7.1), each list in its order.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ServerLists {
+    /// Key exchange algorithms, and markers such as "kex-strict-s-v00@openssh.com".
+    pub kex: Vec<String>,
+    /// Host key algorithms.
+    pub host_keys: Vec<String>,
+    /// Ciphers that it offers in both directions.
+    pub ciphers: Vec<String>,
+    /// MACs that it offers in both directions.
+    pub macs: Vec<String>,
+}
+
 impl Connection {
     /// Begins a connection: the identification string and KEXINIT wait in
     /// [`poll_transmit`](Self::poll_transmit) at once (RFC 4253 section 4.2 allows not to wait for the server's).
@@ -132,6 +147,7 @@ impl Connection {
             exchange: Exchange::Idle,
             established: None,
             profile: None,
+            lists: None,
             login: Login::Unkeyed,
             channels: ChannelTable::default(),
             forwards_agent: false,
@@ -227,6 +243,12 @@ impl Connection {
     /// What the server called itself.
     pub fn server(&self) -> Option<&Identification> {
         self.server.as_ref().ok()
+    }
+
+    /// What the server offered in its first KEXINIT, if the settings have it kept
+    /// ([`Settings::keeps_lists`](crate::Settings::keeps_lists)).
+    pub fn server_lists(&self) -> Option<&ServerLists> {
+        self.lists.as_deref()
     }
 
     /// What to remember about the server; `None` before its first KEXINIT.

@@ -6,6 +6,9 @@ use crate::ranges::Span;
 use crate::sftp::{Data, Handle, Request};
 use crate::{Remote, Trouble};
 
+/// Octets that each of many channels may have asked for.
+const LEAST_IN_FLIGHT: usize = 2 * 1024 * 1024;
+
 impl Download {
     /// A channel without work takes what has no reader any more, or half of what another has still to begin.
     pub(super) fn help(&mut self, channel: usize) {
@@ -31,7 +34,7 @@ impl Download {
 
     /// Asks for what the channel may have in flight: files in the order in which they were begun.
     pub(super) fn read_on(&mut self, channel: usize) {
-        let most = self.plan.in_flight.max(1);
+        let most = self.most_in_flight();
         let limit = self.channels[channel].client.limits().read;
         let limit = limit.min(u32::try_from(most).unwrap_or(limit));
         if self.channels[channel].work.in_flight + limit as usize > most {
@@ -60,6 +63,12 @@ impl Download {
             // Where nothing is to be fetched there is nothing to wait for.
             self.go_on(file);
         }
+    }
+
+    /// What one channel may have asked for: all together no more than four alone may, but for a window's worth each.
+    fn most_in_flight(&self) -> usize {
+        let most = self.plan.in_flight.max(1);
+        (4 * most / self.channels.open().max(1)).clamp(LEAST_IN_FLIGHT.min(most), most)
     }
 
     fn next_read(

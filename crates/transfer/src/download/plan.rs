@@ -31,7 +31,7 @@ pub struct DownloadPlan {
 pub struct LocalFile(pub u64);
 
 /// What a download needs of this machine. Paths are relative to the host's folder; none leads out of it. Each is
-/// answered by [`Download::provide`](super::Download::provide) with its [`Fetched`], in any order, but for `Discard`.
+/// answered by [`Download::provide`](crate::Download::provide) with its [`Fetched`], in any order, but for `Discard`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DownloadNeed {
     /// Make a folder, unless it is there: [`Fetched::Folder`].

@@ -55,7 +55,7 @@ pub enum Method {
     Tar,
 }
 
-/// Small files that are to be read for a stream: [`Upload::provide_small`].
+/// Small files that are to be read for a stream: [`Upload::provide_small`](crate::Upload::provide_small).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SmallGroup {
     /// For which stream.

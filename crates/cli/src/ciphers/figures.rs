@@ -1,0 +1,199 @@
+//! From single measurements to a figure for each combination: the median of its rounds.
+
+use std::time::Duration;
+
+use sshoal_fleet::Outcome;
+use sshoal_net::{Leg, Measured};
+
+use super::pairs::{By, Pair};
+use super::trials::Done;
+
+/// The least time that is told from none.
+const TICK: Duration = Duration::from_micros(1);
+
+/// A combination, and what was measured of it by one client.
+pub(super) struct Row {
+    pub(super) pair: Pair,
+    pub(super) by: By,
+    pub(super) down: Option<Direction>,
+    pub(super) up: Option<Direction>,
+    /// Why a round has measured nothing.
+    pub(super) failure: Option<String>,
+}
+
+/// One direction, in octets a second and in seconds of CPU for 10^9 octets; medians.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Direction {
+    pub(super) rate: f64,
+    /// All rounds, in their order.
+    pub(super) rates: Vec<f64>,
+    pub(super) client_cpu: Option<f64>,
+    pub(super) server_cpu: Option<f64>,
+}
+
+/// A key exchange, and what was measured of it: medians.
+pub(super) struct Kex {
+    pub(super) name: String,
+    pub(super) time: Option<Duration>,
+    /// This side's CPU time for the whole login.
+    pub(super) login_cpu: Option<Duration>,
+    pub(super) failure: Option<String>,
+}
+
+impl Row {
+    pub(super) fn new(pair: Pair, by: By, rounds: &[&Done]) -> Row {
+        let legs = |which: fn(&Measured) -> Option<Leg>| {
+            let legs = rounds.iter().filter_map(|done| which(&done.measured));
+            Direction::of(&legs.collect::<Vec<_>>())
+        };
+        Row {
+            pair,
+            by,
+            down: legs(|measured| measured.down),
+            up: legs(|measured| measured.up),
+            failure: rounds.iter().find_map(|done| failure(done)),
+        }
+    }
+
+    /// Both directions as one rate: that of as much down as up.
+    pub(super) fn rate(&self) -> Option<f64> {
+        let rate = |direction: &Option<Direction>| direction.as_ref().map(|it| it.rate);
+        match (rate(&self.down), rate(&self.up)) {
+            (Some(down), Some(up)) => Some(2.0 / (1.0 / down + 1.0 / up)),
+            (one, other) => one.or(other),
+        }
+    }
+
+    /// CPU of both ends for 10^9 octets, as far as it is known.
+    pub(super) fn cpu(&self) -> f64 {
+        let directions = [&self.down, &self.up].into_iter().flatten();
+        let costs = directions.flat_map(|it| [it.client_cpu, it.server_cpu]);
+        costs.flatten().sum()
+    }
+}
+
+impl Direction {
+    fn of(legs: &[Leg]) -> Option<Direction> {
+        let rates: Vec<f64> = legs.iter().map(rate).collect();
+        let cost = |which: fn(&Leg) -> Option<Duration>| {
+            let costs = legs.iter().filter_map(|leg| {
+                let cpu = which(leg)?;
+                Some(cpu.as_secs_f64() * 1e9 / leg.octets as f64)
+            });
+            median(costs.collect())
+        };
+        Some(Direction {
+            rate: median(rates.clone())?,
+            rates,
+            client_cpu: cost(|leg| leg.client_cpu),
+            server_cpu: cost(|leg| leg.server_cpu),
+        })
+    }
+
+    /// How far the furthest round is from the median, as a part of it.
+    pub(super) fn spread(&self) -> f64 {
+        let distances = self.rates.iter().map(|rate| (rate - self.rate).abs());
+        distances.fold(0.0, f64::max) / self.rate
+    }
+}
+
+impl Kex {
+    pub(super) fn new(name: String, rounds: &[&Done]) -> Kex {
+        let times = |which: fn(&Done) -> Option<Duration>| {
+            let times = rounds.iter().filter_map(|done| which(done));
+            median(times.map(|time| time.as_secs_f64()).collect()).map(Duration::from_secs_f64)
+        };
+        Kex {
+            name,
+            time: times(|done| done.result.times.key_exchange),
+            login_cpu: times(|done| done.measured.login_cpu),
+            failure: rounds.iter().find_map(|done| failure(done)),
+        }
+    }
+}
+
+/// Octets a second. A clock that is too coarse for what was moved counts as a tick of it.
+pub(super) fn rate(leg: &Leg) -> f64 {
+    leg.octets as f64 / leg.elapsed.max(TICK).as_secs_f64()
+}
+
+/// Why a trial has failed, in words.
+pub(super) fn failure(done: &Done) -> Option<String> {
+    match &done.result.outcome {
+        Outcome::Failed { failure, .. } => Some(format!(
+            "{}: {}; {}",
+            failure.kind, failure.detail, failure.remedy
+        )),
+        Outcome::NotStarted => Some("not started".to_owned()),
+        // How a shell ends that has done everything does not matter.
+        _ if done.measured.down.is_some() || done.measured.up.is_some() => None,
+        Outcome::Exit(0) => None,
+        Outcome::Exit(status) => Some(format!("the commands exited with status {status}")),
+        Outcome::Signal { name, .. } => Some(format!("a signal, {name}, ended the commands")),
+    }
+}
+
+/// The middle one; of an even number the mean of the two in the middle.
+pub(super) fn median(mut figures: Vec<f64>) -> Option<f64> {
+    figures.sort_by(f64::total_cmp);
+    let (middle, is_odd) = (figures.len() / 2, figures.len() % 2 == 1);
+    match is_odd {
+        true => figures.get(middle).copied(),
+        false => Some((figures.get(middle.checked_sub(1)?)? + figures.get(middle)?) / 2.0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    fn leg(milliseconds: u64) -> Leg {
+        Leg {
+            octets: 1_000_000,
+            elapsed: Duration::from_millis(milliseconds),
+            client_cpu: Some(Duration::from_millis(2)),
+            server_cpu: None,
+        }
+    }
+
+    #[test]
+    fn the_median_of_the_rounds_counts() {
+        let direction = Direction::of(&[leg(10), leg(1000), leg(20)]).unwrap();
+        assert_eq!(direction.rate, 50_000_000.0);
+        assert_eq!(direction.rates.len(), 3);
+        assert_eq!(direction.client_cpu, Some(2.0));
+        assert_eq!(direction.server_cpu, None);
+        assert_eq!(direction.spread(), 1.0);
+        assert_eq!(median(vec![4.0, 1.0]), Some(2.5));
+        assert_eq!(median(Vec::new()), None);
+    }
+
+    #[test]
+    fn a_clock_that_stands_still_leaves_figures_that_can_be_worked_with() {
+        let direction = Direction::of(&[leg(0)]).unwrap();
+        assert!(direction.rate.is_finite() && direction.spread() == 0.0);
+        assert_eq!(Direction::of(&[]), None);
+    }
+
+    #[test]
+    fn two_directions_make_one_rate() {
+        let direction = |milliseconds| Direction::of(&[leg(milliseconds)]);
+        let row = |down, up| Row {
+            pair: Pair {
+                cipher: "aes128-ctr".to_owned(),
+                mac: None,
+            },
+            by: By::Native,
+            down,
+            up,
+            failure: None,
+        };
+        let both = row(direction(10), direction(30)).rate().unwrap();
+        assert!((both - 50_000_000.0).abs() < 1.0, "{both}");
+        assert_eq!(row(None, direction(10)).rate(), Some(100_000_000.0));
+        assert_eq!(row(None, None).rate(), None);
+        assert_eq!(row(direction(10), direction(30)).cpu(), 4.0);
+    }
+}
