@@ -51,6 +51,17 @@ impl Ended {
 }
 
 impl Ended {
+    /// Files are copied in place of a command: that may simply be done again.
+    pub(crate) fn of_transfer(mut self) -> Self {
+        if self.failure.kind == FailureKind::Lost {
+            self.failure.remedy =
+                "run the same again, from the same folder: it goes on where it was cut".to_owned();
+        }
+        self
+    }
+}
+
+impl Ended {
     /// A shortcut may be to blame, and nothing of the command was carried out.
     pub(crate) fn misled(failure: Failure, fate: ExecFate) -> Self {
         Ended {

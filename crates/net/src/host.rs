@@ -97,7 +97,11 @@ impl<'w> Attempt<'w, '_> {
     /// The phases, in order.
     async fn run(&mut self) -> Result<Outcome, Ended> {
         let mut session = caught(self.begin()).await??;
-        session.run(self.orders).await
+        let ended = session.run(self.orders).await;
+        match self.worker.plan.transfer {
+            Some(_) => ended.map_err(Ended::of_transfer),
+            None => ended,
+        }
     }
 
     /// Everything before the first octet that is sent.
