@@ -167,7 +167,10 @@ fn a_host_that_dies_at_forty_percent_is_sent_only_the_rest() {
     let mut running = Running::start(&mut command(&shoal, &slow));
     wait_for_octets(&mut running, target.path(), LEN * 2 / 5);
     kill_sessions(&shoal);
-    running.wait().expect(3).says(&["lost: ", "to do: run the same again"]);
+    running
+        .wait()
+        .expect(3)
+        .says(&["lost: ", "to do: run the same again"]);
     assert_eq!(fs::read(target.path().join("source")).unwrap(), b"old");
     let there = fs::metadata(part(target.path()).unwrap()).unwrap();
     let again = moved(&sshoal(&shoal, &words).expect(0));
