@@ -10,7 +10,7 @@ use std::net::{Shutdown, SocketAddrV4, TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
@@ -38,7 +38,7 @@ struct State {
     /// How long each 16 KiB take to the host.
     pause: Duration,
     /// Octets that it still carries to the host.
-    left: AtomicU64,
+    left: Mutex<u64>,
     is_free: AtomicBool,
     connections: Mutex<Vec<TcpStream>>,
 }
@@ -49,7 +49,7 @@ impl Line {
         let port = listener.local_addr().unwrap().port();
         let state = Arc::new(State {
             pause,
-            left: AtomicU64::new(octets),
+            left: Mutex::new(octets),
             is_free: AtomicBool::new(false),
             connections: Mutex::default(),
         });
@@ -73,6 +73,24 @@ impl Line {
     }
 }
 
+impl State {
+    /// So many of `wanted` octets may be carried: several connections share what is left.
+    fn take(&self, wanted: u64) -> u64 {
+        if self.is_free.load(Ordering::Relaxed) {
+            return wanted;
+        }
+        let mut left = self.left.lock().unwrap();
+        let taken = wanted.min(*left);
+        *left -= taken;
+        taken
+    }
+
+    fn give_back(&self, octets: u64) {
+        let mut left = self.left.lock().unwrap();
+        *left = left.saturating_add(octets);
+    }
+}
+
 fn serve(client: TcpStream, host: TcpStream, state: &Arc<State>) {
     let both = [client.try_clone().unwrap(), host.try_clone().unwrap()];
     state.connections.lock().unwrap().extend(both);
@@ -88,20 +106,19 @@ fn serve(client: TcpStream, host: TcpStream, state: &Arc<State>) {
 fn carry(mut client: TcpStream, mut host: TcpStream, state: &State) {
     let mut piece = [0; 16 * 1024];
     loop {
-        let is_free = state.is_free.load(Ordering::Relaxed);
-        let left = state.left.load(Ordering::Relaxed);
-        if !is_free && left == 0 {
+        let most = state.take(piece.len() as u64);
+        if most == 0 {
             // Whoever cuts the line closes it.
             return;
         }
-        let most = if is_free { u64::MAX } else { left }.min(piece.len() as u64);
-        let Ok(octets @ 1..) = client.read(&mut piece[..most as usize]) else {
+        let octets = client.read(&mut piece[..most as usize]).unwrap_or(0);
+        state.give_back(most - octets as u64);
+        if octets == 0 {
             let _ = host.shutdown(Shutdown::Both);
             return;
-        };
-        if !is_free {
+        }
+        if !state.is_free.load(Ordering::Relaxed) {
             thread::sleep(state.pause * octets as u32 / piece.len() as u32);
-            state.left.fetch_sub(octets as u64, Ordering::Relaxed);
         }
         if host.write_all(&piece[..octets]).is_err() {
             return;
