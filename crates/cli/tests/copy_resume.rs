@@ -95,6 +95,29 @@ fn kept(shoal: &Shoal<RealSshd>) -> Vec<PathBuf> {
     paths.filter(|path| !path.ends_with("secret")).collect()
 }
 
+/// Waits until a journal proves something (`sshoal_journal`: a head of 12 octets, then records of a length, a sum and a body
+/// whose first octet is 2), or the program has ended.
+fn wait_for_proof(running: &mut Running, shoal: &Shoal<RealSshd>) {
+    let proves = |path: &PathBuf| {
+        let journal = fs::read(path).unwrap_or_default();
+        let mut records = journal.get(12..).unwrap_or_default();
+        while let Some((head, after)) = records.split_first_chunk::<8>() {
+            let length = u32::from_be_bytes(*head.first_chunk().unwrap()) as usize;
+            if after.first() == Some(&2) && after.len() >= length {
+                return true;
+            }
+            records = after.get(length..).unwrap_or_default();
+        }
+        false
+    };
+    wait_until("something is proven", || {
+        let folders = kept(shoal);
+        let files = folders.iter().filter_map(|it| fs::read_dir(it).ok());
+        let paths = files.flatten().filter_map(|file| Some(file.ok()?.path()));
+        paths.collect::<Vec<_>>().iter().any(proves) || !running.is_running()
+    });
+}
+
 /// All that the process has started, the outermost first.
 fn descendants(parent: i32) -> Vec<i32> {
     let children = format!("/proc/{parent}/task/{parent}/children");
@@ -163,9 +186,10 @@ fn a_host_that_dies_at_forty_percent_is_sent_only_the_rest() {
     let target = shared_folder();
     fs::write(target.path().join("source"), "old").unwrap();
     let words = ["put", "--json", text(&source), text(target.path())];
-    let slow = [&words[..1], &["--limit", "40M"], &words[1..]].concat();
+    let slow = [&words[..1], &["--limit", "20M"], &words[1..]].concat();
     let mut running = Running::start(&mut command(&shoal, &slow));
     wait_for_octets(&mut running, target.path(), LEN * 2 / 5);
+    wait_for_proof(&mut running, &shoal);
     kill_sessions(&shoal);
     running
         .wait()
@@ -219,7 +243,7 @@ fn what_was_fetched_is_not_fetched_again() {
     let dir = tempfile::tempdir().unwrap();
     let host = dir.path().join(shoal.name(0));
     let words = ["get", "--json", text(&source), text(dir.path())];
-    let slow = [&words[..1], &["--limit", "40M"], &words[1..]].concat();
+    let slow = [&words[..1], &["--limit", "20M"], &words[1..]].concat();
     let mut chance = Chance(1);
     for _ in 0..4 {
         let wanted = come(&host) + chance.below(LEN / 5);
@@ -230,6 +254,7 @@ fn what_was_fetched_is_not_fetched_again() {
     }
     let mut running = Running::start(&mut command(&shoal, &slow));
     wait_for_octets(&mut running, &host, LEN * 2 / 5);
+    wait_for_proof(&mut running, &shoal);
     kill_sessions(&shoal);
     running.wait().expect(3).says(&["lost: "]);
     let half = fs::metadata(part(&host).unwrap()).unwrap();
