@@ -70,7 +70,7 @@ pub struct Connection {
     /// Messages that must wait until our NEWKEYS is sent.
     held: Vec<Held>,
     /// How much of `held` the server caused, in octets.
-    held_replies: usize,
+    held_replies: u32,
     events: VecDeque<Event>,
     keepalive: Keepalive,
     host_keys: HostKeys,
@@ -341,8 +341,9 @@ impl Connection {
             self.outgoing.seal(encode)?;
             return Ok(());
         }
-        self.held_replies += self.hold(encode) + REPLY_OVERHEAD;
-        if self.held_replies > MAX_HELD_REPLIES {
+        let held = u32::try_from(self.hold(encode) + REPLY_OVERHEAD).unwrap_or(u32::MAX);
+        self.held_replies = self.held_replies.saturating_add(held);
+        if self.held_replies as usize > MAX_HELD_REPLIES {
             return Err(Misbehaviour::Flood {
                 what: "octets of replies held back by a key exchange",
                 limit: MAX_HELD_REPLIES,
