@@ -133,8 +133,7 @@ mod tests {
         // ignored.
         let harmless = [3, 17, 18, 19, 20, 21, 22, 23, 28, 32, 33];
         for signal in (1..=64).filter(|signal| !harmless.contains(signal)) {
-            let line =
-                format!("ulimit -c 0; bash -c 'kill -{signal} $$'; :");
+            let line = format!("ulimit -c 0; bash -c 'kill -{signal} $$'; :");
             let ended = Command::new("dash").args(["-c", &line]).output().unwrap();
             let told = String::from_utf8(ended.stderr).unwrap();
             assert_eq!(
