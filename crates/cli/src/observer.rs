@@ -8,7 +8,7 @@ use sshoal_fleet::{HostId, HostResult, Progress};
 use sshoal_net::{Confirmation, Interruption, Moved, Observer, Secret, Stream, Tally};
 use sshoal_report::{CutShort, Moving, Reporter, RunEnd, Summary, Transferred};
 
-use crate::prompt::{self, PromptError};
+use crate::prompt;
 use crate::terminal::RawMode;
 
 /// Passes everything on to the report.
@@ -74,17 +74,11 @@ impl Observer for Reporting {
 
     fn ask(&mut self, question: &str, wanted: &dyn Fn() -> bool) -> io::Result<Option<Secret>> {
         self.reporter.pause()?;
-        match prompt::secret(question, wanted) {
-            Ok(secret) => Ok(Some(secret)),
-            Err(error @ (PromptError::Nowhere | PromptError::Io(_))) => {
-                self.reporter.notice(&format!(
-                    "{}: {error}",
-                    question.trim_end_matches([':', ' '])
-                ))?;
-                Ok(None)
-            }
-            Err(PromptError::Interrupted | PromptError::Declined) => Ok(None),
+        let (secret, notice) = prompt::secret_or_notice(question, wanted);
+        if let Some(notice) = notice {
+            self.reporter.notice(&notice)?;
         }
+        Ok(secret)
     }
 
     fn confirm(

@@ -12,7 +12,7 @@ use std::process::Command;
 use rustix::process::{Pid, Signal, kill_process};
 use sshoal_testbed::sshd::{RealSshd, SshdSpec};
 use support::program::{Ended, Running};
-use support::{Shoal, shared_folder, wait_until};
+use support::{Shoal, descendants, shared_folder, wait_until};
 
 /// After so many octets of a file an fsync is asked for (`sshoal_transfer::CHECKPOINT`).
 const CHECKPOINT: u64 = 16 << 20;
@@ -116,18 +116,6 @@ fn wait_for_proof(running: &mut Running, shoal: &Shoal<RealSshd>) {
         let paths = files.flatten().filter_map(|file| Some(file.ok()?.path()));
         paths.collect::<Vec<_>>().iter().any(proves) || !running.is_running()
     });
-}
-
-/// All that the process has started, the outermost first.
-fn descendants(parent: i32) -> Vec<i32> {
-    let children = format!("/proc/{parent}/task/{parent}/children");
-    let children = fs::read_to_string(children).unwrap_or_default();
-    let children = children
-        .split_whitespace()
-        .map(|child| child.parse().unwrap());
-    children
-        .flat_map(|child| [vec![child], descendants(child)].concat())
-        .collect()
 }
 
 /// The host dies, for this connection: all that serves it is killed.

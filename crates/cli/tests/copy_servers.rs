@@ -14,7 +14,7 @@ use std::path::Path;
 
 use sshoal_interop::{KeyType, Options, Server, Software, generate_key};
 use support::program::{Ended, Running};
-use support::{User, shared_folder};
+use support::{User, noise, shared_folder};
 use tempfile::TempDir;
 
 /// A server, and somebody who may log in.
@@ -55,20 +55,6 @@ impl Setup {
         }
         ended
     }
-}
-
-/// Bytes that no block of is like another: Marsaglia's xorshift64.
-fn noise(length: usize) -> Vec<u8> {
-    let mut state = length as u64 | 1;
-    let mut bytes = Vec::with_capacity(length + 8);
-    while bytes.len() < length {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        bytes.extend_from_slice(&state.to_le_bytes());
-    }
-    bytes.truncate(length);
-    bytes
 }
 
 /// Names that have troubled shells, globs and terminals, and one that is no UTF-8.

@@ -11,8 +11,8 @@ use std::process::{Command, Stdio};
 use std::thread;
 
 use sshoal_testbed::sshd::{Layout, RealSshd, SshdSpec};
-use support::Shoal;
 use support::program::{Ended, Running};
+use support::{Shoal, noise};
 
 /// Input that must arrive whole, in bytes.
 const BULK: usize = 100_000_000;
@@ -21,20 +21,6 @@ fn real(hosts: u32) -> Shoal<RealSshd> {
     let mut spec = SshdSpec::new(hosts);
     spec.layout = Layout::Shared;
     Shoal::real(&spec)
-}
-
-/// Bytes that compress badly and repeat late: Marsaglia's xorshift64.
-fn noise(length: usize) -> Vec<u8> {
-    let mut state = 1u64;
-    let mut bytes = Vec::with_capacity(length + 8);
-    while bytes.len() < length {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        bytes.extend_from_slice(&state.to_le_bytes());
-    }
-    bytes.truncate(length);
-    bytes
 }
 
 /// A file with these bytes.

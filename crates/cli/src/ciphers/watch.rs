@@ -7,7 +7,7 @@ use sshoal_fleet::{HostId, HostResult, Progress};
 use sshoal_net::{Confirmation, Interruption, Observer, Secret, Stream};
 use sshoal_report::push_visible;
 
-use crate::prompt::{self, PromptError};
+use crate::prompt;
 use crate::say::say;
 
 /// The least time between two drawings.
@@ -99,17 +99,11 @@ impl Observer for Watch {
 
     fn ask(&mut self, question: &str, wanted: &dyn Fn() -> bool) -> io::Result<Option<Secret>> {
         self.clear();
-        match prompt::secret(question, wanted) {
-            Ok(secret) => Ok(Some(secret)),
-            Err(error @ (PromptError::Nowhere | PromptError::Io(_))) => {
-                self.notice(&format!(
-                    "{}: {error}",
-                    question.trim_end_matches([':', ' '])
-                ))?;
-                Ok(None)
-            }
-            Err(PromptError::Interrupted | PromptError::Declined) => Ok(None),
+        let (secret, notice) = prompt::secret_or_notice(question, wanted);
+        if let Some(notice) = notice {
+            self.notice(&notice)?;
         }
+        Ok(secret)
     }
 
     fn confirm(

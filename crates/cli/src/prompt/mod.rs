@@ -37,6 +37,21 @@ pub(crate) fn secret(question: &str, wanted: &dyn Fn() -> bool) -> Result<Secret
     ask(question, || terminal::ask(question, wanted))
 }
 
+/// The same, with what the user is to be told if nothing could be asked.
+pub(crate) fn secret_or_notice(
+    question: &str,
+    wanted: &dyn Fn() -> bool,
+) -> (Option<Secret>, Option<String>) {
+    match secret(question, wanted) {
+        Ok(secret) => (Some(secret), None),
+        Err(error @ (PromptError::Nowhere | PromptError::Io(_))) => {
+            let question = question.trim_end_matches([':', ' ']);
+            (None, Some(format!("{question}: {error}")))
+        }
+        Err(PromptError::Interrupted | PromptError::Declined) => (None, None),
+    }
+}
+
 /// Asks a question whose answer is shown as it is typed. Gives up as soon as `wanted` says so.
 fn line(question: &str, wanted: &dyn Fn() -> bool) -> Result<String, PromptError> {
     let answer = ask(question, || terminal::ask_openly(question, wanted))?;
