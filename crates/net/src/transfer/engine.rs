@@ -5,19 +5,20 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use sshoal_journal::Segments;
-use sshoal_transfer::sftp::SftpError;
+use sshoal_transfer::sftp::{Pieces, SftpError, SharedOctets};
 use sshoal_transfer::{
-    Begun, Download, DownloadEvent, DownloadNeed, Fetched, LocalFile, Opened, SmallFile,
-    SmallGroup, SmallProblem, Tally, Trouble, Upload, UploadEvent, UploadNeed,
+    Download, DownloadEvent, DownloadNeed, Fetched, LocalFile, SmallFile, SmallGroup, SmallProblem,
+    Tally, Trouble, Upload, UploadEvent, UploadNeed,
 };
 
 use super::disk::Jobs;
-use super::folder::{Folder, Kept, Part};
+use super::folder::{Folder, Part};
 use super::keeper::Keeper;
-use super::performing::{Noted, PANICKED, note, perform_download, perform_upload, read_small};
+use super::performing::{Noted, note, perform_download, perform_upload, read_at_once, read_small};
 use super::plan::{Get, GetTarget, Put};
 use super::printed::Printed;
 use super::source::{OpenFile, Source};
+use super::writing::Writing;
 
 /// What happened, for the user.
 #[derive(Debug)]
@@ -33,12 +34,13 @@ pub(super) enum Happened {
 /// What a job came to.
 pub(super) enum Answer {
     Opened(usize, Result<(Arc<OpenFile>, Option<Segments>), String>),
-    Data(UploadNeed, Result<Arc<Vec<u8>>, String>),
+    Data(UploadNeed, Result<SharedOctets, String>),
     Checked(usize, Result<bool, String>),
     Forgotten(usize, Result<(), String>),
     Noted,
     Begun(LocalFile, Result<Option<Arc<Part>>, String>),
     Fetched(Fetched),
+    Written(LocalFile, Vec<Fetched>),
     /// All folders that something was put into are on the disk.
     Synced(Result<(), String>),
     Discarded,
@@ -63,7 +65,7 @@ pub(super) enum Engine {
 pub(super) enum Into {
     Folder {
         folder: Folder,
-        parts: HashMap<LocalFile, Arc<Part>>,
+        parts: HashMap<LocalFile, Writing>,
         /// Where something was put.
         changed: HashSet<Vec<u8>>,
         paths: HashMap<LocalFile, Vec<u8>>,
@@ -121,8 +123,12 @@ impl Engine {
         either!(self, it => it.handle_input(channel, input))
     }
 
-    pub(super) fn transmit(&self, channel: usize) -> &[u8] {
+    pub(super) fn transmit(&self, channel: usize) -> Pieces<'_> {
         either!(self, it => it.transmit(channel))
+    }
+
+    pub(super) fn waiting(&self, channel: usize) -> usize {
+        either!(self, it => it.waiting(channel))
     }
 
     pub(super) fn transmitted(&mut self, channel: usize, octets: usize) {
@@ -213,6 +219,10 @@ impl Engine {
                 keeper,
             } => {
                 while let Some(need) = upload.poll_need() {
+                    if let Some(data) = read_at_once(&need, source, open) {
+                        upload.provide_data_at_once(need, data);
+                        continue;
+                    }
                     let key = match need {
                         UploadNeed::Open { entry } | UploadNeed::Forget { entry } => {
                             upload.path(entry)
@@ -276,8 +286,15 @@ impl Engine {
                             paths,
                         } => {
                             note(&need, changed, paths);
-                            perform_download(need, folder, parts, jobs);
+                            if let Some(fetched) = perform_download(need, folder, parts, jobs) {
+                                download.provide(fetched);
+                            }
                         }
+                    }
+                }
+                if let Into::Folder { parts, .. } = into {
+                    for (&file, writing) in parts {
+                        writing.go_on(file, jobs);
                     }
                 }
                 printed
@@ -296,93 +313,6 @@ impl Engine {
                 download.provide(fetched);
             }
         }
-    }
-
-    /// Brings the folders that something was put into to the disk, and removes the journal if nothing is half done; `false`
-    /// if there is neither.
-    pub(super) fn finish(&mut self, jobs: &Jobs<Answer>, is_cut: bool) -> bool {
-        let (changed, keeper) = match self {
-            Engine::Put { keeper, .. } => (None, keeper.take()),
-            Engine::Get {
-                into: Into::Folder {
-                    folder, changed, ..
-                },
-                ..
-            } => {
-                let changed = std::mem::take(changed);
-                (Some((folder.clone(), changed)), folder.keeper())
-            }
-            Engine::Get { .. } => (None, None),
-        };
-        let keeper = keeper.filter(|_| !is_cut);
-        let is_changed = changed.as_ref().is_some_and(|(_, it)| !it.is_empty());
-        if !is_changed && keeper.is_none() {
-            return false;
-        }
-        jobs.perform(Answer::Synced(Err(PANICKED.to_owned())), move || {
-            let attributes = Kept {
-                mode: None,
-                times: None,
-            };
-            let synced = changed.iter().try_for_each(|(folder, changed)| {
-                let mut paths = changed.iter();
-                paths.try_for_each(|path| folder.finish_folder(path, attributes))
-            });
-            let removed = keeper.map_or(Ok(()), |keeper| keeper.remove());
-            Answer::Synced(synced.and(removed).map_err(|error| error.to_string()))
-        });
-        true
-    }
-
-    /// A job has ended. Returns an error that concerns the host's folder as a whole.
-    pub(super) fn handle_answer(&mut self, answer: Answer) -> Result<(), String> {
-        match (self, answer) {
-            (_, Answer::Synced(synced)) => return synced,
-            (Engine::Put { upload, open, .. }, answer) => match answer {
-                Answer::Opened(entry, opened) => {
-                    let opened = opened.map(|(file, proven)| {
-                        let opened = Opened {
-                            proven,
-                            ..file.opened.clone()
-                        };
-                        open.insert(entry, file);
-                        opened
-                    });
-                    upload.provide_opened(entry, opened);
-                }
-                Answer::Data(need, data) => upload.provide_data(need, data),
-                Answer::Small(group, files) => upload.provide_small(&group, files),
-                Answer::Checked(entry, is_same) => {
-                    open.remove(&entry);
-                    upload.provide_checked(entry, is_same);
-                }
-                Answer::Forgotten(entry, forgotten) => upload.provide_forgotten(entry, forgotten),
-                _ => {}
-            },
-            (Engine::Get { download, into }, answer) => match answer {
-                Answer::Begun(file, begun) => {
-                    let begun = begun.map(|part| match (part, into) {
-                        (Some(part), Into::Folder { parts, .. }) => {
-                            let proven = part.proven();
-                            parts.insert(file, part);
-                            Begun::Ready(proven)
-                        }
-                        _ => Begun::Unchanged,
-                    });
-                    download.provide(Fetched::Begun { file, begun });
-                }
-                Answer::Fetched(fetched) => {
-                    if let (Fetched::Finished { file, .. }, Into::Folder { parts, .. }) =
-                        (&fetched, into)
-                    {
-                        parts.remove(file);
-                    }
-                    download.provide(fetched);
-                }
-                _ => {}
-            },
-        }
-        Ok(())
     }
 }
 

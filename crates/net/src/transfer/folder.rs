@@ -17,6 +17,7 @@ use rustix::io::Errno;
 use sshoal_journal::Segments;
 use sshoal_transfer::{PartTag, part_name};
 
+use super::at_once::is_in_memory;
 use super::keeper::Keeper;
 use super::progress::Progress;
 
@@ -47,6 +48,8 @@ pub(super) struct Part {
     /// Octets that it has from an earlier transfer: zeros are no holes there.
     old_len: u64,
     progress: Option<Progress>,
+    /// Whether nothing waits for a disk when it is written.
+    pub(super) is_in_memory: bool,
 }
 
 /// Modes and times that are to be kept.
@@ -138,6 +141,7 @@ impl Folder {
             .and_then(|progress| progress.open(&folder, &part));
         if let Some((file, old_len)) = left {
             return Ok(Some(Part {
+                is_in_memory: is_in_memory(&file),
                 file,
                 folder,
                 name: name.to_vec(),
@@ -158,8 +162,10 @@ impl Folder {
             }
             created => created?,
         };
+        let file = File::from(file);
         Ok(Some(Part {
-            file: File::from(file),
+            is_in_memory: is_in_memory(&file),
+            file,
             folder,
             name: name.to_vec(),
             part,
@@ -213,15 +219,21 @@ impl Part {
         progress.map_or_else(Segments::default, |progress| progress.proven.clone())
     }
 
-    pub(super) fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+    /// Writes; `true` if it is time to note how far it is: [`note`](Self::note).
+    pub(super) fn write(&self, offset: u64, data: &[u8]) -> io::Result<bool> {
         let is_hole = data.len() >= LEAST_HOLE && data.iter().all(|&octet| octet == 0);
         if !is_hole || offset < self.old_len {
             self.file.write_all_at(data, offset)?;
         }
-        match &self.progress {
-            Some(progress) => progress.written(&self.file, offset..offset + data.len() as u64),
-            None => Ok(()),
-        }
+        let octets = offset..offset + data.len() as u64;
+        let progress = self.progress.as_ref();
+        Ok(progress.is_some_and(|progress| progress.written(octets)))
+    }
+
+    /// Brings what is written to the disk, and notes it.
+    pub(super) fn note(&self) -> io::Result<()> {
+        let progress = self.progress.as_ref();
+        progress.map_or(Ok(()), |progress| progress.note(&self.file))
     }
 
     /// Puts the file in place of what was there.

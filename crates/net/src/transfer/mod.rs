@@ -6,6 +6,9 @@
 //! `disk`'s threads: `source` reads, once for all hosts that are about as far, `spool` copies what can be read only once,
 //! `folder` writes, `keeper` notes what is proven. `rate` keeps to the user's limit.
 
+mod answering;
+mod at_once;
+mod blocks;
 mod channels;
 mod disk;
 mod engine;
@@ -23,6 +26,7 @@ mod small_files;
 mod source;
 mod spool;
 mod streams;
+mod writing;
 
 /// What a channel's message of data holds: a window of 2 MiB is 64 of them (channels.h, CHAN_SES_PACKET_DEFAULT), and
 /// whole ones fill it to the last octet.
