@@ -20,6 +20,11 @@ use super::printed::Printed;
 use super::source::{OpenFile, Source};
 use super::writing::Writing;
 
+/// Octets of contents for which it is worth waking up.
+const CONTENTS: usize = 128 * 1024;
+/// Octets of answers: those to about a megabyte and a half, less than a channel's window.
+const ANSWERS: usize = 1024;
+
 /// What happened, for the user.
 #[derive(Debug)]
 pub(super) enum Happened {
@@ -133,6 +138,19 @@ impl Engine {
 
     pub(super) fn transmitted(&mut self, channel: usize, octets: usize) {
         either!(self, it => it.transmitted(channel, octets));
+    }
+
+    /// Whether large files are moved.
+    pub(super) fn moves_much(&self) -> bool {
+        either!(self, it => it.moves_much())
+    }
+
+    /// Octets that come together while large files are moved: contents, or answers to what was written.
+    pub(super) fn expected(&self) -> usize {
+        match self {
+            Engine::Put { .. } => ANSWERS,
+            Engine::Get { .. } => CONTENTS,
+        }
     }
 
     /// Whether what waits for a channel is about to become more.

@@ -4,7 +4,7 @@
 use super::files::{File, FileStep, QUEUED, Stage, Writer};
 use super::{Asked, Block, Upload, UploadNeed};
 use crate::Trouble;
-use crate::ranges::Span;
+use crate::ranges::{LEAST_STOLEN, Span};
 use crate::sftp::{Attributes, Open, Request, SharedOctets};
 
 /// Blocks that each of many channels may have read ahead.
@@ -230,6 +230,12 @@ impl Upload {
                 }
             }
         }
+    }
+
+    /// Whether a large part of a file is still to be begun: answers to it can wait for each other.
+    pub fn moves_much(&self) -> bool {
+        let is_large = |file: &File| file.stage == Stage::Write && file.most_left() >= LEAST_STOLEN;
+        self.files.values().any(is_large)
     }
 }
 

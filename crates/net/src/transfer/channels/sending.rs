@@ -17,6 +17,7 @@ impl Transfer {
         drive: &mut Drive,
     ) -> Result<usize, ConnectionError> {
         let mut all = 0;
+        drive.expect(self.expected());
         loop {
             drive.flush();
             // Nothing has to be moved in memory if what the link has not taken goes before more is sealed.
@@ -27,6 +28,14 @@ impl Transfer {
             if fed == 0 || !has_room {
                 return Ok(all);
             }
+        }
+    }
+
+    /// Octets that are about to come all together, if any are.
+    fn expected(&self) -> usize {
+        match self.stage == Stage::Running && self.rate().is_none() && self.engine.moves_much() {
+            true => self.engine.expected(),
+            false => 0,
         }
     }
 
