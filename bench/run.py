@@ -100,6 +100,7 @@ class Options(argparse.Namespace):
         self.preload_starts = 500 if quick else 10_000
         self.preload_rounds = rounds(3)
         self.checks = 500 if quick else 14_250
+        self.held_checks = 100 if quick else 800
         self.monitor_rounds = rounds(5)
         self.monitor_mebibytes = 256
         self.cipher_rounds = 1 if quick else rounds(7)

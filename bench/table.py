@@ -206,7 +206,7 @@ def monitoring(results):
     rows = []
     for name in results.clients("monitoring"):
         figures = [show(value("cpu_s", name), "{:.2f} s"), show(value("own_cpu_s", name), "{:.2f} s"), show(value("checks_a_second", name), "{:,.0f}")]
-        rows.append([name, *figures, show(value("started_rss_kib", name), "{:.1f} MiB", 1 / 1024)])
+        rows.append([name, *figures, show(value("started_rss_kib", name), "{:,.0f} KiB")])
     head = ["by", "CPU", "of it the server's own", "checks a second", "most memory of shells and checks at a time"]
     title = f"A monitoring server of {settings['server_mib']} MiB starts {settings['checks']:,} checks from {settings['threads']} threads:"
     return [title, "", *table(head, rows)]
