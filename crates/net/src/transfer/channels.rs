@@ -8,6 +8,7 @@ use sshoal_fleet::{Failure, FailureKind, HostId, Outcome};
 use sshoal_proto::{
     Command, Connection, ConnectionError, Event, LocalChannel, SessionRequest, Stream,
 };
+use sshoal_transfer::sftp::Dialect;
 use sshoal_transfer::{Tally, Trouble};
 
 use super::PACKET;
@@ -258,6 +259,10 @@ impl Transfer {
         has_room: bool,
     ) -> Result<usize, ConnectionError> {
         if lane == LaneId::FIRST {
+            // Before anything goes over SFTP the server has said what it is.
+            if let Some(server) = connection.server() {
+                self.engine.speak(Dialect::of(server.software()));
+            }
             self.add_channel(connection)?;
             self.wake = None;
         }

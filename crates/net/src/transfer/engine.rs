@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use sshoal_journal::Segments;
-use sshoal_transfer::sftp::SftpError;
+use sshoal_transfer::sftp::{Dialect, SftpError};
 use sshoal_transfer::{
     Begun, Download, DownloadEvent, DownloadNeed, Fetched, FileHash, HostHashes, LocalFile, Opened,
     SmallFile, SmallGroup, SmallProblem, Tally, Trouble, Upload, UploadEvent, UploadNeed, Verify,
@@ -117,6 +117,14 @@ impl Engine {
         Engine::Get {
             download: Box::new(Download::new(get.download.clone())),
             into,
+        }
+    }
+
+    /// Takes the server for one that speaks so.
+    pub(super) fn speak(&mut self, dialect: Dialect) {
+        // No request of a download's differs.
+        if let Engine::Put { upload, .. } = self {
+            upload.speak(dialect);
         }
     }
 
