@@ -15,10 +15,13 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 use sshoal_journal::Segments;
-use sshoal_transfer::{PartTag, part_name};
+use sshoal_transfer::sftp::Data;
+use sshoal_transfer::{FileHash, PartTag, part_name};
 
+use super::block_hash::BlockHash;
 use super::keeper::Keeper;
 use super::progress::Progress;
+use super::source::read_at;
 
 /// How files are called until they are whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,6 +36,8 @@ pub(super) struct Folder {
     path: PathBuf,
     parts: PartNames,
     keeper: Option<Arc<Keeper>>,
+    /// Whether files are hashed while they are written.
+    hashes: bool,
 }
 
 /// A file that is being written.
@@ -47,6 +52,8 @@ pub(super) struct Part {
     /// Octets that it has from an earlier transfer: zeros are no holes there.
     old_len: u64,
     progress: Option<Progress>,
+    /// What has been written so far, if it is hashed.
+    written: Option<BlockHash<Data>>,
 }
 
 /// Modes and times that are to be kept.
@@ -62,7 +69,13 @@ impl Folder {
             path,
             parts,
             keeper,
+            hashes: false,
         }
+    }
+
+    /// The same, with files hashed while they are written: what arrives is to be verified.
+    pub(super) fn hashing(self, hashes: bool) -> Folder {
+        Folder { hashes, ..self }
     }
 
     pub(super) fn keeper(&mut self) -> Option<Arc<Keeper>> {
@@ -102,11 +115,44 @@ impl Folder {
         }
     }
 
-    /// Begins a file; `None` if what is there has the size and the time of modification that are given.
+    /// The hash of what is there, if it is a regular file of this size that can be read.
+    pub(super) fn hash(&self, path: &[u8], size: u64) -> io::Result<Option<FileHash>> {
+        let Some(file) = self.open_file(path)? else {
+            return Ok(None);
+        };
+        if file.metadata()?.len() != size {
+            return Ok(None);
+        }
+        let hash = BlockHash::<Data>::new();
+        hash.finish(|offset, chunk| read_at(&file, chunk, offset))
+            .map(Some)
+    }
+
+    /// Gives a file that is there its mode and times.
+    pub(super) fn touch(&self, path: &[u8], kept: Kept) -> io::Result<()> {
+        match self.open_file(path)? {
+            Some(file) => keep(file.as_fd(), kept),
+            None => Err(io::ErrorKind::NotFound.into()),
+        }
+    }
+
+    /// A regular file that is there and can be read.
+    fn open_file(&self, path: &[u8]) -> io::Result<Option<File>> {
+        let (above, name) = split(path);
+        let folder = self.open(above)?;
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let Ok(file) = openat(folder, name, flags, Mode::empty()).map(File::from) else {
+            return Ok(None);
+        };
+        Ok(file.metadata()?.is_file().then_some(file))
+    }
+
+    /// Begins a file; `None` if what is there has the size and the time of modification that are given, and `trusts_time`.
     pub(super) fn begin(
         &self,
         path: &[u8],
         like: Option<(u64, u32)>,
+        trusts_time: bool,
         mode: u32,
     ) -> io::Result<Option<Part>> {
         let (above, name) = split(path);
@@ -117,9 +163,10 @@ impl Folder {
                 return Err(io::Error::other("a folder is there"));
             }
             Some(stat) if is_a(&stat, FileType::RegularFile) => {
-                let is_like = like.is_some_and(|(size, modified)| {
-                    stat.st_size as u64 == size && stat.st_mtime == i64::from(modified)
-                });
+                let is_like = trusts_time
+                    && like.is_some_and(|(size, modified)| {
+                        stat.st_size as u64 == size && stat.st_mtime == i64::from(modified)
+                    });
                 if is_like {
                     return Ok(None);
                 }
@@ -145,10 +192,11 @@ impl Folder {
                 replaces,
                 old_len,
                 progress: noted,
+                written: self.hashes.then(|| BlockHash::new().out_of_order()),
             }));
         }
         let progress = noted.map(Progress::anew).transpose()?;
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
         let create = || openat(&folder, part.as_slice(), flags, mode);
         let file = match create() {
             // An earlier transfer has left it.
@@ -166,6 +214,7 @@ impl Folder {
             replaces,
             old_len: 0,
             progress,
+            written: self.hashes.then(BlockHash::new),
         }))
     }
 
@@ -222,6 +271,24 @@ impl Part {
             Some(progress) => progress.written(&self.file, offset..offset + data.len() as u64),
             None => Ok(()),
         }
+    }
+
+    /// The same, hashed in passing.
+    pub(super) fn write_hashed(&self, offset: u64, data: Data) -> io::Result<()> {
+        self.write(offset, &data)?;
+        if let Some(written) = &self.written {
+            written.add(offset, data);
+        }
+        Ok(())
+    }
+
+    /// The hash of all that has been written, as the file of so many octets that it will be.
+    pub(super) fn hash(&self, size: u64) -> io::Result<FileHash> {
+        // Holes at its end.
+        ftruncate(&self.file, size)?;
+        let nothing = BlockHash::new();
+        let written = self.written.as_ref().unwrap_or(&nothing);
+        written.finish(|offset, chunk| read_at(&self.file, chunk, offset))
     }
 
     /// Puts the file in place of what was there.
@@ -321,7 +388,7 @@ mod tests {
         folder
             .link(b"a/out", outside.path().as_os_str().as_bytes())
             .unwrap();
-        assert!(folder.begin(b"a/out/x", None, 0o644).is_err());
+        assert!(folder.begin(b"a/out/x", None, true, 0o644).is_err());
         assert!(folder.make(b"a/out").is_err());
         assert!(folder.make(b"a/out/y").is_err());
         assert!(folder.finish_folder(b"a/out", KEPT).is_err());
@@ -329,7 +396,7 @@ mod tests {
         let victim = outside.path().join("victim");
         std::fs::write(&victim, "mine").unwrap();
         folder.link(b"b", victim.as_os_str().as_bytes()).unwrap();
-        let part = folder.begin(b"b", None, 0o644).unwrap().unwrap();
+        let part = folder.begin(b"b", None, true, 0o644).unwrap().unwrap();
         part.write(0, b"theirs").unwrap();
         part.finish(6, KEPT).unwrap();
         assert_eq!(std::fs::read(&victim).unwrap(), b"mine");
@@ -344,10 +411,10 @@ mod tests {
     fn what_is_given_up_leaves_nothing_and_what_was_there_stays() {
         let dir = tempfile::tempdir().unwrap();
         let folder = folder(dir.path());
-        let part = folder.begin(b"f", None, 0o600).unwrap().unwrap();
+        let part = folder.begin(b"f", None, true, 0o600).unwrap().unwrap();
         part.write(0, b"old").unwrap();
         part.finish(3, KEPT).unwrap();
-        let part = folder.begin(b"f", None, 0o600).unwrap().unwrap();
+        let part = folder.begin(b"f", None, true, 0o600).unwrap().unwrap();
         part.write(0, b"new and longer").unwrap();
         part.discard();
         assert_eq!(std::fs::read(dir.path().join("host/f")).unwrap(), b"old");
@@ -362,7 +429,7 @@ mod tests {
         use std::os::unix::fs::MetadataExt;
         let dir = tempfile::tempdir().unwrap();
         let folder = folder(dir.path());
-        let part = folder.begin(b"f", None, 0o600).unwrap().unwrap();
+        let part = folder.begin(b"f", None, true, 0o600).unwrap().unwrap();
         let kept = Kept {
             mode: Some(0o6755),
             times: Some((5, 7)),
@@ -373,7 +440,7 @@ mod tests {
         assert_eq!((metadata.size(), metadata.mtime()), (1 << 20, 7));
         assert!(
             folder
-                .begin(b"f", Some((1 << 20, 7)), 0o600)
+                .begin(b"f", Some((1 << 20, 7)), true, 0o600)
                 .unwrap()
                 .is_none()
         );
