@@ -20,7 +20,7 @@ mod part_name;
 mod path;
 mod ranges;
 pub mod sftp;
-mod tar;
+pub mod tar;
 mod trouble;
 mod upload;
 
