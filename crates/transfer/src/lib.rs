@@ -28,7 +28,8 @@ mod upload;
 mod fake_server;
 
 pub use download::{
-    Begun, Download, DownloadEvent, DownloadNeed, DownloadPlan, Fetched, LocalFile, MAX_FOLDERS,
+    Begun, Download, DownloadEvent, DownloadNeed, DownloadPlan, Fetched, FetchedSmall, LocalFile,
+    MAX_FOLDERS, SmallNeed, SmallNumber, SmallPart,
 };
 pub use glob::{Excludes, matches as glob_matches};
 pub use part_name::{PartTag, part_name};

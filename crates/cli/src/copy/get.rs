@@ -63,6 +63,7 @@ pub(crate) fn get(args: &GetArgs) -> Result<u8, Box<dyn std::error::Error>> {
         preserve: options.preserve,
         excludes: excludes(options),
         in_order: to_output,
+        method: options.method.into(),
         in_flight: TransferPlan::in_flight(targets.len()),
     };
     let tags = PartTags::of(&args.paths);

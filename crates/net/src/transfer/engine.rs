@@ -7,16 +7,18 @@ use std::sync::Arc;
 use sshoal_journal::Segments;
 use sshoal_transfer::sftp::{Dialect, SftpError};
 use sshoal_transfer::{
-    Begun, Download, DownloadEvent, DownloadNeed, Fetched, LocalFile, Opened, SmallFile,
-    SmallGroup, SmallProblem, Tally, Trouble, Upload, UploadEvent, UploadNeed,
+    Begun, Download, DownloadEvent, DownloadNeed, Fetched, FetchedSmall, LocalFile, Opened,
+    SmallFile, SmallGroup, SmallProblem, Tally, Trouble, Upload, UploadEvent, UploadNeed,
 };
 
+use super::batches::Batches;
 use super::disk::Jobs;
 use super::folder::{Folder, Kept, Part};
 use super::keeper::Keeper;
 use super::performing::{Noted, PANICKED, note, perform_download, perform_upload, read_small};
 use super::plan::{Get, GetTarget, Put};
 use super::printed::Printed;
+use super::small_parts::perform_small;
 use super::source::{OpenFile, Source};
 
 /// What happened, for the user.
@@ -39,6 +41,7 @@ pub(super) enum Answer {
     Noted,
     Begun(LocalFile, Result<Option<Arc<Part>>, String>),
     Fetched(Fetched),
+    FetchedSmall(FetchedSmall),
     /// All folders that something was put into are on the disk.
     Synced(Result<(), String>),
     Discarded,
@@ -157,6 +160,11 @@ impl Engine {
         either!(self, it => it.lose_channel(channel));
     }
 
+    /// Whether the host speaks SFTP.
+    pub(super) fn has_begun(&self) -> bool {
+        either!(self, it => it.has_begun())
+    }
+
     pub(super) fn awaits_server(&self) -> bool {
         either!(self, it => it.awaits_server())
     }
@@ -167,17 +175,14 @@ impl Engine {
 
     /// The same without what goes by streams.
     pub(super) fn octets_left_for_channels(&self) -> u64 {
-        match self {
-            Engine::Put { upload, .. } => upload.octets_left_for_channels(),
-            Engine::Get { download, .. } => download.octets_left(),
-        }
+        either!(self, it => it.octets_left_for_channels())
     }
 
     /// What has streams beside its channels.
-    pub(super) fn upload(&mut self) -> Option<&mut Upload> {
+    pub(super) fn batches(&mut self) -> &mut dyn Batches {
         match self {
-            Engine::Put { upload, .. } => Some(upload),
-            Engine::Get { .. } => None,
+            Engine::Put { upload, .. } => &mut **upload,
+            Engine::Get { download, .. } => &mut **download,
         }
     }
 
@@ -288,6 +293,14 @@ impl Engine {
                         }
                     }
                 }
+                if let Into::Folder {
+                    folder, changed, ..
+                } = into
+                {
+                    while let Some(need) = download.poll_small() {
+                        perform_small(need, folder, changed, jobs);
+                    }
+                }
                 printed
             }
         }
@@ -387,6 +400,7 @@ impl Engine {
                     }
                     download.provide(fetched);
                 }
+                Answer::FetchedSmall(fetched) => download.provide_small(fetched),
                 _ => {}
             },
         }

@@ -1,7 +1,7 @@
 //! Fetches what one host has into a folder of this machine's.
 //!
-//! `sources` finds out what the user means, `walk` lists folders, `files` fetches files (their octets in `contents`,
-//! their ends in `settling`), `ending` makes links once nothing is written any more, so that none of them can lead a file
+//! `sources` finds out what the user means, `walk` lists folders, `small` fetches small files in batches, `files` all others (their
+//! octets in `contents`, their ends in `settling`), `ending` makes links once nothing is written any more, so that none of them can lead a file
 //! elsewhere, and gives folders their modes and times.
 
 mod contents;
@@ -10,6 +10,7 @@ mod files;
 mod lost;
 mod plan;
 mod settling;
+mod small;
 mod sources;
 mod walk;
 
@@ -20,10 +21,12 @@ use crate::channels::Channels;
 use crate::sftp::{Attributes, Reply, Request, SftpError};
 use crate::{Tally, Trouble};
 use files::{File, FileStep};
+use small::Small;
 use sources::Search;
 use walk::{Listing, ListingStep};
 
 pub use plan::{Begun, DownloadEvent, DownloadNeed, DownloadPlan, Fetched, LocalFile, MAX_FOLDERS};
+pub use small::{FetchedSmall, SmallNeed, SmallNumber, SmallPart};
 
 /// A download from one host.
 pub struct Download {
@@ -38,6 +41,7 @@ pub struct Download {
     /// Patterns that are looked for.
     searches: HashMap<Vec<u8>, Search>,
     queue: VecDeque<Item>,
+    small: Small,
     files: HashMap<LocalFile, File>,
     links: Vec<Item>,
     folders: Vec<(Vec<u8>, Attributes)>,
@@ -106,12 +110,16 @@ enum Asked {
         remote: Vec<u8>,
         local: Vec<u8>,
     },
+    Small {
+        id: u64,
+    },
 }
 
 impl Download {
     /// A download over one channel, the first; its number is 0.
     pub fn new(plan: Arc<DownloadPlan>) -> Download {
         Download {
+            small: Small::new(&plan),
             plan,
             channels: Channels::new(),
             stage: Stage::Sources,
@@ -146,6 +154,11 @@ impl Download {
     /// Octets of contents that are still to be fetched, as far as is known.
     pub fn octets_left(&self) -> u64 {
         self.left
+    }
+
+    /// The same without what goes by streams.
+    pub fn octets_left_for_channels(&self) -> u64 {
+        self.left.saturating_sub(self.small.octets_left())
     }
 
     /// How far it is.
@@ -209,7 +222,7 @@ impl Download {
 
     /// Whether replies of the server's are waited for.
     pub fn awaits_server(&self) -> bool {
-        self.channels.await_server()
+        self.channels.await_server() || self.awaits_batch()
     }
 
     /// Begins nothing more, and cleans up what is half done.
@@ -224,6 +237,7 @@ impl Download {
         for file in files {
             self.fail_file(file, Trouble::Interrupted);
         }
+        self.interrupt_small();
         if !self.channels.are_ready() {
             self.end();
         }
@@ -241,6 +255,7 @@ impl Download {
                 Stage::Sources => self.ask_for_sources(),
                 Stage::Files => {
                     self.list_folders();
+                    self.fetch_small();
                     self.fetch_files();
                     if self.is_all_fetched() {
                         self.stage = Stage::Links;
@@ -262,6 +277,7 @@ impl Download {
             && self.listings.is_empty()
             && self.queue.is_empty()
             && self.files.is_empty()
+            && self.small.is_over()
     }
 
     fn end(&mut self) {
@@ -287,6 +303,7 @@ impl Download {
             } => self.handle_unknown(remote, local, below, reply),
             Asked::File { file, step } => self.handle_file(channel, file, step, reply),
             Asked::Link { remote, local } => self.handle_link(remote, local, reply),
+            Asked::Small { id } => self.handle_small_seen_again(id, &reply),
         }
     }
 

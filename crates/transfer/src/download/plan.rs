@@ -5,6 +5,7 @@ use sshoal_journal::Segments;
 use crate::Trouble;
 use crate::glob::Excludes;
 use crate::sftp::Data;
+use crate::upload::Method;
 
 /// Folders, and links, that one source may have: a hostile server cannot make us remember more.
 pub const MAX_FOLDERS: usize = 1_000_000;
@@ -22,6 +23,8 @@ pub struct DownloadPlan {
     pub excludes: Excludes,
     /// Whether one file is fetched after the other, each from its beginning: to be printed.
     pub in_order: bool,
+    /// How small files come.
+    pub method: Method,
     /// Octets of one channel that may be asked for and not written yet.
     pub in_flight: usize,
 }

@@ -8,6 +8,7 @@ use sshoal_journal::Segments;
 use super::*;
 use crate::fake_server::{FakeChannel, FakeServer, MODIFIED, Node};
 use crate::glob::Excludes;
+use crate::upload::Method;
 
 /// A server, and this machine's folder.
 #[derive(Default)]
@@ -42,6 +43,7 @@ fn plan(sources: &[&[u8]]) -> DownloadPlan {
         preserve: false,
         excludes: Excludes::default(),
         in_order: false,
+        method: Method::Auto,
         in_flight: 1 << 20,
     }
 }
