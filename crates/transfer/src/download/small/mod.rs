@@ -277,4 +277,6 @@ fn name_in_archive(path: &[u8]) -> Option<(Base, Vec<u8>)> {
 }
 
 #[cfg(test)]
+mod fake_host;
+#[cfg(test)]
 mod tests;
