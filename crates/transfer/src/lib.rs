@@ -21,7 +21,7 @@ mod part_name;
 mod path;
 mod ranges;
 pub mod sftp;
-mod tar;
+pub mod tar;
 mod trouble;
 mod upload;
 
@@ -31,7 +31,8 @@ mod fake_hasher;
 mod fake_server;
 
 pub use download::{
-    Begun, Download, DownloadEvent, DownloadNeed, DownloadPlan, Fetched, LocalFile, MAX_FOLDERS,
+    Begun, Download, DownloadEvent, DownloadNeed, DownloadPlan, Fetched, FetchedSmall, LocalFile,
+    MAX_FOLDERS, SmallNeed, SmallNumber, SmallPart,
 };
 pub use glob::{Excludes, matches as glob_matches};
 pub use hashing::{FileHash, Hashing, HostHashes, Verify};

@@ -16,10 +16,6 @@ pub(crate) struct PutArgs {
     /// into the target, and with a slash at its end what is in it does.
     #[arg(value_name = "LOCAL... REMOTE", value_hint = ValueHint::AnyPath)]
     pub(crate) paths: Vec<PathBuf>,
-    /// How small files go: in batches that tar on the host unpacks, or each by itself over SFTP. auto takes tar for many
-    /// files; where a host does not run it, everything goes over SFTP whatever is said here.
-    #[arg(long, value_name = "HOW", default_value = "auto")]
-    pub(crate) method: MethodArg,
     #[command(flatten)]
     pub(crate) options: CopyArgs,
 }
@@ -79,6 +75,10 @@ pub(crate) struct CopyArgs {
     /// Leave out of folders what has such a name or, with a slash in it, such a path. May be given several times.
     #[arg(id = "exclude_files", long = "exclude", value_name = "GLOB")]
     pub(crate) exclude: Vec<OsString>,
+    /// How small files go: in batches that tar on the host unpacks or makes, or each by itself over SFTP. auto takes tar for
+    /// many files; where a host does not run it, everything goes over SFTP whatever is said here.
+    #[arg(long, value_name = "HOW", default_value = "auto")]
+    pub(crate) method: MethodArg,
     /// Octets a second for all hosts together: a number, or one with K, M or G behind it (1,024 each).
     #[arg(long, value_name = "RATE", value_parser = octets)]
     pub(crate) limit: Option<u64>,

@@ -72,6 +72,7 @@ pub(crate) fn get(args: &GetArgs) -> Result<u8, Box<dyn std::error::Error>> {
         excludes: excludes(options),
         hashing,
         in_order: to_output,
+        method: options.method.into(),
         in_flight: TransferPlan::in_flight(targets.len()),
     };
     let tags = PartTags::of(&args.paths);

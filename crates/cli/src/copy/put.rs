@@ -63,7 +63,7 @@ pub(crate) fn put(args: &PutArgs) -> Result<u8, Box<dyn std::error::Error>> {
         roots,
         entries,
         preserve: options.preserve,
-        method: args.method.into(),
+        method: options.method.into(),
         hashing: options.hashing(),
         tag: tags.tag(),
         block,

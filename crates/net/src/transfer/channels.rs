@@ -154,10 +154,7 @@ impl Transfer {
             self.note();
             return Ok(None);
         }
-        if lane == LaneId::FIRST
-            && let Some(upload) = self.engine.upload()
-            && self.streams.handle(upload, &event, input)
-        {
+        if lane == LaneId::FIRST && self.streams.handle(self.engine.batches(), &event, input) {
             self.silent_since = Instant::now();
             self.note();
             return Ok(None);
@@ -291,17 +288,19 @@ impl Transfer {
         connection: &mut Connection,
         has_room: bool,
     ) -> Result<usize, ConnectionError> {
-        let (Some(upload), Stage::Running) = (self.engine.upload(), self.stage) else {
+        if self.stage != Stage::Running {
             return Ok(0);
-        };
+        }
+        let batches = self.engine.batches();
         let plan = self.plan.transfer.as_ref();
         let rate = plan.and_then(|plan| plan.rate.as_ref());
         let rate = rate.filter(|_| !self.hurries);
-        self.streams.attend(upload, connection, &mut self.wake)?;
+        self.streams
+            .attend(batches, connection, rate, &mut self.wake)?;
         let fed = match has_room {
             true => self
                 .streams
-                .send(upload, connection, rate, &mut self.wake)?,
+                .send(batches, connection, rate, &mut self.wake)?,
             false => 0,
         };
         self.note();
@@ -574,11 +573,19 @@ impl Transfer {
     fn ended_early(&self) -> Failure {
         let said = String::from_utf8_lossy(&self.words);
         let words = said.split_whitespace().collect::<Vec<_>>().join(" ");
-        let mut detail = "the server's SFTP program ended before everything was done".to_owned();
+        let has_begun = self.engine.has_begun();
+        let mut detail = match has_begun {
+            true => "the server's SFTP program ended before everything was done",
+            false => "the host has no SFTP: what its sshd starts for that ended at once",
+        }
+        .to_owned();
         if !words.is_empty() {
             detail.push_str(&format!("; it said: {words}"));
         }
-        self.failure(detail)
+        match has_begun {
+            true => self.failure(detail),
+            false => Failure::with_remedy(FailureKind::Transfer, detail, NEEDS_NO_PROGRAM),
+        }
     }
 
     fn failure(&self, detail: String) -> Failure {
@@ -618,6 +625,9 @@ fn on_one_line(path: &[u8]) -> Vec<u8> {
     });
     escaped.collect()
 }
+
+/// What a host without sftp-server can do.
+const NEEDS_NO_PROGRAM: &str = "in its sshd_config, Subsystem sftp internal-sftp needs no program; or install its openssh-sftp-server";
 
 fn no_subsystem() -> Failure {
     let detail = "the server has no SFTP: it refused the subsystem sftp";

@@ -7,16 +7,19 @@ use std::sync::Arc;
 use sshoal_journal::Segments;
 use sshoal_transfer::sftp::{Dialect, SftpError};
 use sshoal_transfer::{
-    Begun, Download, DownloadEvent, DownloadNeed, Fetched, FileHash, HostHashes, LocalFile, Opened,
-    SmallFile, SmallGroup, SmallProblem, Tally, Trouble, Upload, UploadEvent, UploadNeed, Verify,
+    Begun, Download, DownloadEvent, DownloadNeed, Fetched, FetchedSmall, FileHash, HostHashes,
+    LocalFile, Opened, SmallFile, SmallGroup, SmallProblem, Tally, Trouble, Upload, UploadEvent,
+    UploadNeed, Verify,
 };
 
+use super::batches::Batches;
 use super::disk::Jobs;
 use super::folder::{Folder, Kept, Part};
 use super::keeper::Keeper;
 use super::performing::{Noted, PANICKED, note, perform_download, perform_upload, read_small};
 use super::plan::{Get, GetTarget, Put};
 use super::printed::Printed;
+use super::small_parts::perform_small;
 use super::source::{OpenFile, Source};
 
 /// What happened, for the user.
@@ -41,6 +44,7 @@ pub(super) enum Answer {
     Noted,
     Begun(LocalFile, Result<Option<Arc<Part>>, String>),
     Fetched(Fetched),
+    FetchedSmall(FetchedSmall),
     /// All folders that something was put into are on the disk.
     Synced(Result<(), String>),
     Discarded,
@@ -160,6 +164,11 @@ impl Engine {
         either!(self, it => it.lose_channel(channel));
     }
 
+    /// Whether the host speaks SFTP.
+    pub(super) fn has_begun(&self) -> bool {
+        either!(self, it => it.has_begun())
+    }
+
     pub(super) fn awaits_server(&self) -> bool {
         either!(self, it => it.awaits_server())
     }
@@ -170,17 +179,14 @@ impl Engine {
 
     /// The same without what goes by streams.
     pub(super) fn octets_left_for_channels(&self) -> u64 {
-        match self {
-            Engine::Put { upload, .. } => upload.octets_left_for_channels(),
-            Engine::Get { download, .. } => download.octets_left(),
-        }
+        either!(self, it => it.octets_left_for_channels())
     }
 
     /// What has streams beside its channels.
-    pub(super) fn upload(&mut self) -> Option<&mut Upload> {
+    pub(super) fn batches(&mut self) -> &mut dyn Batches {
         match self {
-            Engine::Put { upload, .. } => Some(upload),
-            Engine::Get { .. } => None,
+            Engine::Put { upload, .. } => &mut **upload,
+            Engine::Get { download, .. } => &mut **download,
         }
     }
 
@@ -314,6 +320,14 @@ impl Engine {
                         }
                     }
                 }
+                if let Into::Folder {
+                    folder, changed, ..
+                } = into
+                {
+                    while let Some(need) = download.poll_small() {
+                        perform_small(need, folder, changed, jobs);
+                    }
+                }
                 printed
             }
         }
@@ -415,6 +429,7 @@ impl Engine {
                     }
                     download.provide(fetched);
                 }
+                Answer::FetchedSmall(fetched) => download.provide_small(fetched),
                 _ => {}
             },
         }

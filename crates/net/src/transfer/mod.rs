@@ -6,6 +6,7 @@
 //! `disk`'s threads: `source` reads, once for all hosts that are about as far, `spool` copies what can be read only once,
 //! `folder` writes, `block_hash` hashes what is read and written, `hashing` has the host do so, `keeper` notes what is proven. `rate` keeps to the user's limit.
 
+mod batches;
 mod block_hash;
 mod channels;
 mod disk;
@@ -22,6 +23,7 @@ mod progress;
 mod rate;
 mod scan;
 mod small_files;
+mod small_parts;
 mod source;
 mod spool;
 mod streams;

@@ -1,7 +1,7 @@
 //! Fetches what one host has into a folder of this machine's.
 //!
-//! `sources` finds out what the user means, `walk` lists folders, `files` fetches files (their octets in `contents`,
-//! their ends in `settling`), `ending` makes links once nothing is written any more, so that none of them can lead a file
+//! `sources` finds out what the user means, `walk` lists folders, `small` fetches small files in batches, `files` all others (their
+//! octets in `contents`, their ends in `settling`), `ending` makes links once nothing is written any more, so that none of them can lead a file
 //! elsewhere, and gives folders their modes and times.
 
 mod contents;
@@ -11,6 +11,7 @@ mod hashes;
 mod lost;
 mod plan;
 mod settling;
+mod small;
 mod sources;
 mod walk;
 
@@ -22,10 +23,12 @@ use crate::hashing::HostHashes;
 use crate::sftp::{Attributes, Reply, Request, SftpError};
 use crate::{Tally, Trouble};
 use files::{File, FileStep};
+use small::Small;
 use sources::Search;
 use walk::{Listing, ListingStep};
 
 pub use plan::{Begun, DownloadEvent, DownloadNeed, DownloadPlan, Fetched, LocalFile, MAX_FOLDERS};
+pub use small::{FetchedSmall, SmallNeed, SmallNumber, SmallPart};
 
 /// A download from one host.
 pub struct Download {
@@ -40,6 +43,7 @@ pub struct Download {
     /// Patterns that are looked for.
     searches: HashMap<Vec<u8>, Search>,
     queue: VecDeque<Item>,
+    small: Small,
     files: HashMap<LocalFile, File>,
     hashes: HostHashes,
     links: Vec<Item>,
@@ -109,6 +113,9 @@ enum Asked {
         remote: Vec<u8>,
         local: Vec<u8>,
     },
+    Small {
+        id: u64,
+    },
 }
 
 impl Download {
@@ -119,6 +126,7 @@ impl Download {
             hashes.want();
         }
         Download {
+            small: Small::new(&plan),
             plan,
             hashes,
             channels: Channels::new(),
@@ -154,6 +162,11 @@ impl Download {
     /// Octets of contents that are still to be fetched, as far as is known.
     pub fn octets_left(&self) -> u64 {
         self.left
+    }
+
+    /// The same without what goes by streams.
+    pub fn octets_left_for_channels(&self) -> u64 {
+        self.left.saturating_sub(self.small.octets_left())
     }
 
     /// How far it is.
@@ -220,7 +233,7 @@ impl Download {
 
     /// Whether replies of the server's are waited for.
     pub fn awaits_server(&self) -> bool {
-        self.channels.await_server()
+        self.channels.await_server() || self.awaits_batch()
     }
 
     /// Begins nothing more, and cleans up what is half done.
@@ -235,6 +248,7 @@ impl Download {
         for file in files {
             self.fail_file(file, Trouble::Interrupted);
         }
+        self.interrupt_small();
         if !self.channels.are_ready() {
             self.end();
         }
@@ -260,6 +274,7 @@ impl Download {
                 Stage::Sources => self.ask_for_sources(),
                 Stage::Files => {
                     self.list_folders();
+                    self.fetch_small();
                     self.fetch_files();
                     if self.is_all_fetched() {
                         self.stage = Stage::Links;
@@ -281,6 +296,7 @@ impl Download {
             && self.listings.is_empty()
             && self.queue.is_empty()
             && self.files.is_empty()
+            && self.small.is_over()
     }
 
     fn end(&mut self) {
@@ -306,6 +322,7 @@ impl Download {
             } => self.handle_unknown(remote, local, below, reply),
             Asked::File { file, step } => self.handle_file(channel, file, step, reply),
             Asked::Link { remote, local } => self.handle_link(remote, local, reply),
+            Asked::Small { id } => self.handle_small_seen_again(id, &reply),
         }
     }
 

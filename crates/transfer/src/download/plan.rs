@@ -6,6 +6,7 @@ use crate::Trouble;
 use crate::glob::Excludes;
 use crate::hashing::{FileHash, Hashing};
 use crate::sftp::Data;
+use crate::upload::Method;
 
 /// Folders, and links, that one source may have: a hostile server cannot make us remember more.
 pub const MAX_FOLDERS: usize = 1_000_000;
@@ -25,6 +26,8 @@ pub struct DownloadPlan {
     pub hashing: Hashing,
     /// Whether one file is fetched after the other, each from its beginning: to be printed.
     pub in_order: bool,
+    /// How small files come.
+    pub method: Method,
     /// Octets of one channel that may be asked for and not written yet.
     pub in_flight: usize,
 }

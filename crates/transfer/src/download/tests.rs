@@ -9,6 +9,7 @@ use super::*;
 use crate::fake_hasher::{FakeHasher, Hasher, fake_hash};
 use crate::fake_server::{FakeChannel, FakeServer, MODIFIED, Node};
 use crate::glob::Excludes;
+use crate::upload::Method;
 
 /// A server, and this machine's folder.
 #[derive(Default)]
@@ -50,6 +51,7 @@ pub(super) fn plan(sources: &[&[u8]]) -> DownloadPlan {
         excludes: Excludes::default(),
         hashing: crate::Hashing::default(),
         in_order: false,
+        method: Method::Auto,
         in_flight: 1 << 20,
     }
 }

@@ -10,6 +10,11 @@ use crate::sftp::{Attributes, Open, Request};
 const HEIR: usize = 0;
 
 impl Upload {
+    /// Whether the server has begun to speak SFTP on the first channel.
+    pub fn has_begun(&self) -> bool {
+        self.channels.are_ready()
+    }
+
     /// A channel's connection has ended. What the server has not confirmed goes to others; a file that the channel had
     /// begun is taken over by the first one, which must not be lost.
     pub fn lose_channel(&mut self, channel: usize) {

@@ -26,6 +26,7 @@ use sshoal_journal::Segments;
 
 pub use plan::{Entry, Kind, Opened, UploadPlan, UploadRoot};
 pub use resuming::CHECKPOINT;
+pub(crate) use small::FEWEST;
 pub use small::{MAX_SMALL, Method, SmallFile, SmallGroup, SmallProblem};
 
 use crate::channels::Channels;

@@ -27,7 +27,7 @@ use stream::{Stage, Stream};
 /// The largest file that goes with others.
 pub const MAX_SMALL: u64 = 64 * 1024;
 /// Files that are worth a process on the host.
-const FEWEST: usize = 64;
+pub(crate) const FEWEST: usize = 64;
 /// Set-user-ID, set-group-ID, sticky (stat(2)).
 const SPECIAL_BITS: u32 = 0o7000;
 /// Octets, and files, after which a batch is brought to the disk.
