@@ -63,10 +63,12 @@ impl Engine {
                 }
                 Answer::Data(need, data) => upload.provide_data(need, data),
                 Answer::Small(group, files) => upload.provide_small(&group, files),
-                Answer::Checked(entry, is_same) => {
+                Answer::Checked(entry, checked) => {
                     open.remove(&entry);
-                    upload.provide_checked(entry, is_same);
+                    let hash = checked.as_ref().ok().and_then(|(_, hash)| *hash);
+                    upload.provide_checked(entry, checked.map(|(is_same, _)| is_same), hash);
                 }
+                Answer::Hashed(entry, hash) => upload.provide_hash(entry, hash),
                 Answer::Forgotten(entry, forgotten) => upload.provide_forgotten(entry, forgotten),
                 _ => {}
             },
@@ -90,6 +92,7 @@ impl Engine {
                     }
                     download.provide(fetched);
                 }
+                Answer::FetchedSmall(fetched) => download.provide_small(fetched),
                 Answer::Written(file, written) => {
                     if let Into::Folder { parts, .. } = into
                         && let Some(writing) = parts.get_mut(&file)

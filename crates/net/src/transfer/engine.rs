@@ -5,18 +5,20 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use sshoal_journal::Segments;
-use sshoal_transfer::sftp::{Pieces, SftpError, SharedOctets};
+use sshoal_transfer::sftp::{Dialect, Pieces, SftpError, SharedOctets};
 use sshoal_transfer::{
-    Download, DownloadEvent, DownloadNeed, Fetched, LocalFile, SmallFile, SmallGroup, SmallProblem,
-    Tally, Trouble, Upload, UploadEvent, UploadNeed,
+    Download, DownloadEvent, DownloadNeed, Fetched, FetchedSmall, FileHash, HostHashes, LocalFile,
+    SmallFile, SmallGroup, SmallProblem, Tally, Trouble, Upload, UploadEvent, UploadNeed, Verify,
 };
 
+use super::batches::Batches;
 use super::disk::Jobs;
 use super::folder::{Folder, Part};
 use super::keeper::Keeper;
 use super::performing::{Noted, note, perform_download, perform_upload, read_at_once, read_small};
 use super::plan::{Get, GetTarget, Put};
 use super::printed::Printed;
+use super::small_parts::perform_small;
 use super::source::{OpenFile, Source};
 use super::writing::Writing;
 
@@ -40,12 +42,15 @@ pub(super) enum Happened {
 pub(super) enum Answer {
     Opened(usize, Result<(Arc<OpenFile>, Option<Segments>), String>),
     Data(UploadNeed, Result<SharedOctets, String>),
-    Checked(usize, Result<bool, String>),
+    /// Whether it is the same, and its hash if that was asked for.
+    Checked(usize, Result<(bool, Option<FileHash>), String>),
+    Hashed(usize, Result<FileHash, String>),
     Forgotten(usize, Result<(), String>),
     Noted,
     Begun(LocalFile, Result<Option<Arc<Part>>, String>),
     Fetched(Fetched),
     Written(LocalFile, Vec<Fetched>),
+    FetchedSmall(FetchedSmall),
     /// All folders that something was put into are on the disk.
     Synced(Result<(), String>),
     Discarded,
@@ -112,7 +117,8 @@ impl Engine {
                 parts,
                 journals,
             } => Into::Folder {
-                folder: Folder::new(hosts[host].clone(), *parts, keeper(journals, host)),
+                folder: Folder::new(hosts[host].clone(), *parts, keeper(journals, host))
+                    .hashing(get.download.hashing.verifies != Verify::Never),
                 parts: HashMap::new(),
                 changed: HashSet::new(),
                 paths: HashMap::new(),
@@ -121,6 +127,14 @@ impl Engine {
         Engine::Get {
             download: Box::new(Download::new(get.download.clone())),
             into,
+        }
+    }
+
+    /// Takes the server for one that speaks so.
+    pub(super) fn speak(&mut self, dialect: Dialect) {
+        // No request of a download's differs.
+        if let Engine::Put { upload, .. } = self {
+            upload.speak(dialect);
         }
     }
 
@@ -173,6 +187,11 @@ impl Engine {
         either!(self, it => it.lose_channel(channel));
     }
 
+    /// Whether the host speaks SFTP.
+    pub(super) fn has_begun(&self) -> bool {
+        either!(self, it => it.has_begun())
+    }
+
     pub(super) fn awaits_server(&self) -> bool {
         either!(self, it => it.awaits_server())
     }
@@ -183,18 +202,25 @@ impl Engine {
 
     /// The same without what goes by streams.
     pub(super) fn octets_left_for_channels(&self) -> u64 {
-        match self {
-            Engine::Put { upload, .. } => upload.octets_left_for_channels(),
-            Engine::Get { download, .. } => download.octets_left(),
-        }
+        either!(self, it => it.octets_left_for_channels())
     }
 
     /// What has streams beside its channels.
-    pub(super) fn upload(&mut self) -> Option<&mut Upload> {
+    pub(super) fn batches(&mut self) -> &mut dyn Batches {
         match self {
-            Engine::Put { upload, .. } => Some(upload),
-            Engine::Get { .. } => None,
+            Engine::Put { upload, .. } => &mut **upload,
+            Engine::Get { download, .. } => &mut **download,
         }
+    }
+
+    /// The session with the host's hashing program.
+    pub(super) fn hashes(&mut self) -> &mut HostHashes {
+        either!(self, it => it.hashes())
+    }
+
+    /// Takes note of what became of it.
+    pub(super) fn handle_hashes(&mut self) {
+        either!(self, it => it.handle_hashes());
     }
 
     pub(super) fn tally(&self) -> Tally {
@@ -283,6 +309,19 @@ impl Engine {
                                 download.provide(Fetched::Finished { file, finished });
                             }
                             DownloadNeed::Discard { .. } => {}
+                            // There is nothing here to be compared, nor to be hashed once it is printed.
+                            DownloadNeed::Compare { file, .. } => {
+                                let hash = Ok(None);
+                                download.provide(Fetched::Compared { file, hash });
+                            }
+                            DownloadNeed::Touch { file, .. } => {
+                                let touched = Ok(());
+                                download.provide(Fetched::Touched { file, touched });
+                            }
+                            DownloadNeed::Hash { file, .. } => {
+                                let hash = Err("it is printed".to_owned());
+                                download.provide(Fetched::Hashed { file, hash });
+                            }
                             // Folders are not printed, and no link is met on the way to a file.
                             DownloadNeed::Folder { id, .. } => {
                                 let made = Err("folders cannot be printed".to_owned());
@@ -310,9 +349,18 @@ impl Engine {
                         }
                     }
                 }
-                if let Into::Folder { parts, .. } = into {
+                if let Into::Folder {
+                    folder,
+                    changed,
+                    parts,
+                    ..
+                } = into
+                {
                     for (&file, writing) in parts {
                         writing.go_on(file, jobs);
+                    }
+                    while let Some(need) = download.poll_small() {
+                        perform_small(need, folder, changed, jobs);
                     }
                 }
                 printed

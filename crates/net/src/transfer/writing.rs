@@ -67,12 +67,18 @@ impl Writing {
         let panicked = give_up(&pieces, file, PANICKED);
         jobs.perform(Answer::Written(file, panicked), move || {
             let written = pieces.into_iter().map(|piece| {
-                let written = part.write(piece.offset, &piece.data);
+                let (channel, octets) = (piece.channel, piece.data.len());
+                let written = part.write_hashed(piece.offset, piece.data);
                 let noted = written.and_then(|is_due| match is_due {
                     true => part.note(),
                     false => Ok(()),
                 });
-                piece.told(file, noted.map_err(|error| error.to_string()))
+                Fetched::Written {
+                    file,
+                    channel,
+                    octets,
+                    written: noted.map_err(|error| error.to_string()),
+                }
             });
             Answer::Written(file, written.collect())
         });
@@ -85,7 +91,7 @@ impl Writing {
         piece: Piece,
         jobs: &Jobs<Answer>,
     ) -> Result<Fetched, Piece> {
-        if !self.part.is_in_memory {
+        if !self.part.is_near {
             return Err(piece);
         }
         let written = self.part.write(piece.offset, &piece.data);

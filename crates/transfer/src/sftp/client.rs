@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use sshoal_wire::Decoder;
 
+use super::dialect::Dialect;
 use super::outgoing::{Outgoing, Pieces, SharedOctets, greeting};
 use super::packets::Packets;
 use super::reply::{self, Reply};
@@ -119,6 +120,7 @@ pub struct Client<T> {
     stage: Stage,
     packets: Packets,
     out: Outgoing,
+    dialect: Dialect,
     extensions: u8,
     limits: Limits,
     next_id: u32,
@@ -158,12 +160,18 @@ impl<T> Client<T> {
             stage: Stage::ExpectVersion,
             packets: Packets::default(),
             out: greeting(PROTOCOL_VERSION),
+            dialect: Dialect::default(),
             extensions: 0,
             limits: Limits::default(),
             next_id: LIMITS_ID + 1,
             pending: HashMap::new(),
             replies: VecDeque::new(),
         }
+    }
+
+    /// Takes the server for one that speaks so.
+    pub fn speak(&mut self, dialect: Dialect) {
+        self.dialect = dialect;
     }
 
     /// Whether requests may be made.
@@ -203,7 +211,9 @@ impl<T> Client<T> {
         );
         let id = self.next_id;
         self.next_id = self.next_id.wrapping_add(1).max(LIMITS_ID + 1);
-        self.out.push_request(|out| request.encode(id, out));
+        let dialect = self.dialect;
+        self.out
+            .push_request(|out| request.encode(id, dialect, out));
         self.pending.insert(
             id,
             Pending {
@@ -335,8 +345,9 @@ impl<T> Client<T> {
         }
         self.stage = match self.has(Extension::Limits) {
             true => {
+                let dialect = self.dialect;
                 self.out
-                    .push_request(|out| Request::Limits.encode(LIMITS_ID, out));
+                    .push_request(|out| Request::Limits.encode(LIMITS_ID, dialect, out));
                 Stage::ExpectLimits
             }
             false => Stage::Ready,

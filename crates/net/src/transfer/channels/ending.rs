@@ -87,11 +87,19 @@ impl Transfer {
     pub(super) fn ended_early(&self) -> Failure {
         let said = String::from_utf8_lossy(&self.words);
         let words = said.split_whitespace().collect::<Vec<_>>().join(" ");
-        let mut detail = "the server's SFTP program ended before everything was done".to_owned();
+        let has_begun = self.engine.has_begun();
+        let mut detail = match has_begun {
+            true => "the server's SFTP program ended before everything was done",
+            false => "the host has no SFTP: what its sshd starts for that ended at once",
+        }
+        .to_owned();
         if !words.is_empty() {
             detail.push_str(&format!("; it said: {words}"));
         }
-        self.failure(detail)
+        match has_begun {
+            true => self.failure(detail),
+            false => Failure::with_remedy(FailureKind::Transfer, detail, NEEDS_NO_PROGRAM),
+        }
     }
 
     fn failure(&self, detail: String) -> Failure {
@@ -99,6 +107,9 @@ impl Transfer {
         Failure::with_remedy(FailureKind::Transfer, detail, remedy)
     }
 }
+
+/// What a host without sftp-server can do.
+pub(super) const NEEDS_NO_PROGRAM: &str = "in its sshd_config, Subsystem sftp internal-sftp needs no program; or install its openssh-sftp-server";
 
 /// A path as a part of a line.
 fn on_one_line(path: &[u8]) -> Vec<u8> {

@@ -15,6 +15,7 @@ use sshoal_transfer::{Tally, Trouble};
 
 use super::disk::Jobs;
 use super::engine::{Answer, Engine};
+use super::hashing::HashSession;
 use super::plan::{TransferPlan, Way};
 use super::rate::Rate;
 use super::streams::Streams;
@@ -32,6 +33,7 @@ pub(crate) struct Transfer {
     jobs: Jobs<Answer>,
     channels: Vec<Channel>,
     streams: Streams,
+    hashing: HashSession,
     /// What the server's program said on standard error.
     words: Vec<u8>,
     /// Its share of what is left in the run's sum.
@@ -100,6 +102,7 @@ impl Transfer {
             engine,
             channels: vec![Channel::new(LaneId::FIRST, channel)],
             streams: Streams::default(),
+            hashing: HashSession::default(),
             words: Vec::new(),
             left,
             first_trouble: None,
@@ -142,10 +145,12 @@ impl Transfer {
             let mut channels = self.channels.iter();
             channels.position(|channel| (channel.lane, channel.number) == (lane, number))
         };
-        if lane == LaneId::FIRST
-            && let Some(upload) = self.engine.upload()
-            && self.streams.handle(upload, &event, input)
-        {
+        if lane == LaneId::FIRST && self.hashing.handle(&mut self.engine, &event, input) {
+            self.silent_since = Instant::now();
+            self.note();
+            return Ok(None);
+        }
+        if lane == LaneId::FIRST && self.streams.handle(self.engine.batches(), &event, input) {
             self.silent_since = Instant::now();
             self.note();
             return Ok(None);

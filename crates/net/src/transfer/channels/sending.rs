@@ -3,6 +3,7 @@
 use std::time::Instant;
 
 use sshoal_proto::{Connection, ConnectionError};
+use sshoal_transfer::sftp::Dialect;
 
 use super::super::PACKET;
 use super::super::rate::Grant;
@@ -47,6 +48,10 @@ impl Transfer {
         has_room: bool,
     ) -> Result<usize, ConnectionError> {
         if lane == LaneId::FIRST {
+            // Before anything goes over SFTP the server has said what it is.
+            if let Some(server) = connection.server() {
+                self.engine.speak(Dialect::of(server.software()));
+            }
             self.add_channel(connection)?;
             self.wake = None;
         }
@@ -54,6 +59,7 @@ impl Transfer {
         let mut fed = 0;
         if lane == LaneId::FIRST {
             fed += self.feed_streams(connection, has_room)?;
+            fed += self.feed_hashing(connection, has_room)?;
         }
         for at in 0..self.channels.len() {
             if self.channels[at].lane != lane {
@@ -74,17 +80,41 @@ impl Transfer {
         connection: &mut Connection,
         has_room: bool,
     ) -> Result<usize, ConnectionError> {
-        let (Some(upload), Stage::Running) = (self.engine.upload(), self.stage) else {
+        if self.stage != Stage::Running {
             return Ok(0);
-        };
+        }
+        let batches = self.engine.batches();
         let plan = self.plan.transfer.as_ref();
         let rate = plan.and_then(|plan| plan.rate.as_ref());
         let rate = rate.filter(|_| !self.hurries);
-        self.streams.attend(upload, connection, &mut self.wake)?;
+        self.streams
+            .attend(batches, connection, rate, &mut self.wake)?;
         let fed = match has_room {
             true => self
                 .streams
-                .send(upload, connection, rate, &mut self.wake)?,
+                .send(batches, connection, rate, &mut self.wake)?,
+            false => 0,
+        };
+        self.note();
+        Ok(fed)
+    }
+
+    /// The same for which files the host is to hash.
+    fn feed_hashing(
+        &mut self,
+        connection: &mut Connection,
+        has_room: bool,
+    ) -> Result<usize, ConnectionError> {
+        if self.stage != Stage::Running || !self.channels[0].started {
+            return Ok(0);
+        }
+        let plan = self.plan.transfer.as_ref();
+        let rate = plan.and_then(|plan| plan.rate.as_ref());
+        let rate = rate.filter(|_| !self.hurries);
+        let (engine, wake) = (&mut self.engine, &mut self.wake);
+        self.hashing.attend(engine, connection, wake)?;
+        let fed = match has_room {
+            true => self.hashing.send(engine, connection, rate, wake)?,
             false => 0,
         };
         self.note();
