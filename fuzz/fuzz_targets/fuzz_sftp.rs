@@ -79,7 +79,7 @@ fuzz_target!(|steps: Vec<Step<'_>>| {
                 continue;
             }
         };
-        let sent = download.transmit(0).len();
+        let sent = download.waiting(0);
         download.transmitted(0, sent);
         if download.handle_input(0, &input).is_err() {
             return;
