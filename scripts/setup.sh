@@ -29,6 +29,7 @@ readonly test_needs=(
     lua5.4:lua5.4
     busybox:busybox
     nm:binutils
+    g++:g++
     /etc/ssl/certs/ca-certificates.crt:ca-certificates
     python3:python3
     python3-with-venv:python3-venv

@@ -8,7 +8,9 @@ use std::sync::Arc;
 use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
 use sshoal_journal::Segments;
-use sshoal_transfer::{Begun, Download, DownloadNeed, DownloadPlan, Excludes, Fetched, Method};
+use sshoal_transfer::{
+    Begun, Download, DownloadNeed, DownloadPlan, Excludes, Fetched, FileHash, Hashing, Method, Verify,
+};
 use sshoal_wire::Put;
 
 #[derive(Arbitrary, Debug)]
@@ -26,6 +28,8 @@ fuzz_target!(|steps: Vec<Step<'_>>| {
         recursive: true,
         preserve: true,
         excludes: Excludes::default(),
+        // Without a session that hashes, nothing is verified; the way there is the same.
+        hashing: Hashing { compares: false, verifies: Verify::Auto },
         in_order: false,
         method: Method::Sftp,
         in_flight: 1 << 16,
@@ -71,6 +75,15 @@ fn provide(download: &mut Download, need: DownloadNeed) {
             assert!(stays_inside(&path));
             Fetched::Folder { id, made: Ok(()) }
         }
+        DownloadNeed::Compare { file, path, .. } => {
+            assert!(stays_inside(&path));
+            Fetched::Compared { file, hash: Ok(Some(FileHash([0; 32]))) }
+        }
+        DownloadNeed::Touch { file, path, .. } => {
+            assert!(stays_inside(&path));
+            Fetched::Touched { file, touched: Ok(()) }
+        }
+        DownloadNeed::Hash { file, .. } => Fetched::Hashed { file, hash: Ok(FileHash([0; 32])) },
         DownloadNeed::Begin { file, path, .. } => {
             assert!(stays_inside(&path));
             let mut proven = Segments::default();

@@ -102,8 +102,14 @@ impl Observer for Reporting {
             unchanged,
             failed,
             octets,
+            verified,
             why_no_batches,
+            why_unverified,
         } = *tally;
+        if let Some(why) = why_unverified {
+            let text = format!("files were not verified: {why}");
+            self.reporter.remark(host, &text)?;
+        }
         if let Some(why) = why_no_batches {
             let text = format!("small files went one by one over SFTP: {why}");
             self.reporter.remark(host, &text)?;
@@ -112,6 +118,7 @@ impl Observer for Reporting {
             done,
             unchanged,
             failed,
+            verified,
             octets,
         };
         self.reporter.handle_transferred(host, transferred)

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use sshoal_net::{Get, GetTarget, PartNames, TransferPlan, Way};
 use sshoal_report::file_names;
-use sshoal_transfer::DownloadPlan;
+use sshoal_transfer::{DownloadPlan, Hashing, Verify};
 
 use super::args::GetArgs;
 use super::part_tag::PartTags;
@@ -38,6 +38,14 @@ pub(crate) fn get(args: &GetArgs) -> Result<u8, Box<dyn std::error::Error>> {
     if to_output && options.recursive {
         return Err(CopyError::FoldersToOutput.into());
     }
+    let hashing = match options.hashing() {
+        hashing if !to_output => hashing,
+        // What is printed is in nobody's place: there is nothing to compare with, and nothing to take back.
+        hashing if hashing.compares || hashing.verifies == Verify::Always => {
+            return Err(CopyError::HashesOfOutput.into());
+        }
+        _ => Hashing::default(),
+    };
     if !to_output && folder.exists() && !folder.is_dir() {
         return Err(CopyError::NoFolder(folder).into());
     }
@@ -62,6 +70,7 @@ pub(crate) fn get(args: &GetArgs) -> Result<u8, Box<dyn std::error::Error>> {
         recursive: options.recursive,
         preserve: options.preserve,
         excludes: excludes(options),
+        hashing,
         in_order: to_output,
         method: options.method.into(),
         in_flight: TransferPlan::in_flight(targets.len()),

@@ -43,6 +43,10 @@ enum CopyError {
     StandardInputAlone,
     #[error("- is for the contents of files, and -r for folders; they do not go together")]
     FoldersToOutput,
+    #[error(
+        "--checksum and --verify are for files that are put in place; - prints them as they come"
+    )]
+    HashesOfOutput,
     #[error("{} is there, and is no folder; get puts a folder for each host into it", .0.display())]
     NoFolder(std::path::PathBuf),
     #[error("cannot read standard input: {0}")]

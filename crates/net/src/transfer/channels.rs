@@ -14,6 +14,7 @@ use sshoal_transfer::{Tally, Trouble};
 use super::PACKET;
 use super::disk::Jobs;
 use super::engine::{Answer, Engine, Happened};
+use super::hashing::HashSession;
 use super::plan::{TransferPlan, Way};
 use super::rate::{Grant, Rate};
 use super::streams::Streams;
@@ -36,6 +37,7 @@ pub(crate) struct Transfer {
     jobs: Jobs<Answer>,
     channels: Vec<Channel>,
     streams: Streams,
+    hashing: HashSession,
     /// What the server's program said on standard error.
     words: Vec<u8>,
     /// Its share of what is left in the run's sum.
@@ -104,6 +106,7 @@ impl Transfer {
             engine,
             channels: vec![Channel::new(LaneId::FIRST, channel)],
             streams: Streams::default(),
+            hashing: HashSession::default(),
             words: Vec::new(),
             left,
             first_trouble: None,
@@ -146,6 +149,11 @@ impl Transfer {
             let mut channels = self.channels.iter();
             channels.position(|channel| (channel.lane, channel.number) == (lane, number))
         };
+        if lane == LaneId::FIRST && self.hashing.handle(&mut self.engine, &event, input) {
+            self.silent_since = Instant::now();
+            self.note();
+            return Ok(None);
+        }
         if lane == LaneId::FIRST && self.streams.handle(self.engine.batches(), &event, input) {
             self.silent_since = Instant::now();
             self.note();
@@ -259,6 +267,7 @@ impl Transfer {
         let mut fed = 0;
         if lane == LaneId::FIRST {
             fed += self.feed_streams(connection, has_room)?;
+            fed += self.feed_hashing(connection, has_room)?;
         }
         for at in 0..self.channels.len() {
             if self.channels[at].lane != lane {
@@ -292,6 +301,28 @@ impl Transfer {
             true => self
                 .streams
                 .send(batches, connection, rate, &mut self.wake)?,
+            false => 0,
+        };
+        self.note();
+        Ok(fed)
+    }
+
+    /// The same for which files the host is to hash.
+    fn feed_hashing(
+        &mut self,
+        connection: &mut Connection,
+        has_room: bool,
+    ) -> Result<usize, ConnectionError> {
+        if self.stage != Stage::Running || !self.channels[0].started {
+            return Ok(0);
+        }
+        let plan = self.plan.transfer.as_ref();
+        let rate = plan.and_then(|plan| plan.rate.as_ref());
+        let rate = rate.filter(|_| !self.hurries);
+        let (engine, wake) = (&mut self.engine, &mut self.wake);
+        self.hashing.attend(engine, connection, wake)?;
+        let fed = match has_room {
+            true => self.hashing.send(engine, connection, rate, wake)?,
             false => 0,
         };
         self.note();

@@ -7,8 +7,9 @@ use std::sync::Arc;
 use sshoal_journal::Segments;
 use sshoal_transfer::sftp::{Dialect, SftpError};
 use sshoal_transfer::{
-    Begun, Download, DownloadEvent, DownloadNeed, Fetched, FetchedSmall, LocalFile, Opened,
-    SmallFile, SmallGroup, SmallProblem, Tally, Trouble, Upload, UploadEvent, UploadNeed,
+    Begun, Download, DownloadEvent, DownloadNeed, Fetched, FetchedSmall, FileHash, HostHashes,
+    LocalFile, Opened, SmallFile, SmallGroup, SmallProblem, Tally, Trouble, Upload, UploadEvent,
+    UploadNeed, Verify,
 };
 
 use super::batches::Batches;
@@ -36,7 +37,9 @@ pub(super) enum Happened {
 pub(super) enum Answer {
     Opened(usize, Result<(Arc<OpenFile>, Option<Segments>), String>),
     Data(UploadNeed, Result<Arc<Vec<u8>>, String>),
-    Checked(usize, Result<bool, String>),
+    /// Whether it is the same, and its hash if that was asked for.
+    Checked(usize, Result<(bool, Option<FileHash>), String>),
+    Hashed(usize, Result<FileHash, String>),
     Forgotten(usize, Result<(), String>),
     Noted,
     Begun(LocalFile, Result<Option<Arc<Part>>, String>),
@@ -108,7 +111,8 @@ impl Engine {
                 parts,
                 journals,
             } => Into::Folder {
-                folder: Folder::new(hosts[host].clone(), *parts, keeper(journals, host)),
+                folder: Folder::new(hosts[host].clone(), *parts, keeper(journals, host))
+                    .hashing(get.download.hashing.verifies != Verify::Never),
                 parts: HashMap::new(),
                 changed: HashSet::new(),
                 paths: HashMap::new(),
@@ -184,6 +188,16 @@ impl Engine {
             Engine::Put { upload, .. } => &mut **upload,
             Engine::Get { download, .. } => &mut **download,
         }
+    }
+
+    /// The session with the host's hashing program.
+    pub(super) fn hashes(&mut self) -> &mut HostHashes {
+        either!(self, it => it.hashes())
+    }
+
+    /// Takes note of what became of it.
+    pub(super) fn handle_hashes(&mut self) {
+        either!(self, it => it.handle_hashes());
     }
 
     pub(super) fn tally(&self) -> Tally {
@@ -268,6 +282,19 @@ impl Engine {
                                 download.provide(Fetched::Finished { file, finished });
                             }
                             DownloadNeed::Discard { .. } => {}
+                            // There is nothing here to be compared, nor to be hashed once it is printed.
+                            DownloadNeed::Compare { file, .. } => {
+                                let hash = Ok(None);
+                                download.provide(Fetched::Compared { file, hash });
+                            }
+                            DownloadNeed::Touch { file, .. } => {
+                                let touched = Ok(());
+                                download.provide(Fetched::Touched { file, touched });
+                            }
+                            DownloadNeed::Hash { file, .. } => {
+                                let hash = Err("it is printed".to_owned());
+                                download.provide(Fetched::Hashed { file, hash });
+                            }
                             // Folders are not printed, and no link is met on the way to a file.
                             DownloadNeed::Folder { id, .. } => {
                                 let made = Err("folders cannot be printed".to_owned());
@@ -373,10 +400,12 @@ impl Engine {
                 }
                 Answer::Data(need, data) => upload.provide_data(need, data),
                 Answer::Small(group, files) => upload.provide_small(&group, files),
-                Answer::Checked(entry, is_same) => {
+                Answer::Checked(entry, checked) => {
                     open.remove(&entry);
-                    upload.provide_checked(entry, is_same);
+                    let hash = checked.as_ref().ok().and_then(|(_, hash)| *hash);
+                    upload.provide_checked(entry, checked.map(|(is_same, _)| is_same), hash);
                 }
+                Answer::Hashed(entry, hash) => upload.provide_hash(entry, hash),
                 Answer::Forgotten(entry, forgotten) => upload.provide_forgotten(entry, forgotten),
                 _ => {}
             },

@@ -15,10 +15,13 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 use sshoal_journal::Segments;
-use sshoal_transfer::{PartTag, part_name};
+use sshoal_transfer::sftp::Data;
+use sshoal_transfer::{FileHash, PartTag, part_name};
 
+use super::block_hash::BlockHash;
 use super::keeper::Keeper;
 use super::progress::Progress;
+use super::source::read_at;
 
 /// How files are called until they are whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,6 +36,8 @@ pub(super) struct Folder {
     path: PathBuf,
     parts: PartNames,
     keeper: Option<Arc<Keeper>>,
+    /// Whether files are hashed while they are written.
+    hashes: bool,
 }
 
 /// A file that is being written.
@@ -47,6 +52,8 @@ pub(super) struct Part {
     /// Octets that it has from an earlier transfer: zeros are no holes there.
     old_len: u64,
     progress: Option<Progress>,
+    /// What has been written so far, if it is hashed.
+    written: Option<BlockHash<Data>>,
 }
 
 /// Modes and times that are to be kept.
@@ -62,12 +69,18 @@ impl Folder {
             path,
             parts,
             keeper,
+            hashes: false,
         }
     }
 
     /// What a file is called until it is whole.
     pub(super) fn part(&self, name: &[u8]) -> Vec<u8> {
         part_name(name, self.parts.0)
+    }
+
+    /// The same, with files hashed while they are written: what arrives is to be verified.
+    pub(super) fn hashing(self, hashes: bool) -> Folder {
+        Folder { hashes, ..self }
     }
 
     pub(super) fn keeper(&mut self) -> Option<Arc<Keeper>> {
@@ -107,16 +120,49 @@ impl Folder {
         }
     }
 
-    /// Begins a file; `None` if what is there has the size and the time of modification that are given.
+    /// The hash of what is there, if it is a regular file of this size that can be read.
+    pub(super) fn hash(&self, path: &[u8], size: u64) -> io::Result<Option<FileHash>> {
+        let Some(file) = self.open_file(path)? else {
+            return Ok(None);
+        };
+        if file.metadata()?.len() != size {
+            return Ok(None);
+        }
+        let hash = BlockHash::<Data>::new();
+        hash.finish(|offset, chunk| read_at(&file, chunk, offset))
+            .map(Some)
+    }
+
+    /// Gives a file that is there its mode and times.
+    pub(super) fn touch(&self, path: &[u8], kept: Kept) -> io::Result<()> {
+        match self.open_file(path)? {
+            Some(file) => keep(file.as_fd(), kept),
+            None => Err(io::ErrorKind::NotFound.into()),
+        }
+    }
+
+    /// A regular file that is there and can be read.
+    fn open_file(&self, path: &[u8]) -> io::Result<Option<File>> {
+        let (above, name) = split(path);
+        let folder = self.open(above)?;
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let Ok(file) = openat(folder, name, flags, Mode::empty()).map(File::from) else {
+            return Ok(None);
+        };
+        Ok(file.metadata()?.is_file().then_some(file))
+    }
+
+    /// Begins a file; `None` if what is there has the size and the time of modification that are given, and `trusts_time`.
     pub(super) fn begin(
         &self,
         path: &[u8],
         like: Option<(u64, u32)>,
+        trusts_time: bool,
         mode: u32,
     ) -> io::Result<Option<Part>> {
         let (above, name) = split(path);
         let folder = self.open(above)?;
-        let replaces = match there(&folder, name, like)? {
+        let replaces = match there(&folder, name, like.filter(|_| trusts_time))? {
             There::Unchanged => return Ok(None),
             There::File(mode) => Some(mode),
             There::Other => None,
@@ -139,6 +185,7 @@ impl Folder {
                 replaces,
                 old_len,
                 progress: noted,
+                written: self.hashes.then(|| BlockHash::new().out_of_order()),
             }));
         }
         let progress = noted.map(Progress::anew).transpose()?;
@@ -150,6 +197,7 @@ impl Folder {
             replaces,
             old_len: 0,
             progress,
+            written: self.hashes.then(BlockHash::new),
         }))
     }
 
@@ -208,6 +256,24 @@ impl Part {
         }
     }
 
+    /// The same, hashed in passing.
+    pub(super) fn write_hashed(&self, offset: u64, data: Data) -> io::Result<()> {
+        self.write(offset, &data)?;
+        if let Some(written) = &self.written {
+            written.add(offset, data);
+        }
+        Ok(())
+    }
+
+    /// The hash of all that has been written, as the file of so many octets that it will be.
+    pub(super) fn hash(&self, size: u64) -> io::Result<FileHash> {
+        // Holes at its end.
+        ftruncate(&self.file, size)?;
+        let nothing = BlockHash::new();
+        let written = self.written.as_ref().unwrap_or(&nothing);
+        written.finish(|offset, chunk| read_at(&self.file, chunk, offset))
+    }
+
     /// Puts the file in place of what was there.
     pub(super) fn finish(&self, size: u64, kept: Kept) -> io::Result<()> {
         // Holes at its end.
@@ -229,7 +295,7 @@ impl Part {
 
 /// Makes a part.
 pub(super) fn create(folder: &OwnedFd, part: &[u8], mode: Mode) -> io::Result<File> {
-    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
     let create = || openat(folder, part, flags, mode);
     let file = match create() {
         // An earlier transfer has left it.

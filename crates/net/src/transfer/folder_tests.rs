@@ -20,7 +20,7 @@ fn nothing_is_written_through_a_link() {
     folder
         .link(b"a/out", outside.path().as_os_str().as_bytes())
         .unwrap();
-    assert!(folder.begin(b"a/out/x", None, 0o644).is_err());
+    assert!(folder.begin(b"a/out/x", None, true, 0o644).is_err());
     assert!(folder.make(b"a/out").is_err());
     assert!(folder.make(b"a/out/y").is_err());
     assert!(folder.finish_folder(b"a/out", KEPT).is_err());
@@ -28,7 +28,7 @@ fn nothing_is_written_through_a_link() {
     let victim = outside.path().join("victim");
     std::fs::write(&victim, "mine").unwrap();
     folder.link(b"b", victim.as_os_str().as_bytes()).unwrap();
-    let part = folder.begin(b"b", None, 0o644).unwrap().unwrap();
+    let part = folder.begin(b"b", None, true, 0o644).unwrap().unwrap();
     part.write(0, b"theirs").unwrap();
     part.finish(6, KEPT).unwrap();
     assert_eq!(std::fs::read(&victim).unwrap(), b"mine");
@@ -43,10 +43,10 @@ fn nothing_is_written_through_a_link() {
 fn what_is_given_up_leaves_nothing_and_what_was_there_stays() {
     let dir = tempfile::tempdir().unwrap();
     let folder = folder(dir.path());
-    let part = folder.begin(b"f", None, 0o600).unwrap().unwrap();
+    let part = folder.begin(b"f", None, true, 0o600).unwrap().unwrap();
     part.write(0, b"old").unwrap();
     part.finish(3, KEPT).unwrap();
-    let part = folder.begin(b"f", None, 0o600).unwrap().unwrap();
+    let part = folder.begin(b"f", None, true, 0o600).unwrap().unwrap();
     part.write(0, b"new and longer").unwrap();
     part.discard();
     assert_eq!(std::fs::read(dir.path().join("host/f")).unwrap(), b"old");
@@ -61,7 +61,7 @@ fn a_mode_that_is_kept_makes_nobody_somebody_else() {
     use std::os::unix::fs::MetadataExt;
     let dir = tempfile::tempdir().unwrap();
     let folder = folder(dir.path());
-    let part = folder.begin(b"f", None, 0o600).unwrap().unwrap();
+    let part = folder.begin(b"f", None, true, 0o600).unwrap().unwrap();
     let kept = Kept {
         mode: Some(0o6755),
         times: Some((5, 7)),
@@ -72,7 +72,7 @@ fn a_mode_that_is_kept_makes_nobody_somebody_else() {
     assert_eq!((metadata.size(), metadata.mtime()), (1 << 20, 7));
     assert!(
         folder
-            .begin(b"f", Some((1 << 20, 7)), 0o600)
+            .begin(b"f", Some((1 << 20, 7)), true, 0o600)
             .unwrap()
             .is_none()
     );

@@ -96,6 +96,8 @@ impl Download {
             Stage::ReadOn => Stage::ReadOn,
             // It is this machine that is waited for, or nobody.
             Stage::BeginHere | Stage::FinishHere | Stage::CleanUp => return,
+            // Or what hashes there, which has a session of its own.
+            Stage::Compare | Stage::Touch | Stage::Verify => return,
         };
         self.open_remote(HEIR, file, 0);
     }

@@ -7,6 +7,7 @@
 mod contents;
 mod ending;
 mod files;
+mod hashes;
 mod lost;
 mod plan;
 mod settling;
@@ -18,6 +19,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
 use crate::channels::Channels;
+use crate::hashing::HostHashes;
 use crate::sftp::{Attributes, Reply, Request, SftpError};
 use crate::{Tally, Trouble};
 use files::{File, FileStep};
@@ -43,6 +45,7 @@ pub struct Download {
     queue: VecDeque<Item>,
     small: Small,
     files: HashMap<LocalFile, File>,
+    hashes: HostHashes,
     links: Vec<Item>,
     folders: Vec<(Vec<u8>, Attributes)>,
     /// Questions about sources, links and folders without an answer, of the server or of this machine.
@@ -118,9 +121,14 @@ enum Asked {
 impl Download {
     /// A download over one channel, the first; its number is 0.
     pub fn new(plan: Arc<DownloadPlan>) -> Download {
+        let mut hashes = HostHashes::new();
+        if plan.hashing.is_used() {
+            hashes.want();
+        }
         Download {
             small: Small::new(&plan),
             plan,
+            hashes,
             channels: Channels::new(),
             stage: Stage::Sources,
             taken: HashSet::new(),
@@ -199,6 +207,9 @@ impl Download {
     pub fn provide(&mut self, fetched: Fetched) {
         match fetched {
             Fetched::Folder { id, made } => self.handle_folder(id, made),
+            Fetched::Compared { file, hash } => self.handle_compared(file, hash),
+            Fetched::Touched { file, touched } => self.handle_touched(file, touched),
+            Fetched::Hashed { file, hash } => self.handle_hashed(file, hash),
             Fetched::Begun { file, begun } => self.handle_begun(file, begun),
             Fetched::Written {
                 file,
@@ -241,6 +252,7 @@ impl Download {
         if !self.channels.are_ready() {
             self.end();
         }
+        self.hashes.close("it was interrupted");
         self.advance();
     }
 
@@ -249,9 +261,16 @@ impl Download {
         if !self.channels.are_ready() {
             return;
         }
+        self.take_hashes();
+        self.go_through_stages();
+        self.hashes.flush();
+    }
+
+    fn go_through_stages(&mut self) {
         loop {
             let stage = self.stage;
             match stage {
+                Stage::Sources if !self.has_hashes() => return,
                 Stage::Sources => self.ask_for_sources(),
                 Stage::Files => {
                     self.list_folders();
@@ -333,5 +352,7 @@ impl Download {
     }
 }
 
+#[cfg(test)]
+mod hashing_tests;
 #[cfg(test)]
 mod tests;

@@ -114,6 +114,7 @@ impl Upload {
                 file.cleared = false;
                 self.create_part(entry);
             }
+            Stage::Touch => self.touch(entry),
             Stage::Write => self.open_again(entry),
             Stage::Reopen | Stage::Settle => self.reopen(entry),
             Stage::Rename => {
@@ -123,6 +124,8 @@ impl Upload {
             Stage::CleanUp => self.close_up(entry),
             // It is this machine that is waited for.
             Stage::OpenHere | Stage::CheckHere | Stage::Forget => {}
+            // Or what hashes there, which has a session of its own.
+            Stage::Compare | Stage::Verify => {}
         }
     }
 

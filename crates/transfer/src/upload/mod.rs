@@ -5,6 +5,7 @@
 //! `settling`), `links` makes symbolic and hard links, and `folders` again gives folders their modes and times. What fails is
 //! told and left out; the rest goes on.
 
+mod comparing;
 mod contents;
 mod files;
 mod folders;
@@ -16,6 +17,7 @@ mod resuming;
 mod settling;
 mod small;
 mod target;
+mod verifying;
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
@@ -28,10 +30,12 @@ pub(crate) use small::FEWEST;
 pub use small::{MAX_SMALL, Method, SmallFile, SmallGroup, SmallProblem};
 
 use crate::channels::Channels;
+use crate::hashing::HostHashes;
 use crate::part_name::{PartTag, part_name};
 use crate::path::{MAX_PATH, join};
 use crate::sftp::{Reply, Request, SftpError};
 use crate::{Tally, Trouble};
+use comparing::Comparison;
 use files::{File, FileStep};
 use links::LinkStep;
 use small::{Small, SmallStep};
@@ -63,6 +67,13 @@ pub enum UploadNeed {
     },
     /// Tell whether the file is what it was when it was opened, and close it: [`Upload::provide_checked`].
     Check {
+        /// Which entry.
+        entry: usize,
+        /// Whether its hash is to be told, too.
+        hashes: bool,
+    },
+    /// Hash an entry's file: [`Upload::provide_hash`].
+    Hash {
         /// Which entry.
         entry: usize,
     },
@@ -119,6 +130,9 @@ pub struct Upload {
     /// Folders that were not there before.
     new_folders: HashSet<usize>,
     small: Small,
+    hashes: HostHashes,
+    /// Files that are hashed at both ends before they are sent.
+    comparisons: HashMap<usize, Comparison>,
     /// Files that failed: hard links to them fail, too.
     failed_files: HashSet<usize>,
     /// Hard links that wait for their phase, and links under way.
@@ -136,6 +150,8 @@ pub struct Upload {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Phase {
     Target,
+    /// Hashes must be had: the host has to say that it has them.
+    Hashes,
     Folders,
     Files,
     Links,
@@ -197,6 +213,10 @@ impl Upload {
     pub fn new(plan: Arc<UploadPlan>, salt: u32) -> Upload {
         let left = plan.octets();
         let small = Small::new(&plan);
+        let mut hashes = HostHashes::new();
+        if plan.hashing.is_used() && plan.has_contents() {
+            hashes.want();
+        }
         Upload {
             tag: PartTag(plan.tag.0 ^ salt),
             plan,
@@ -208,6 +228,8 @@ impl Upload {
             broken: HashSet::new(),
             new_folders: HashSet::new(),
             small,
+            hashes,
+            comparisons: HashMap::new(),
             failed_files: HashSet::new(),
             links_open: 0,
             needs: VecDeque::new(),
@@ -312,6 +334,7 @@ impl Upload {
             self.fail_file(entry, Trouble::Interrupted);
         }
         self.interrupt_small();
+        self.hashes.close("it was interrupted");
         self.advance();
     }
 
@@ -320,10 +343,12 @@ impl Upload {
         if !self.channels.are_ready() {
             return;
         }
+        self.take_hashes();
         loop {
             let phase = self.phase;
             match phase {
                 Phase::Target => self.find_target(),
+                Phase::Hashes => self.await_hashes(),
                 Phase::Folders => self.make_folders(),
                 Phase::Files => self.send_files(),
                 Phase::Links => self.make_links(),
@@ -335,6 +360,7 @@ impl Upload {
             }
             self.next = 0;
         }
+        self.hashes.flush();
         self.tell_end();
     }
 
@@ -412,6 +438,8 @@ impl Upload {
     }
 }
 
+#[cfg(test)]
+mod hashing_tests;
 #[cfg(test)]
 mod resuming_tests;
 #[cfg(test)]

@@ -166,7 +166,8 @@ pub(super) struct Small {
 
 impl Small {
     pub(super) fn new(plan: &DownloadPlan) -> Small {
-        let is_possible = plan.method != Method::Sftp && !plan.in_order;
+        // What is hashed at both ends is hashed file by file.
+        let is_possible = plan.method != Method::Sftp && !plan.in_order && !plan.hashing.is_used();
         Small {
             way: match is_possible {
                 true => Way::Undecided,

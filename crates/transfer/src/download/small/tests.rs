@@ -9,6 +9,7 @@ use super::fake_host::{Here, Host, archive, contents, server};
 use super::*;
 use crate::fake_server::{FakeChannel, MODIFIED, Node};
 use crate::glob::Excludes;
+use crate::hashing::Hashing;
 use crate::tar::put_file;
 use crate::{Download, DownloadEvent, Tally, Trouble};
 
@@ -45,6 +46,7 @@ fn plan(method: Method) -> DownloadPlan {
         recursive: true,
         preserve: false,
         excludes: Excludes::default(),
+        hashing: Hashing::default(),
         in_order: false,
         method,
         in_flight: 1 << 20,
