@@ -155,7 +155,8 @@ impl Here {
                 self.open.remove(&file);
                 return None;
             }
-            DownloadNeed::Link { .. } | DownloadNeed::FinishFolder { .. } => unreachable!(),
+            // No links, no -p, no hashes.
+            _ => unreachable!("{need:?}"),
         })
     }
 
@@ -193,6 +194,13 @@ impl Here {
                     (id, Ok(()))
                 });
                 FetchedSmall::Placed(placed.collect())
+            }
+            SmallNeed::Clear { files } => {
+                let cleared = files.into_iter().map(|(id, path)| {
+                    assert!(self.parts.remove(&path).is_some(), "{path:?}");
+                    id
+                });
+                FetchedSmall::Cleared(cleared.collect())
             }
             SmallNeed::Discard { paths } => {
                 for path in paths {
