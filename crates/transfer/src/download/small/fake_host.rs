@@ -155,8 +155,10 @@ impl Here {
                 self.open.remove(&file);
                 return None;
             }
-            // No links, no -p, no hashes.
-            _ => unreachable!("{need:?}"),
+            DownloadNeed::Link { .. } | DownloadNeed::FinishFolder { .. } => unreachable!(),
+            DownloadNeed::Compare { .. }
+            | DownloadNeed::Touch { .. }
+            | DownloadNeed::Hash { .. } => unreachable!("nothing is to be hashed"),
         })
     }
 

@@ -49,6 +49,7 @@ fn plan(method: Method) -> DownloadPlan {
         hashing: Hashing::default(),
         in_order: false,
         method,
+        hashing: crate::Hashing::default(),
         in_flight: 1 << 20,
     }
 }
