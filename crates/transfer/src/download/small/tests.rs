@@ -9,7 +9,6 @@ use super::fake_host::{Here, Host, archive, contents, server};
 use super::*;
 use crate::fake_server::{FakeChannel, MODIFIED, Node};
 use crate::glob::Excludes;
-use crate::hashing::Hashing;
 use crate::tar::put_file;
 use crate::{Download, DownloadEvent, Tally, Trouble};
 
@@ -46,7 +45,6 @@ fn plan(method: Method) -> DownloadPlan {
         recursive: true,
         preserve: false,
         excludes: Excludes::default(),
-        hashing: Hashing::default(),
         in_order: false,
         method,
         hashing: crate::Hashing::default(),
