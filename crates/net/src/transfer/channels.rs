@@ -521,6 +521,11 @@ impl Transfer {
         })
     }
 
+    /// What is left of a block device if nothing more is done.
+    pub(crate) fn half_written(&self) -> Option<Trouble> {
+        self.engine.half_written()
+    }
+
     /// How far it is.
     pub(crate) fn tally(&self) -> Tally {
         self.engine.tally()
@@ -545,7 +550,10 @@ impl Transfer {
         self.failure(detail)
     }
 
-    fn failure(&self, detail: String) -> Failure {
+    fn failure(&self, mut detail: String) -> Failure {
+        if let Some(device) = self.half_written() {
+            detail.push_str(&format!("; {device}"));
+        }
         let remedy = "run it again: with -p, what has arrived is not sent again; the log on the host may tell why";
         Failure::with_remedy(FailureKind::Transfer, detail, remedy)
     }

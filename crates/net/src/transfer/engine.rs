@@ -11,6 +11,7 @@ use sshoal_transfer::{
     SmallGroup, SmallProblem, Tally, Trouble, Upload, UploadEvent, UploadNeed,
 };
 
+use super::device::Target;
 use super::disk::Jobs;
 use super::folder::{Folder, Kept, Part};
 use super::keeper::Keeper;
@@ -68,7 +69,18 @@ pub(super) enum Into {
         changed: HashSet<Vec<u8>>,
         paths: HashMap<LocalFile, Vec<u8>>,
     },
+    Device(Target),
     Output(Printed),
+}
+
+impl Into {
+    /// With what it means for a device that has been begun.
+    fn explained(&self, trouble: Trouble) -> Trouble {
+        match self {
+            Into::Device(target) => target.half_written(&trouble.to_string()).unwrap_or(trouble),
+            _ => trouble,
+        }
+    }
 }
 
 /// The same call either way.
@@ -99,6 +111,7 @@ impl Engine {
     /// `host` is its place in the run.
     pub(super) fn get(get: &Get, host: usize) -> Engine {
         let into = match &get.target {
+            GetTarget::Device(path) => Into::Device(Target::new(path.clone())),
             GetTarget::Output => Into::Output(Printed::default()),
             GetTarget::Folders {
                 hosts,
@@ -173,6 +186,18 @@ impl Engine {
         }
     }
 
+    /// What a block device is left as if nothing more is done.
+    pub(super) fn half_written(&self) -> Option<Trouble> {
+        match self {
+            Engine::Put { upload, .. } => upload.half_written(),
+            Engine::Get {
+                into: Into::Device(target),
+                ..
+            } => target.half_written("the transfer was cut"),
+            Engine::Get { .. } => None,
+        }
+    }
+
     pub(super) fn tally(&self) -> Tally {
         either!(self, it => it.tally())
     }
@@ -192,10 +217,12 @@ impl Engine {
                     UploadEvent::Ended => Happened::Ended,
                 });
             },
-            Engine::Get { download, .. } => loop {
+            Engine::Get { download, into } => loop {
                 return Some(match download.poll_event()? {
                     DownloadEvent::Done { .. } | DownloadEvent::Found(_) => continue,
-                    DownloadEvent::Failed { path, trouble } => Happened::Failed(path, trouble),
+                    DownloadEvent::Failed { path, trouble } => {
+                        Happened::Failed(path, into.explained(trouble))
+                    }
                     DownloadEvent::Moved(octets) => Happened::Moved(octets),
                     DownloadEvent::Ended => Happened::Ended,
                 });
@@ -269,6 +296,7 @@ impl Engine {
                                 download.provide(Fetched::FolderFinished { path, finished });
                             }
                         },
+                        Into::Device(target) => target.perform(need, jobs),
                         Into::Folder {
                             folder,
                             parts,

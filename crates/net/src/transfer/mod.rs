@@ -7,6 +7,7 @@
 //! `folder` writes, `keeper` notes what is proven. `rate` keeps to the user's limit.
 
 mod channels;
+mod device;
 mod disk;
 mod engine;
 mod extents;

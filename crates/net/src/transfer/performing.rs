@@ -36,7 +36,7 @@ pub(super) fn perform_upload(
             jobs.perform(Answer::Opened(entry, Err(panicked())), move || {
                 let opened = source.open(entry).and_then(|file| {
                     let proven = match (keeper, file.opened.size) {
-                        (Some(keeper), Some(size)) => {
+                        (Some(keeper), Some(size)) if !file.is_device => {
                             keeper.begin(&key, &file.identity, size).map_err(text)?
                         }
                         _ => None,
@@ -128,6 +128,7 @@ pub(super) fn perform_download(
             path,
             like,
             mode,
+            ..
         } => {
             jobs.perform(Answer::Begun(file, Err(panicked())), move || {
                 let begun = folder.begin(&path, like, mode).map_err(text);

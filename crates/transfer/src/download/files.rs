@@ -124,10 +124,11 @@ impl Download {
         self.needs.push_back(DownloadNeed::Begin {
             file,
             path: item.local.clone(),
-            // Nothing is known of those that seem to be empty.
+            // Nothing is known of those that seem to be empty, and a device's time is not that of its contents.
             like: size
-                .filter(|&size| size > 0)
+                .filter(|&size| size > 0 && !item.is_device())
                 .zip(item.attributes.modified()),
+            size,
             mode: mode.map_or(0o644, |mode| mode & 0o777),
         });
         self.channels[channel].files += 1;
@@ -298,7 +299,7 @@ impl Download {
     }
 
     /// What it is now that it is open: what the list said may be long ago.
-    fn handle_stat(&mut self, file: LocalFile, attributes: Attributes) {
+    fn handle_stat(&mut self, file: LocalFile, mut attributes: Attributes) {
         let Some(it) = self
             .files
             .get_mut(&file)
@@ -307,6 +308,13 @@ impl Download {
             return;
         };
         let seen = it.item.attributes;
+        if it.item.is_device() {
+            if seen.mode != attributes.mode {
+                return self.fail_file(file, Trouble::Changed);
+            }
+            // As surveyed: the server says nothing of it.
+            attributes.size = seen.size;
+        }
         let is_same = (seen.size, seen.modified()) == (attributes.size, attributes.modified());
         if !it.proven.is_empty() && !is_same {
             // What is proven is of what it was.

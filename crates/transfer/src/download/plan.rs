@@ -49,6 +49,8 @@ pub enum DownloadNeed {
         path: Vec<u8>,
         /// Octets and time of modification on the host: a file that has both already is unchanged.
         like: Option<(u64, u32)>,
+        /// Octets, as far as is known before it is opened.
+        size: Option<u64>,
         /// Permissions, before this machine's umask.
         mode: u32,
     },

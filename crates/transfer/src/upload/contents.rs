@@ -119,6 +119,9 @@ impl Upload {
         else {
             return;
         };
+        if self.device.is_some() {
+            return self.device_data(offset, wanted, data);
+        }
         self.channels[channel].work.ahead -= 1;
         let Some(file) = self
             .files

@@ -168,7 +168,7 @@ impl Upload {
             self.next += 1;
             let has_contents = match entry.kind {
                 _ if self.small.takes(entry, plan.preserve) => false,
-                Kind::File { .. } | Kind::Stream => true,
+                Kind::File { .. } | Kind::Device { .. } | Kind::Stream => true,
                 Kind::HardLink { .. } => !self.makes_hard_links(),
                 Kind::Folder | Kind::Link { .. } => false,
             };
@@ -307,6 +307,9 @@ impl Upload {
         if let Reply::Attributes(there) = reply {
             match there.file_type() {
                 FileType::Folder => return self.fail_file(entry, Trouble::FolderInTheWay),
+                FileType::BlockDevice | FileType::CharacterDevice => {
+                    return self.fail_file(entry, Trouble::DeviceInTheWay);
+                }
                 FileType::File => {
                     let plan = &self.plan;
                     if plan.entries[entry].is_like(there, plan.preserve) {

@@ -11,6 +11,9 @@ pub(super) const CLOSING: &str = "closing";
 impl Upload {
     /// The answer to [`UploadNeed::Check`].
     pub fn provide_checked(&mut self, entry: usize, is_same: Result<bool, String>) {
+        if self.device.is_some() {
+            return self.device_checked(is_same);
+        }
         let is_checked = |file: &&File| file.stage == Stage::CheckHere;
         if self.files.get(&entry).filter(is_checked).is_some() {
             match is_same {

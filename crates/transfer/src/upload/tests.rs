@@ -55,6 +55,7 @@ pub(super) fn plan(target: &[u8], entries: Vec<Entry>) -> UploadPlan {
         entries,
         preserve: false,
         method: Method::Auto,
+        writes_devices: false,
         tag: PartTag(7),
         block: 65_536,
         ahead: 4,

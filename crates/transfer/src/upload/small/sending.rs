@@ -145,6 +145,9 @@ impl Upload {
         if let Reply::Attributes(there) = reply {
             match there.file_type() {
                 FileType::Folder => return self.small_failed(entry, Trouble::FolderInTheWay),
+                FileType::BlockDevice | FileType::CharacterDevice => {
+                    return self.small_failed(entry, Trouble::DeviceInTheWay);
+                }
                 FileType::File => {
                     let plan = &self.plan;
                     if plan.entries[entry].is_like(there, plan.preserve) {

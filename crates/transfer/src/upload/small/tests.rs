@@ -66,6 +66,7 @@ fn plan(files: usize) -> UploadPlan {
         entries,
         preserve: false,
         method: Method::Auto,
+        writes_devices: false,
         tag: PartTag(7),
         block: 65_536,
         ahead: 4,
