@@ -1,5 +1,5 @@
 # Every target is one line and calls a script; CI runs the same ones.
-.PHONY: setup check test demo bench fuzz interop docs wan install install-spawn clean
+.PHONY: setup check test demo bench fuzz interop docs wan install install-spawn aarch64 clean
 
 setup:   ; scripts/setup.sh all
 check:   ; scripts/check.sh
@@ -12,4 +12,5 @@ docs:    ; scripts/docs.sh
 wan:     ; scripts/wan.sh
 install: ; scripts/install.sh
 install-spawn: ; scripts/install_spawn.sh
+aarch64: ; scripts/aarch64.sh
 clean:   ; scripts/clean.sh

@@ -60,7 +60,7 @@ def preload(results):
 def monitoring(results):
     settings = results.settings("monitoring")
     value = lambda figure: [results.value("monitoring", figure, name) for name in results.clients("monitoring")]  # noqa: E731
-    groups = [("CPU, s", value("cpu_s")), ("checks a second", value("checks_a_second")), ("memory of what was started, MiB", [kib / 1024 for kib in value("started_rss_kib")])]
+    groups = [("CPU, s", value("cpu_s")), ("checks a second", value("checks_a_second")), ("memory of what was started, KiB", value("started_rss_kib"))]
     title = f"{settings['checks']:,} checks from {settings['threads']} threads of a server of {settings['server_mib']} MiB"
     # Figures of three kinds: each is drawn beside the greatest of its own.
     return svg.bars_by_group(title, groups, results.clients("monitoring"), "{:,.2f}", footer(results))

@@ -67,6 +67,7 @@ def parse_arguments():
     parser.add_argument("--hosts-folder", metavar="DIR", help="use the running hosts that DIR describes for T1 and T2")
     parser.add_argument("--open-connections", type=int, help="simulated hosts of T4 (default: 10000)")
     parser.add_argument("--hold-seconds", type=int, help="how long T4's commands sleep (default: 90)")
+    parser.add_argument("--lines", metavar="MS[:LOSS],...", help="lines of T9, as 100 or 100:1e-3 (default: all)")
     parser.add_argument("--no-build", action="store_true", help="measure what is built and installed already")
     return parser.parse_args()
 
@@ -99,6 +100,7 @@ class Options(argparse.Namespace):
         self.preload_starts = 500 if quick else 10_000
         self.preload_rounds = rounds(3)
         self.checks = 500 if quick else 14_250
+        self.held_checks = 100 if quick else 800
         self.monitor_rounds = rounds(5)
         self.monitor_mebibytes = 256
         self.cipher_rounds = 1 if quick else rounds(7)
@@ -109,6 +111,8 @@ class Options(argparse.Namespace):
         # Round trips in milliseconds, and the probability that a segment is lost.
         self.lines = [(round_trip, 0.0) for round_trip in ((0, 100) if quick else (0, 1, 10, 50, 100, 200))]
         self.lines += [(100, loss) for loss in ((1e-3,) if quick else (1e-4, 1e-3))]
+        if arguments.lines:
+            self.lines = [(float(line.partition(":")[0]), float(line.partition(":")[2] or 0)) for line in arguments.lines.split(",")]
         self.small_files = 500 if quick else 10_000
         # Where a benchmark needs the client alone on a core, it gets the first; the simulated hosts have the others.
         cores = sorted(os.sched_getaffinity(0))

@@ -13,6 +13,7 @@ from pathlib import Path
 from statistics import median
 
 from harness.desktop import percentile
+from harness.process_starts import WAYS
 
 REPO = Path(__file__).resolve().parents[1]
 BEGIN, END = "<!-- bench:begin -->", "<!-- bench:end -->"
@@ -26,8 +27,8 @@ class Results:
         self.folder = folder
         self.data = json.loads((folder / "raw.json").read_text())
         self.machine = json.loads((folder / "machine.json").read_text())
-        # What came from other folders.
-        self.notes = []
+        # What came from other folders, by experiment and whose rows were taken.
+        self.sources = {}
 
     def replace_from(self, folder):
         """Takes the rows of a later run in place of those that the same clients have in the same experiments."""
@@ -39,7 +40,7 @@ class Results:
             kept = [row for row in self.rows(name) if row["client"] not in clients]
             self.data["experiments"][name] = {"settings": experiment["settings"], "rows": kept + experiment["rows"]}
             of_whom = f" of {' and '.join(clients)}" if kept else ""
-            self.notes.append(f"{name}{of_whom} in `{folder.relative_to(REPO)}`")
+            self.sources[f"{name}{of_whom}"] = f"`{folder.relative_to(REPO)}`"
 
     def has(self, experiment):
         return bool(self.rows(experiment))
@@ -154,7 +155,7 @@ def process_starts(results):
     """T12: the CPU of a start for each size of the parent, beside vfork's; where there is a pipe, beside vfork with the
     same pipe, too."""
     sizes = sorted({row["parent_mib"] for row in results.rows("T12")})
-    ways = list(dict.fromkeys(row["client"] for row in results.rows("T12")))
+    ways = [way for way in WAYS if way in results.clients("T12")]
     rows = []
     for way in ways:
         value = lambda figure, size, way=way: results.value("T12", figure, way, parent_mib=size)  # noqa: E731
@@ -205,7 +206,7 @@ def monitoring(results):
     rows = []
     for name in results.clients("monitoring"):
         figures = [show(value("cpu_s", name), "{:.2f} s"), show(value("own_cpu_s", name), "{:.2f} s"), show(value("checks_a_second", name), "{:,.0f}")]
-        rows.append([name, *figures, show(value("started_rss_kib", name), "{:.1f} MiB", 1 / 1024)])
+        rows.append([name, *figures, show(value("started_rss_kib", name), "{:,.0f} KiB")])
     head = ["by", "CPU", "of it the server's own", "checks a second", "most memory of shells and checks at a time"]
     title = f"A monitoring server of {settings['server_mib']} MiB starts {settings['checks']:,} checks from {settings['threads']} threads:"
     return [title, "", *table(head, rows)]
@@ -315,9 +316,10 @@ def whole(results):
     for experiment, section in SECTIONS.items():
         if results.has(experiment):
             lines += [*section(results), ""]
+    sources = "".join(f", {what} in {folder}" for what, folder in results.sources.items())
     lines += [
         f"{machine['cores']} cores, {machine['system']}, {versions['ssh and sshd'].split(',')[0]} on both sides; "
-        f"medians of the raw data in `{results.folder.relative_to(REPO)}`{''.join(', ' + note for note in results.notes)}."
+        f"medians of the raw data in `{results.folder.relative_to(REPO)}`{sources}."
     ]
     return "\n".join(lines)
 

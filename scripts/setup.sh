@@ -32,6 +32,7 @@ readonly test_needs=(
     blockdev:util-linux
     mkfs.ext4:e2fsprogs
     nm:binutils
+    g++:g++
     /etc/ssl/certs/ca-certificates.crt:ca-certificates
     python3:python3
     python3-with-venv:python3-venv

@@ -130,6 +130,17 @@ def sshoal(kex=DEFAULT):
     return Client("sshoal", kex, argv)
 
 
+def sshoal_openssh(kex):
+    """sshoal's other transport: an ssh for each host, paced by sshoal."""
+    native = sshoal(kex)
+
+    def argv(hosts, window, command):
+        *flags, command = native.argv(hosts, window, command)
+        return [*flags, "--transport", "openssh", command]
+
+    return Client("sshoal-openssh", kex, argv)
+
+
 def spawning():
     """The clients that start an ssh for each host, in both configurations."""
     return [make(kex) for kex in (DEFAULT, CURVE25519) for make in (xargs_ssh, pssh, pdsh, clush)]

@@ -9,6 +9,8 @@ REPO = Path(__file__).resolve().parents[2]
 BUILT = REPO / "target" / "bench"
 PEERS = REPO / "bench" / "peers"
 REQUIREMENTS = PEERS / "requirements.txt"
+# How long a check takes whose memory is looked at.
+HOLD_MS = 20
 
 # Command to look for, and the Debian package that brings it.
 DEBIAN = {"parallel-ssh": "pssh", "pdsh": "pdsh", "clush": "clustershell", "xargs": "findutils", "strace": "strace", "cc": "gcc"}
@@ -97,6 +99,8 @@ def start_programs():
     library = [str(REPO / "target/release/libsshoal_spawn.a"), "-lgcc_s", "-lutil", "-lrt", "-lpthread", "-lm"]
     for name in ("tiny", "check"):
         run(["cc", "-O2", "-static", "-nostdlib", "-o", str(BUILT / name), str(sources / f"{name}.c")])
+    held = [f"-DHOLD_MS={HOLD_MS}", "-o", str(BUILT / "held_check")]
+    run(["cc", "-O2", "-static", "-nostdlib", *held, str(sources / "check.c")])
     for name in ("starts", "monitor"):
         options = ["-O2", "-Wall", "-pthread", "-I", str(include)]
         run(["cc", *options, "-o", str(BUILT / name), str(sources / f"{name}.c"), *library])

@@ -10,6 +10,7 @@ from collections import Counter
 from pathlib import Path
 from statistics import median
 
+from . import background
 from .install import BUILT
 from .measure import Failed, run_checked
 
@@ -48,7 +49,8 @@ def measure(options, record, report):
         cores = ",".join(map(str, options.client_cores))
         argv = ["taskset", "-c", cores, *command(mebibytes, options.spawn_rounds, options.spawn_starts, ways)]
         record.command("T12", f"{mebibytes} MiB", argv, {})
-        sample = run_checked(argv, {})
+        with background.elsewhere(options.server_cores):
+            sample = run_checked(argv, {})
         for row in map(json.loads, sample.stdout.splitlines()):
             rows.append({**row, "parent_mib": mebibytes, "system_calls": calls[row["client"]]})
         for way in ways:

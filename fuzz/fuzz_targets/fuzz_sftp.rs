@@ -8,7 +8,7 @@ use std::sync::Arc;
 use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
 use sshoal_journal::Segments;
-use sshoal_transfer::{Begun, Download, DownloadNeed, DownloadPlan, Excludes, Fetched};
+use sshoal_transfer::{Begun, Download, DownloadNeed, DownloadPlan, Excludes, Fetched, Method};
 use sshoal_wire::Put;
 
 #[derive(Arbitrary, Debug)]
@@ -27,6 +27,7 @@ fuzz_target!(|steps: Vec<Step<'_>>| {
         preserve: true,
         excludes: Excludes::default(),
         in_order: false,
+        method: Method::Sftp,
         in_flight: 1 << 16,
     }));
     let mut hello = vec![2];

@@ -238,7 +238,7 @@ pub(crate) struct LoginArgs {
     #[arg(long)]
     pub(crate) ask_pass: bool,
     /// Logins in progress at a time; 256 if not given.
-    #[arg(long, value_name = "N", value_parser = at_least_one)]
+    #[arg(long, value_name = "N", value_parser = at_least_one, allow_negative_numbers = true)]
     pub(crate) logins: Option<u32>,
     /// Seconds for a host's TCP connection; 10 if not given.
     #[arg(long, value_name = "SECONDS", value_parser = some_seconds, allow_negative_numbers = true)]
@@ -288,7 +288,7 @@ impl From<WhichTransport> for Transport {
 #[command(next_help_heading = "How many at a time, and how long")]
 pub(crate) struct PaceArgs {
     /// Hosts at a time. If not given: 2048 with run, but 64 if more than that have a ProxyCommand; 64 with each.
-    #[arg(short = 'p', long = "parallel", value_name = "N", value_parser = at_least_one)]
+    #[arg(short = 'p', long = "parallel", value_name = "N", value_parser = at_least_one, allow_negative_numbers = true)]
     pub(crate) parallel: Option<u32>,
     /// The least time between two starts, in milliseconds.
     #[arg(short = 'd', long, value_name = "MS", default_value_t = 0)]

@@ -9,6 +9,7 @@ use sshoal_net::{Confirmation, Interruption, Moved, Observer, Secret, Stream, Ta
 use sshoal_report::{CutShort, Moving, Reporter, RunEnd, Summary, Transferred};
 
 use crate::prompt;
+use crate::say::visible_lines;
 use crate::terminal::RawMode;
 
 /// Passes everything on to the report.
@@ -74,7 +75,7 @@ impl Observer for Reporting {
 
     fn ask(&mut self, question: &str, wanted: &dyn Fn() -> bool) -> io::Result<Option<Secret>> {
         self.reporter.pause()?;
-        let (secret, notice) = prompt::secret_or_notice(question, wanted);
+        let (secret, notice) = prompt::secret_or_notice(&visible_lines(question), wanted);
         if let Some(notice) = notice {
             self.reporter.notice(&notice)?;
         }
@@ -88,7 +89,7 @@ impl Observer for Reporting {
         wanted: &dyn Fn() -> bool,
     ) -> io::Result<Confirmation> {
         self.reporter.pause()?;
-        Ok(prompt::confirm(lines, fingerprint, wanted))
+        Ok(prompt::confirm(&visible_lines(lines), fingerprint, wanted))
     }
 
     fn terminal_lent(&mut self) -> io::Result<()> {
@@ -102,8 +103,14 @@ impl Observer for Reporting {
             unchanged,
             failed,
             octets,
+            verified,
             why_no_batches,
+            why_unverified,
         } = *tally;
+        if let Some(why) = why_unverified {
+            let text = format!("files were not verified: {why}");
+            self.reporter.remark(host, &text)?;
+        }
         if let Some(why) = why_no_batches {
             let text = format!("small files went one by one over SFTP: {why}");
             self.reporter.remark(host, &text)?;
@@ -112,6 +119,7 @@ impl Observer for Reporting {
             done,
             unchanged,
             failed,
+            verified,
             octets,
         };
         self.reporter.handle_transferred(host, transferred)

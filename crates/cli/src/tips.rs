@@ -45,6 +45,7 @@ const LACKED: &[(&str, &[&str], &str)] = &[
     ("mpssh", &["--label"], "write -f FILE, with a file for each; sshoal mpssh has labels"),
     ("mpssh", &["-e", "--exit"], "statuses other than 0 are in the summary; -v shows a line for each host"),
     ("mpssh", &["-E", "--no-err"], "write 2>/dev/null"),
+    ("mpssh.py", &["-O"], "write -o KEY=VALUE, or with --transport openssh --ssh-word -FLAG"),
     ("mpssh", &["-O", "--no-out"], "write >/dev/null"),
     ("mpssh", &["-s", "--nokeychk"], "write -o StrictHostKeyChecking=no"),
 ];

@@ -11,11 +11,10 @@ use std::process::Command;
 
 use rustix::process::{Pid, Signal, kill_process};
 use sshoal_testbed::sshd::{RealSshd, SshdSpec};
+use support::copying::{CHECKPOINT, has_proof, kept, moved};
 use support::program::{Ended, Running};
 use support::{Shoal, descendants, shared_folder, wait_until};
 
-/// After so many octets of a file an fsync is asked for (`sshoal_transfer::CHECKPOINT`).
-const CHECKPOINT: u64 = 16 << 20;
 /// What one channel may send twice.
 const SEGMENT: u64 = 2 * CHECKPOINT;
 /// Channels of one connection; there is no more than one, `--lanes 1`.
@@ -59,14 +58,6 @@ fn sshoal(shoal: &Shoal<RealSshd>, words: &[&str]) -> Ended {
     Running::start(&mut command(shoal, words)).wait()
 }
 
-/// Octets of contents that a transfer with `--json` says it has moved.
-fn moved(ended: &Ended) -> u64 {
-    let shown = ended.stdout();
-    let (_, octets) = shown.rsplit_once(r#""octets":"#).unwrap();
-    let digits = octets.split(|letter: char| !letter.is_ascii_digit()).next();
-    digits.unwrap().parse().unwrap()
-}
-
 /// The only part in a folder.
 fn part(folder: &Path) -> Option<PathBuf> {
     let entries = fs::read_dir(folder).ok()?;
@@ -87,34 +78,10 @@ fn wait_for_octets(running: &mut Running, folder: &Path, octets: u64) {
     });
 }
 
-/// Everything that is kept of transfers, in the state folder.
-fn kept(shoal: &Shoal<RealSshd>) -> Vec<PathBuf> {
-    let folder = shoal.user.home().join(".local/state/sshoal/transfers");
-    let entries = fs::read_dir(folder).unwrap();
-    let paths = entries.map(|entry| entry.unwrap().path());
-    paths.filter(|path| !path.ends_with("secret")).collect()
-}
-
-/// Waits until a journal proves something (`sshoal_journal`: a head of 12 octets, then records of a length, a sum and a body
-/// whose first octet is 2), or the program has ended.
+/// Waits until a journal proves something, or the program has ended.
 fn wait_for_proof(running: &mut Running, shoal: &Shoal<RealSshd>) {
-    let proves = |path: &PathBuf| {
-        let journal = fs::read(path).unwrap_or_default();
-        let mut records = journal.get(12..).unwrap_or_default();
-        while let Some((head, after)) = records.split_first_chunk::<8>() {
-            let length = u32::from_be_bytes(*head.first_chunk().unwrap()) as usize;
-            if after.first() == Some(&2) && after.len() >= length {
-                return true;
-            }
-            records = after.get(length..).unwrap_or_default();
-        }
-        false
-    };
     wait_until("something is proven", || {
-        let folders = kept(shoal);
-        let files = folders.iter().filter_map(|it| fs::read_dir(it).ok());
-        let paths = files.flatten().filter_map(|file| Some(file.ok()?.path()));
-        paths.collect::<Vec<_>>().iter().any(proves) || !running.is_running()
+        has_proof(shoal) || !running.is_running()
     });
 }
 

@@ -96,7 +96,8 @@ impl Action {
 /// What has happened to a host.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Event {
-    /// The host is now in this phase. Entering the present phase again changes nothing.
+    /// The host is now in this phase. Entering the present phase again changes nothing, but that a program of this
+    /// machine ([`JumpId::PROGRAM`]) has been heard of by it.
     Entered(Phase),
     /// The first key exchange is complete: splits the time of [`Phase::Login`].
     KeysExchanged,

@@ -37,6 +37,8 @@ pub(crate) enum State {
 #[derive(Debug)]
 pub(crate) struct Flight {
     pub(crate) phase: Phase,
+    /// Whether a program of this machine performs it that has not been heard of: then the phase is a guess.
+    pub(crate) unheard: bool,
     /// The gate it waits at. Its clocks stand still meanwhile.
     pub(crate) at_gate: Option<Gate>,
     /// How far it is with its handshake, and which places it holds for it.
@@ -90,10 +92,12 @@ pub(crate) struct Ending {
 }
 
 impl Flight {
-    /// An attempt that has just begun, holding a place in its lane and one of `Limits::connects`.
-    pub(crate) fn new(now: Instant) -> Flight {
+    /// An attempt that has just begun, holding a place in its lane and one of `Limits::connects`; by a program of this
+    /// machine or by our own client.
+    pub(crate) fn new(now: Instant, by_program: bool) -> Flight {
         Flight {
             phase: Phase::Lookup,
+            unheard: by_program,
             at_gate: None,
             handshake: Handshake {
                 stage: Stage::Connecting,

@@ -299,6 +299,8 @@ impl Heard<'_> {
             .handle(octets, |step| steps.push(step));
         for step in steps {
             match step {
+                // From the start; but now it is known.
+                Progress::Telling => self.worker.enter(self.host, Phase::Lookup),
                 Progress::Connecting => self.worker.enter(self.host, Phase::Connect),
                 Progress::Connected => self.worker.enter(self.host, Phase::Login),
                 Progress::KeysExchanged => self

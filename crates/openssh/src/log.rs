@@ -16,7 +16,9 @@ const MAX_WORDS: usize = 64;
 /// How far an ssh is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Progress {
-    /// The name is looked up; it connects, or asks a ControlMaster.
+    /// It has begun to tell what it does, of which reading its configuration and looking up names are the first.
+    Telling,
+    /// It connects, or asks a ControlMaster.
     Connecting,
     /// Connected.
     Connected,
@@ -194,7 +196,7 @@ impl Facts {
         }
         if begins("SSH2_MSG_KEXINIT received") {
             self.proposed = true;
-            return None;
+            return Some(Progress::Telling);
         }
         if begins("SSH2_MSG_NEWKEYS received") {
             return Some(Progress::KeysExchanged);
@@ -214,7 +216,7 @@ impl Facts {
             return Some(Progress::CommandSent);
         }
         self.learn_of_end(debug);
-        None
+        Some(Progress::Telling)
     }
 
     /// clientloop.c, client_input_channel_req. Where the command's own text was cut off, this stands in the same line.
@@ -273,6 +275,7 @@ mod tests {
         assert_eq!(
             steps,
             [
+                Progress::Telling,
                 Progress::Connecting,
                 Progress::Connected,
                 Progress::KeysExchanged,

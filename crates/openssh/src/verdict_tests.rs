@@ -131,6 +131,19 @@ fn what_the_way_says_goes_before_what_ssh_makes_of_it() {
 }
 
 #[test]
+fn of_two_who_say_the_same_the_one_on_the_way_is_quoted() {
+    let log = "debug1: Executing proxy command: exec ssh -W '[h]:22' gate\r\n\
+               ssh: connect to host h port 22: Connection refused\r\n";
+    let told = "ssh: connect to host gate port 22: Connection refused\n";
+    let (kind, _, detail) = failed(log, told);
+    assert_eq!(kind.name(), "refused");
+    assert_eq!(
+        detail,
+        "ssh: connect to host gate port 22: Connection refused"
+    );
+}
+
+#[test]
 fn the_command_s_status_is_told_from_ssh_s_own() {
     let sent = format!("{CONNECTED}{IN}debug1: Sending command: x\r\n");
     let request = |kind: &str| {
@@ -161,6 +174,14 @@ fn a_program_that_says_nothing_may_have_run_anything() {
     let (kind, fate, detail) = failed("", "ssh: connect to host h port 22: Connection refused\n");
     assert_eq!((kind.name(), fate), ("lost", Fate::MayHaveRun));
     assert!(detail.contains("Connection refused"), "{detail}");
+    // Nor is a line that sounds like a hang-up ssh's: its last words count, and what to look at is the program.
+    let told = "Connection to db closed by remote host.\nno backup today\n";
+    let End::Failed(failure, fate) = end("", told, 1) else {
+        panic!("it has failed");
+    };
+    assert_eq!((failure.kind.name(), fate), ("lost", Fate::MayHaveRun));
+    assert_eq!(failure.detail, "ssh: no backup today");
+    assert_eq!(failure.remedy, SILENT);
 }
 
 #[test]

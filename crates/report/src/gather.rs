@@ -16,6 +16,7 @@ use crate::{
     capture::Capture,
     console::{Console, Stream},
     kept::Kept,
+    sanitise::visible,
     spill::Spill,
     summary::named,
 };
@@ -150,7 +151,9 @@ pub(crate) fn write_groups(
     let mut out = console.writer(stream);
     for mut group in groups {
         out.write_all(RULE)?;
-        out.write_all(group.name(labels).as_bytes())?;
+        let name = group.name(labels);
+        let name = if terminal { visible(&name) } else { name };
+        out.write_all(name.as_bytes())?;
         out.write_all(b"\n")?;
         out.write_all(RULE)?;
         if terminal {

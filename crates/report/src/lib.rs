@@ -54,6 +54,6 @@ pub use options::{Layout, Options, Verbosity};
 pub use outdir::file_names;
 pub use process::color_wanted;
 pub use reporter::{Reporter, RunEnd};
-pub use sanitise::push_visible;
+pub use sanitise::{push_visible, push_visible_lines, visible};
 pub use summary::{Example, FailureGroup, Reason, Summary};
 pub use transferred::{Moving, Transferred};

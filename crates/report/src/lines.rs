@@ -143,11 +143,16 @@ impl LineWriter<'_> {
             return Ok(());
         }
         let red = self.stream == Stream::Stderr && self.console.color(self.stream);
+        let terminal = self.console.is_terminal(self.stream);
         let text = self.console.text(self.stream)?;
         if red {
             text.extend_from_slice(RED);
         }
-        text.extend_from_slice(self.label.as_bytes());
+        if terminal {
+            push_visible(self.label.as_bytes(), text);
+        } else {
+            text.extend_from_slice(self.label.as_bytes());
+        }
         text.push(b':');
         if red {
             text.extend_from_slice(PLAIN);

@@ -55,7 +55,7 @@ impl StatusLine {
         &mut self,
         now: Instant,
         progress: &Progress,
-        left: &[&str],
+        left: &[String],
         columns: usize,
     ) -> String {
         let rate = self.rate(now, progress.done);
@@ -159,7 +159,7 @@ mod tests {
             status.line(
                 start + Duration::from_secs(4),
                 &later,
-                &["web1", "db1"],
+                &["web1".to_owned(), "db1".to_owned()],
                 200
             ),
             "998 of 1000 done, 3 failed, 250/s, 2 running: 2 in command (web1, db1)"

@@ -325,7 +325,7 @@ impl Reporter {
                 .iter()
                 .zip(&self.ended)
                 .filter(|(_, ended)| !**ended);
-            names.extend(running.map(|(label, _)| label.as_str()).take(NAMED_HOSTS));
+            names.extend(running.map(|(label, _)| visible(label)).take(NAMED_HOSTS));
         }
         let line = self.status.line(now, progress, &names, columns);
         self.console.draw_status(&line)
@@ -392,7 +392,8 @@ impl Reporter {
         if self.options.verbosity < Verbosity::Verbose {
             return Ok(());
         }
-        let line = format!("sshoal: {}: {}\n", self.labels[host], visible(text));
+        let (label, text) = (visible(&self.labels[host]), visible(text));
+        let line = format!("sshoal: {label}: {text}\n");
         self.show(|reporter| reporter.say(&line))
     }
 

@@ -17,7 +17,7 @@ pub(crate) fn result_line(label: &str, result: &HostResult) -> String {
         }
         Outcome::NotStarted => "not started".to_owned(),
     };
-    format!("{label}: {ending}{}\n", times(&result.times))
+    format!("{}: {ending}{}\n", visible(label), times(&result.times))
 }
 
 fn times(times: &PhaseTimes) -> String {

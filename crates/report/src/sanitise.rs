@@ -32,7 +32,7 @@ pub fn push_visible(line: &[u8], out: &mut Vec<u8>) {
 }
 
 /// Appends several lines as a terminal may show them. The CR of a CR LF is dropped.
-pub(crate) fn push_visible_lines(text: &[u8], out: &mut Vec<u8>) {
+pub fn push_visible_lines(text: &[u8], out: &mut Vec<u8>) {
     for line in text.split_inclusive(|byte| *byte == b'\n') {
         match line.strip_suffix(b"\n") {
             Some(line) => {
@@ -45,7 +45,7 @@ pub(crate) fn push_visible_lines(text: &[u8], out: &mut Vec<u8>) {
 }
 
 /// Text of one line made visible, for what a peer said inside a message of ours.
-pub(crate) fn visible(text: &str) -> String {
+pub fn visible(text: &str) -> String {
     let mut out = Vec::with_capacity(text.len());
     push_visible(text.as_bytes(), &mut out);
     String::from_utf8_lossy(&out).into_owned()

@@ -201,7 +201,7 @@ impl Summary {
         if !self.not_started.is_empty() {
             push_line(
                 &mut text,
-                format_args!("not started: {}", named(&self.not_started)),
+                format_args!("not started: {}", visible(&named(&self.not_started))),
             );
         }
         text
@@ -243,7 +243,10 @@ impl FailureGroup {
             Some(Reason::Status(status)) => format!("exit {status}"),
             Some(Reason::Signal(name)) => format!("signal {}", visible(name)),
         };
-        push_line(text, format_args!("{kind}: {}", named(&self.hosts)));
+        push_line(
+            text,
+            format_args!("{kind}: {}", visible(&named(&self.hosts))),
+        );
         let mut examples = self.examples.iter().peekable();
         while let Some(Example {
             host,
@@ -251,7 +254,8 @@ impl FailureGroup {
             remedy,
         }) = examples.next()
         {
-            push_line(text, format_args!("    {host}: {}", visible(detail)));
+            let (host, detail) = (visible(host), visible(detail));
+            push_line(text, format_args!("    {host}: {detail}"));
             if examples.peek().is_none_or(|next| next.remedy != *remedy) {
                 push_line(text, format_args!("    to do: {}", visible(remedy)));
             }

@@ -11,6 +11,8 @@ pub struct Transferred {
     pub unchanged: u64,
     /// Those that could not be copied.
     pub failed: u64,
+    /// Those of which the contents were hashed at both ends when they had arrived.
+    pub verified: u64,
     /// Octets of contents that were moved.
     pub octets: u64,
 }
@@ -29,6 +31,7 @@ impl Transferred {
         self.done += other.done;
         self.unchanged += other.unchanged;
         self.failed += other.failed;
+        self.verified += other.verified;
         self.octets += other.octets;
     }
 
@@ -36,7 +39,7 @@ impl Transferred {
     pub(crate) fn extend(&self, object: &mut Vec<u8>) {
         if object.pop() == Some(b'}') {
             object.extend_from_slice(b",\"transfer\":");
-            let text = serde_json::to_string(self).expect("four numbers are always serialisable");
+            let text = serde_json::to_string(self).expect("numbers are always serialisable");
             object.extend_from_slice(text.as_bytes());
             object.push(b'}');
         }
@@ -45,7 +48,11 @@ impl Transferred {
     /// The line below the summary.
     pub(crate) fn text(&self) -> String {
         let mut line = format!("sshoal: {} copied ({})", self.done, amount(self.octets));
-        for (count, what) in [(self.unchanged, "unchanged"), (self.failed, "failed")] {
+        for (count, what) in [
+            (self.verified, "verified"),
+            (self.unchanged, "unchanged"),
+            (self.failed, "failed"),
+        ] {
             if count > 0 {
                 line.push_str(&format!(", {count} {what}"));
             }
@@ -132,6 +139,7 @@ mod tests {
             done: 1,
             unchanged: 2,
             failed: 0,
+            verified: 1,
             octets: 3,
         };
         let mut object = br#"{"a":1}"#.to_vec();
@@ -139,7 +147,7 @@ mod tests {
         let text = String::from_utf8(object).expect("text");
         assert_eq!(
             text,
-            r#"{"a":1,"transfer":{"done":1,"unchanged":2,"failed":0,"octets":3}}"#
+            r#"{"a":1,"transfer":{"done":1,"unchanged":2,"failed":0,"verified":1,"octets":3}}"#
         );
         let mut nothing = Vec::new();
         transferred.extend(&mut nothing);

@@ -8,9 +8,11 @@
 #ifndef SSHOAL_SPAWN_H
 #define SSHOAL_SPAWN_H
 
-#include <signal.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <sys/resource.h>
+/* Not <signal.h>: with -std=c99 and the like that has no sigset_t. */
+#include <sys/select.h>
 #include <sys/types.h>
 
 #ifdef __cplusplus

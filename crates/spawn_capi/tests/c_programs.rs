@@ -75,6 +75,69 @@ fn run(name: &str, link: &[&str], argument: &Path) {
     );
 }
 
+/// What a compiler is told of each standard. None of those of C has more in libc's headers than that standard, unless
+/// `FEATURES` asks for it.
+const STANDARDS: &[(&str, &[&str])] = &[
+    ("c", &["c89", "c99", "c11", "c17", "gnu89", "gnu11"]),
+    ("c++", &["c++98", "c++11", "c++17", "gnu++17"]),
+];
+const FEATURES: &[&str] = &["-DNOTHING", "-D_POSIX_C_SOURCE=200809L", "-D_GNU_SOURCE"];
+
+/// Nothing else is included before or behind, and every function's type is seen.
+fn uses_only(headers: &[&str]) -> String {
+    let includes = headers
+        .iter()
+        .map(|header| format!("#include \"{header}\"\n"));
+    let functions = headers.iter().flat_map(|header| declared(header));
+    let functions = functions.map(|name| format!("\t(void (*)(void))&{name},\n"));
+    let (includes, functions): (String, String) = (includes.collect(), functions.collect());
+    format!(
+        "{includes}\nstatic void (*const all[])(void) = {{\n{functions}\t0\n}};\n\n\
+         int main(void)\n{{\n\treturn all[0] == 0;\n}}\n"
+    )
+}
+
+#[test]
+fn the_headers_stand_alone_in_every_standard_of_c_and_c_plus_plus() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("program");
+    for headers in [
+        &["sshoal_spawn.h"][..],
+        &["popen_noshell.h"],
+        &["popen_noshell.h", "sshoal_spawn.h"],
+        // Twice is once.
+        &["sshoal_spawn.h", "sshoal_spawn.h"],
+    ] {
+        fs::write(&file, uses_only(headers)).unwrap();
+        for (language, standards) in STANDARDS {
+            for (standard, features) in standards
+                .iter()
+                .flat_map(|s| FEATURES.iter().map(move |f| (s, f)))
+            {
+                let compiled = Command::new("cc")
+                    .args(["-x", language, &format!("-std={standard}"), features])
+                    .args([
+                        "-Wall",
+                        "-Wextra",
+                        "-pedantic",
+                        "-Werror",
+                        "-fsyntax-only",
+                        "-I",
+                    ])
+                    .arg(here().join("include"))
+                    .arg(&file)
+                    .output()
+                    .unwrap();
+                assert!(
+                    compiled.status.success(),
+                    "{headers:?}, {standard}, {features}: {}",
+                    String::from_utf8_lossy(&compiled.stderr)
+                );
+            }
+        }
+    }
+}
+
 fn install(prefix: &Path) {
     let libraries = libraries();
     let installed = Command::new(here().join("../../scripts/install_spawn.sh"))

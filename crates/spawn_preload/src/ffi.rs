@@ -22,7 +22,7 @@ use std::sync::{Mutex, MutexGuard, Once, OnceLock, PoisonError};
 use std::thread;
 
 use libc::{FILE, pid_t, sigaction, sigset_t};
-use spawn::{Child, Signal, SignalSet};
+use spawn::{Child, Signal, SignalSet, SpawnError, Step};
 
 use crate::start::{self, Direction, Setting};
 use crate::streams::{self, Stream};
@@ -214,7 +214,7 @@ fn open(line: &[u8], direction: Direction, inheritable: bool) -> *mut FILE {
     let started = start::start(line, unsafe { surroundings() }, &setting);
     let mut started = match started {
         Ok(started) => started,
-        Err(error) => return none(error.errno()),
+        Err(error) => return none(errno_of_popen(&error)),
     };
     let (end, mode) = match direction {
         Direction::Read => (started.child.stdout.take().map(OwnedFd::from), c"r"),
@@ -244,6 +244,14 @@ fn open(line: &[u8], direction: Direction, inheritable: bool) -> *mut FILE {
         thread::yield_now();
     }
     stream
+}
+
+/// glibc says ENOMEM of whatever keeps it from starting a process (iopopen.c); of the pipe it says what was wrong.
+fn errno_of_popen(error: &SpawnError) -> c_int {
+    match error.step() {
+        Step::Stdin | Step::Stdout => error.errno(),
+        _ => libc::ENOMEM,
+    }
 }
 
 /// This thread's.

@@ -240,6 +240,25 @@ static void check_limits(void)
 	CHECK(refused == NULL && number == EMFILE);
 }
 
+/* An environment with which nothing can be executed, be it a program or a shell. */
+static void check_too_much(void)
+{
+	char *huge = malloc(200001);
+	CHECK(huge != NULL);
+	memset(huge, 'x', 200000);
+	huge[200000] = 0;
+	CHECK(setenv("CONFORM_HUGE", huge, 1) == 0);
+	free(huge);
+	const char *more[] = {"", "; :"};
+	for (int way = 0; way < 2; way++) {
+		errno = 0;
+		CHECK(popen(command("--unread", more[way]), "r") == NULL && errno == ENOMEM);
+		CHECK(system(command("--unread", more[way])) == 127 << 8);
+	}
+	CHECK(unsetenv("CONFORM_HUGE") == 0);
+	CHECK(waitpid(-1, NULL, WNOHANG) == -1 && errno == ECHILD);
+}
+
 static void check_signals(const char *more)
 {
 	struct sigaction handled = {.sa_handler = noted}, found;
@@ -361,6 +380,7 @@ int main(int argc, char **argv)
 	check_interruptions();
 	check_ignored_child_signal();
 	check_limits();
+	check_too_much();
 	check_environment();
 	/* Each by a program alone, and by a line that needs a shell. */
 	const char *ways[] = {"", "; true"};

@@ -2,11 +2,12 @@
 
 use std::ops::{Index, IndexMut};
 
-use crate::sftp::{Client, Reply, SftpError};
+use crate::sftp::{Client, Dialect, Reply, SftpError};
 
 /// One or several channels, each by its number. `T` is what a request was for, `W` what a channel has to do besides.
 pub(crate) struct Channels<T, W> {
     each: Vec<Channel<T, W>>,
+    dialect: Dialect,
 }
 
 /// One channel's conversation.
@@ -31,20 +32,33 @@ enum State {
 impl<T, W: Default> Channels<T, W> {
     /// The first channel; its number is 0.
     pub(crate) fn new() -> Self {
-        let mut channels = Channels { each: Vec::new() };
+        let mut channels = Channels {
+            each: Vec::new(),
+            dialect: Dialect::default(),
+        };
         channels.add();
         channels
     }
 
     /// One more channel; returns its number.
     pub(crate) fn add(&mut self) -> usize {
+        let mut client = Client::new();
+        client.speak(self.dialect);
         self.each.push(Channel {
-            client: Client::new(),
+            client,
             files: 0,
             work: W::default(),
             state: State::Open,
         });
         self.each.len() - 1
+    }
+
+    /// Takes the server for one that speaks so, on all channels.
+    pub(crate) fn speak(&mut self, dialect: Dialect) {
+        self.dialect = dialect;
+        for channel in &mut self.each {
+            channel.client.speak(dialect);
+        }
     }
 
     /// The server has refused a further channel: it is done without.

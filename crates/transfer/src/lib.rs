@@ -17,21 +17,26 @@ mod channels;
 mod device;
 mod download;
 mod glob;
+mod hashing;
 mod part_name;
 mod path;
 mod ranges;
 pub mod sftp;
-mod tar;
+pub mod tar;
 mod trouble;
 mod upload;
 
 #[cfg(test)]
+mod fake_hasher;
+#[cfg(test)]
 mod fake_server;
 
 pub use download::{
-    Begun, Download, DownloadEvent, DownloadNeed, DownloadPlan, Fetched, LocalFile, MAX_FOLDERS,
+    Begun, Download, DownloadEvent, DownloadNeed, DownloadPlan, Fetched, FetchedSmall, LocalFile,
+    MAX_FOLDERS, SmallNeed, SmallNumber, SmallPart,
 };
 pub use glob::{Excludes, matches as glob_matches};
+pub use hashing::{FileHash, Hashing, HostHashes, Verify};
 pub use part_name::{PartTag, part_name};
 pub use path::MAX_PATH;
 pub use trouble::{Remote, Trouble};
@@ -51,6 +56,10 @@ pub struct Tally {
     pub failed: u64,
     /// Octets of files' contents that the other side has confirmed.
     pub octets: u64,
+    /// Files whose contents were hashed at both ends when they had arrived.
+    pub verified: u64,
     /// Why files went over SFTP that were to go in batches.
     pub why_no_batches: Option<&'static str>,
+    /// Why files were not hashed that were to be where that is possible.
+    pub why_unverified: Option<&'static str>,
 }

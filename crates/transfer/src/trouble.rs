@@ -45,6 +45,9 @@ pub enum Trouble {
     /// A block device, and `--yes` was not given.
     #[error("it is a block device, and writing it destroys what it holds")]
     DeviceNotConfirmed,
+    /// A block device, and `--verify` was given.
+    #[error("it is a block device, which is not read back and so not verified")]
+    DeviceNotVerified,
     /// Nothing tells how large a block device is.
     #[error(
         "it is a block device, and nothing on the host tells how large it is (/sys/class/block)"
@@ -102,6 +105,20 @@ pub enum Trouble {
     /// The pattern finds nothing.
     #[error("nothing on the host has a name like this")]
     NoMatch,
+    /// The hashes of both ends differ.
+    #[error("verifying: what has arrived is not what was sent (its SHA-256 differs)")]
+    Differs,
+    /// A hash of the host's is needed, and there is none.
+    #[error("{flag} needs hashes of the host's files: {why}")]
+    NoHashes {
+        /// What needs it.
+        flag: &'static str,
+        /// Why there is none.
+        why: &'static str,
+    },
+    /// The host hashes files, but not this one.
+    #[error("verifying: the host's hashing program cannot read it")]
+    Unhashed,
     /// The user, or a deadline.
     #[error("interrupted before it was whole")]
     Interrupted,
@@ -219,6 +236,7 @@ impl Trouble {
                 "choose another target; a block device is written only if it alone is named, and has a single source"
             }
             Trouble::DeviceNotConfirmed => "add --yes if that is what you want",
+            Trouble::DeviceNotVerified => "leave --verify out, and compare it by hand (sha256sum)",
             Trouble::DeviceUnknown => {
                 "name it as the kernel does, in /dev; what is never known is not written"
             }
@@ -239,6 +257,15 @@ impl Trouble {
             Trouble::TooMany { .. } | Trouble::TooLong => "copy parts of the tree by themselves",
             Trouble::NoMatch => "check the pattern; a backslash before * ? or [ takes it literally",
             Trouble::SameName => "fetch them one after the other, into different folders",
+            Trouble::Differs => {
+                "run it again; if it happens again, the memory or the disk of one end is at fault: see its kernel's log"
+            }
+            Trouble::NoHashes { .. } => {
+                "install coreutils or BusyBox there and give the account a shell, or do without the flag"
+            }
+            Trouble::Unhashed => {
+                "see whether commands on the host see the files that its SFTP shows; --verify=never does without"
+            }
             Trouble::Interrupted => "run it again",
         }
     }

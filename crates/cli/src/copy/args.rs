@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum, ValueHint};
-use sshoal_transfer::Method;
+use sshoal_transfer::{Hashing, Method, Verify};
 
 use crate::args::{ConfigArgs, EXIT_STATUS, HostArgs, LoginArgs, PaceArgs};
 
@@ -16,10 +16,6 @@ pub(crate) struct PutArgs {
     /// into the target, and with a slash at its end what is in it does.
     #[arg(value_name = "LOCAL... REMOTE", value_hint = ValueHint::AnyPath)]
     pub(crate) paths: Vec<PathBuf>,
-    /// How small files go: in batches that tar on the host unpacks, or each by itself over SFTP. auto takes tar for many
-    /// files; where a host does not run it, everything goes over SFTP whatever is said here.
-    #[arg(long, value_name = "HOW", default_value = "auto")]
-    pub(crate) method: MethodArg,
     #[command(flatten)]
     pub(crate) options: CopyArgs,
 }
@@ -68,9 +64,21 @@ pub(crate) struct CopyArgs {
     /// Keep modes and times; what has the same size and time already is then not copied again.
     #[arg(short = 'p', long)]
     pub(crate) preserve: bool,
+    /// Tell what is there already by SHA-256 of both ends, not by size and time: files of equal size are hashed, and those
+    /// with equal hashes not copied again.
+    #[arg(long)]
+    pub(crate) checksum: bool,
+    /// Hash what has arrived at both ends before it is put in place: always (also without WHEN), on hosts that can (auto), or
+    /// never.
+    #[arg(long, value_name = "WHEN", default_value = "never", default_missing_value = "always", num_args = 0..=1, require_equals = true)]
+    pub(crate) verify: VerifyArg,
     /// Leave out of folders what has such a name or, with a slash in it, such a path. May be given several times.
     #[arg(id = "exclude_files", long = "exclude", value_name = "GLOB")]
     pub(crate) exclude: Vec<OsString>,
+    /// How small files go: in batches that tar on the host unpacks or makes, or each by itself over SFTP. auto takes tar for
+    /// many files; where a host does not run it, everything goes over SFTP whatever is said here.
+    #[arg(long, value_name = "HOW", default_value = "auto")]
+    pub(crate) method: MethodArg,
     /// Octets a second for all hosts together: a number, or one with K, M or G behind it (1,024 each).
     #[arg(long, value_name = "RATE", value_parser = octets)]
     pub(crate) limit: Option<u64>,
@@ -93,6 +101,28 @@ pub(crate) struct CopyArgs {
     pub(crate) pace: PaceArgs,
     #[command(flatten)]
     pub(crate) shown: ShownArgs,
+}
+
+impl CopyArgs {
+    /// What hashes are used for.
+    pub(crate) fn hashing(&self) -> Hashing {
+        Hashing {
+            compares: self.checksum,
+            verifies: match self.verify {
+                VerifyArg::Auto => Verify::Auto,
+                VerifyArg::Always => Verify::Always,
+                VerifyArg::Never => Verify::Never,
+            },
+        }
+    }
+}
+
+/// `--verify`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum VerifyArg {
+    Auto,
+    Always,
+    Never,
 }
 
 /// What is shown.

@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use sshoal_net::{Get, GetTarget, PartNames, TransferPlan, Way};
 use sshoal_report::file_names;
-use sshoal_transfer::DownloadPlan;
+use sshoal_transfer::{DownloadPlan, Hashing, Verify};
 
 use super::args::{CopyArgs, GetArgs};
 use super::part_tag::PartTags;
@@ -42,6 +42,18 @@ pub(crate) fn get(args: &GetArgs) -> Result<u8, Box<dyn std::error::Error>> {
     let to_device = folder
         .metadata()
         .is_ok_and(|it| it.file_type().is_block_device());
+    let hashing = match options.hashing() {
+        hashing if !to_output && !to_device => hashing,
+        // What is printed is in nobody's place: there is nothing to compare with, and nothing to take back.
+        hashing if hashing.compares || hashing.verifies == Verify::Always => {
+            return Err(match to_device {
+                true => CopyError::HashesOfDevice,
+                false => CopyError::HashesOfOutput,
+            }
+            .into());
+        }
+        _ => Hashing::default(),
+    };
     if !to_output && !to_device && folder.exists() && !folder.is_dir() {
         return Err(CopyError::NoFolder(folder).into());
     }
@@ -69,7 +81,9 @@ pub(crate) fn get(args: &GetArgs) -> Result<u8, Box<dyn std::error::Error>> {
         recursive: options.recursive,
         preserve: options.preserve,
         excludes: excludes(options),
+        hashing,
         in_order: to_output,
+        method: options.method.into(),
         in_flight: TransferPlan::in_flight(targets.len()),
     };
     let tags = PartTags::of(&args.paths);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use sshoal_net::{Put, Scan, Source, TransferPlan, Way, scan};
-use sshoal_transfer::{Entry, Excludes, Kind, UploadPlan, UploadRoot};
+use sshoal_transfer::{Entry, Excludes, Kind, UploadPlan, UploadRoot, Verify};
 
 use super::args::{CopyArgs, PutArgs};
 use super::part_tag::PartTags;
@@ -63,7 +63,8 @@ pub(crate) fn put(args: &PutArgs) -> Result<u8, Box<dyn std::error::Error>> {
         roots,
         entries,
         preserve: options.preserve,
-        method: args.method.into(),
+        method: options.method.into(),
+        hashing: options.hashing(),
         writes_devices: options.yes,
         tag: tags.tag(),
         block,
@@ -73,6 +74,7 @@ pub(crate) fn put(args: &PutArgs) -> Result<u8, Box<dyn std::error::Error>> {
         true => Source::standard_input(targets.len()).map_err(CopyError::Unreadable)?,
         false => Source::files(paths, targets.len()),
     };
+    let source = source.hashing(options.hashing().verifies != Verify::Never);
     let way = Way::Put(Put {
         upload: Arc::new(upload),
         source: Arc::new(source),

@@ -53,13 +53,27 @@ pub(crate) struct MpsshArgs {
     #[arg(short = 'B', long)]
     pub(super) silent_badchars: bool,
     /// Hosts at a time.
-    #[arg(short = 'p', long, value_name = "NPROC", default_value_t = 100, value_parser = at_least_one)]
+    #[arg(
+        short = 'p',
+        long,
+        value_name = "NPROC",
+        default_value_t = 100,
+        value_parser = at_least_one,
+        allow_negative_numbers = true
+    )]
     pub(super) procs: u32,
     /// The user to log in as, whatever ssh_config says; without it, who calls.
     #[arg(short = 'u', long, value_hint = ValueHint::Username)]
     pub(super) user: Option<String>,
     /// The longest line, in octets; what is longer goes on in the next.
-    #[arg(short = 'l', long, value_name = "CHARS", default_value_t = 80, value_parser = at_least_one)]
+    #[arg(
+        short = 'l',
+        long,
+        value_name = "CHARS",
+        default_value_t = 80,
+        value_parser = at_least_one,
+        allow_negative_numbers = true
+    )]
     pub(super) maxlen: u32,
     /// The ssh to start for each host, in place of sshoal's own.
     #[arg(short = 'S', long, value_name = "PATH", value_hint = ValueHint::ExecutablePath)]
@@ -147,6 +161,6 @@ pub(super) struct CArgs {
     #[arg(long)]
     pub(super) nokeychk: bool,
     /// Seconds for a connection: ConnectTimeout.
-    #[arg(long, value_name = "SECONDS", value_parser = at_least_one)]
+    #[arg(long, value_name = "SECONDS", value_parser = at_least_one, allow_negative_numbers = true)]
     pub(super) conntmout: Option<u32>,
 }

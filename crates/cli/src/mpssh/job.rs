@@ -37,6 +37,8 @@ use crate::transport;
 
 /// No line is longer, whatever `-l` says.
 const LONGEST_LINE: usize = 1024 * 1024;
+/// So many key files that cannot be used are told of.
+const KEYS_TOLD: usize = 3;
 
 /// A run that has not begun.
 pub(super) struct Job<'a> {
@@ -59,6 +61,7 @@ impl Job<'_> {
         for problem in preparation.known_hosts_problems() {
             say(problem);
         }
+        tell_unusable(preparation.unusable_keys());
         let (login, pace) = (LoginArgs::default(), self.pace());
         let ssh = transport::surroundings(&login, &plans, None)?;
         let deadlines = run::deadlines(&login, &pace, &mut plans);
@@ -111,6 +114,7 @@ impl Job<'_> {
         SshOptions {
             config_file: self.flags.config_file.clone(),
             options: self.flags.options.iter().cloned().chain([user]).collect(),
+            does_without_keys: true,
             tag: self.flags.tag.clone(),
             command: Some(String::from_utf8_lossy(&self.command).into_owned()),
             transport: Transport::Auto,
@@ -217,6 +221,17 @@ impl Job<'_> {
                 (program, self.flags.words.as_slice())
             }),
         }
+    }
+}
+
+/// Tells of key files that hosts do without. Each host may have one of its own.
+fn tell_unusable<'a>(keys: impl ExactSizeIterator<Item = &'a str>) {
+    let more = keys.len().saturating_sub(KEYS_TOLD);
+    for why in keys.take(KEYS_TOLD) {
+        say(format!("{why}; hosts do without it, as with ssh"));
+    }
+    if more > 0 {
+        say(format!("the same holds for {more} more key files"));
     }
 }
 

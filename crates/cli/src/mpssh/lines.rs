@@ -1,8 +1,9 @@
 //! Lines as mpssh.py prints them: the host, a sign for the kind of line, the text.
 
+use std::borrow::Cow;
 use std::io::{self, IsTerminal};
 
-use sshoal_report::{color_wanted, push_visible};
+use sshoal_report::{color_wanted, push_visible, push_visible_lines, visible};
 
 /// What a line is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,7 +32,7 @@ impl Sign {
 
 /// How lines look in one run.
 pub(super) struct Form {
-    /// The hosts' names, all equally long.
+    /// The hosts' names as they are shown, all equally long.
     names: Vec<String>,
     max_line: usize,
     /// Whether what does not print is left out.
@@ -62,6 +63,11 @@ impl Form {
         strips: bool,
         terminal: bool,
     ) -> Form {
+        let shown = |host: &'a str| match terminal {
+            true => Cow::Owned(visible(host)),
+            false => Cow::Borrowed(host),
+        };
+        let hosts = hosts.map(shown);
         let width = hosts.clone().map(|host| host.chars().count()).max();
         let width = width.unwrap_or_default();
         Form {
@@ -75,6 +81,16 @@ impl Form {
 
     pub(super) fn hosts(&self) -> usize {
         self.names.len()
+    }
+
+    /// Whole lines of ours, as they are shown: they hold a command and a user's name.
+    pub(super) fn shown<'a>(&self, lines: &'a [u8]) -> Cow<'a, [u8]> {
+        if !self.terminal {
+            return Cow::Borrowed(lines);
+        }
+        let mut shown = Vec::with_capacity(lines.len());
+        push_visible_lines(lines, &mut shown);
+        Cow::Owned(shown)
     }
 
     /// Appends what a host says. Returns how many octets were left out since they do not print.
@@ -216,5 +232,21 @@ mod tests {
         );
         let (out, left_out) = pushed(&form(80, true, true), steering);
         assert_eq!((out.as_str(), left_out), ("a    -> [2J\\u{9b}1m\\x9b\n", 1));
+        let of_us = b"executing \"\x1b[2J\n\xe2\x80\xae\"\n";
+        assert_eq!(
+            form(80, true, true).shown(of_us).as_ref(),
+            b"executing \"\\x1b[2J\n\\u{202e}\"\n"
+        );
+        assert_eq!(form(80, true, false).shown(of_us).as_ref(), of_us);
+        let names = ["\x1b]0;x\x07", "b"];
+        let mut out = Vec::new();
+        let named = Form::plain(names.into_iter(), 80, true, true);
+        named.push(0, Sign::Out, b"x", &mut out);
+        named.push(1, Sign::Out, b"x", &mut out);
+        // The names are as long as they are shown.
+        assert_eq!(out, b"\\x1b]0;x\\x07 -> x\nb            -> x\n");
+        let mut out = Vec::new();
+        Form::plain(names.into_iter(), 80, true, false).push(1, Sign::Out, b"x", &mut out);
+        assert_eq!(out, b"b      -> x\n");
     }
 }

@@ -71,7 +71,7 @@ impl Printing {
     }
 
     pub(super) fn show_header(&mut self, lines: &[u8]) -> io::Result<()> {
-        self.report.print(lines)
+        self.report.print(&self.form.shown(lines))
     }
 
     /// No host was reached, since the program for that cannot be started.

@@ -83,6 +83,62 @@ fn a_terminal_gets_colours_and_no_control_characters() {
 }
 
 #[test]
+fn names_users_and_commands_steer_no_terminal_and_are_themselves_in_a_pipe() {
+    // Of each kind: an escape, a C1 control, what turns text around, and a separator of lines.
+    let odd = "\u{1b}[2J\u{7f}\u{9b}1m\u{202e}\u{2028}";
+    let visible = r"\x1b[2J\x7f\u{9b}1m\u{202e}\u{2028}";
+    let scene = Scene::new(1);
+    let (user, line) = (format!("me{odd}"), format!("true {odd}"));
+    let list = scene.list(&format!("web1\n%la{odd}bel\nx{odd}y\n"));
+    let label = format!("la{odd}bel");
+    let run = |on_terminal: bool| {
+        let mpssh = "$MPSSH -S /bin/true -O q -v -e -p 1 -d 0 -u \\\"$U\\\" --label \\\"$LABEL\\\" -f $L \\\"$LINE\\\"";
+        let mut shell = scene.shoal.user.shell(&match on_terminal {
+            true => format!("exec script -qec \"{mpssh}\" /dev/null"),
+            false => format!("eval \"{mpssh}\""),
+        });
+        shell
+            .env("MPSSH", &scene.program)
+            .env("U", &user)
+            .env("LABEL", &label)
+            .env("L", &list)
+            .env("LINE", &line)
+            .env("NO_COLOR", "1");
+        Running::start(&mut shell).wait().expect(0).stdout()
+    };
+    let shown = |odd: &str| {
+        let name = format!("x{odd}y");
+        let header = header(2, 1, &format!("true {odd}"), &format!("me{odd}"));
+        let ssh = "  [*] SSH binary : /bin/true\n  [*] SSH options: ['-o NumberOfPasswordPrompts=0', '-q']\n";
+        let spawning = header.find("  [*] spawning").unwrap();
+        let (begin, end) = header.split_at(spawning);
+        let width = name.chars().count();
+        let lines = ["web1", &name].map(|host| format!("{host:<width$} =: SSH exit code 0\n"));
+        format!("{begin}{ssh}{end}{}{}", lines.concat(), closing(2, 0, 0))
+    };
+    assert_eq!(run(false), shown(odd));
+    assert_eq!(run(true), shown(visible).replace('\n', "\r\n"));
+}
+
+#[test]
+fn what_is_said_beside_the_output_steers_no_terminal_either() {
+    let scene = Scene::new(1);
+    let odd = "no\u{1b}[2J\u{202e}such.invalid";
+    let ended = scene.run(&format!("web1\n{odd}\n"), &["true"]);
+    let ended = ended.expect(1).says(&[r"no\x1b[2J\u{202e}such.invalid"]);
+    let told = ended.stderr();
+    assert!(!told.contains(['\u{1b}', '\u{202e}']), "{told:?}");
+    let list = scene.list("web1\n");
+    let arguments = ["-f", &list, "-O", "o Po\u{1b}[2J\u{202e}rt=22", "true"];
+    let told = Running::start(&mut scene.plain(&arguments))
+        .wait()
+        .expect(1)
+        .stderr();
+    assert!(!told.contains(['\u{1b}', '\u{202e}']), "{told:?}");
+    assert!(told.contains(r"\x1b[2j\u{202e}"), "{told:?}");
+}
+
+#[test]
 fn a_slow_host_keeps_nobody_waiting_and_pauses_are_kept() {
     let scene = Scene::new(2);
     let marks = shared_folder();

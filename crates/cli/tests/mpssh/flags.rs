@@ -76,6 +76,14 @@ fn wrong_usage_is_told_with_the_programs_own_name() {
             &["two words", "Usage: mpssh"],
         ),
         (&["-f", &list, "-p", "0", "true"], &["--procs", "from 1 to"]),
+        (
+            &["-f", &list, "-p", "-1", "true"],
+            &["--procs", "from 1 to"],
+        ),
+        (
+            &["-f", &list, "-l", "-1", "true"],
+            &["--maxlen", "from 1 to"],
+        ),
         (&["-f", &list, "-l", "0", "true"], &["--maxlen"]),
     ] {
         let ended = Running::start(&mut scene.plain(arguments)).wait();
@@ -148,6 +156,44 @@ fn flags_of_ssh_are_honoured_natively() {
     let ended = Running::start(command.env("PATH", path)).wait();
     let (host, user) = (scene.address(0), &scene.user);
     assert_eq!(ended.expect(0).stdout(), format!("{host} -> {user}\n"));
+}
+
+#[test]
+fn a_key_file_that_cannot_be_used_is_told_of_and_done_without_as_with_ssh() {
+    let scene = Scene::new(1);
+    let (missing, garbage) = (scene.shoal.file("missing"), scene.shoal.file("garbage"));
+    fs::write(&garbage, "no key\n").unwrap();
+    fs::set_permissions(
+        &garbage,
+        std::os::unix::fs::PermissionsExt::from_mode(0o600),
+    )
+    .unwrap();
+    for key in [&missing, &garbage] {
+        let option = format!("o IdentityFile={key}");
+        // The configuration has another one that will do.
+        let ended = scene
+            .run("web1\nweb1\n", &["-H", "-O", &option, "echo in"])
+            .expect(0);
+        assert_eq!(ended.stdout(), "web1 -> in\nweb1 -> in\n");
+        let told = ended.stderr();
+        assert_eq!(told.lines().count(), 1, "{told}");
+        assert!(
+            told.contains(key.as_str()) && told.contains("do without it"),
+            "{told}"
+        );
+        let by_ssh = scene.run(
+            "web1\n",
+            &["-H", "-S", "ssh", "-O", "q", "-O", &option, "echo in"],
+        );
+        assert_eq!(by_ssh.expect(0).stdout(), "web1 -> in\n");
+    }
+    let options: Vec<String> = (0..5).map(|n| format!("i {missing}{n}")).collect();
+    let options: Vec<&str> = options.iter().flat_map(|text| ["-O", text]).collect();
+    let ended = scene.run("web1\n", &[&options, &["-H", "echo in"][..]].concat());
+    let ended = ended
+        .expect(0)
+        .says(&["missing0", "missing2", "2 more key files"]);
+    assert!(!ended.stderr().contains("missing3"), "{}", ended.stderr());
 }
 
 #[test]

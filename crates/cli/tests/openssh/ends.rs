@@ -107,6 +107,37 @@ fn a_script_travels_whole_and_a_long_command_line_hides_no_end() {
 }
 
 #[test]
+fn a_program_that_never_says_anything_is_told_of_when_its_time_is_up() {
+    let shoal = Shoal::real(&SshdSpec::new(1));
+    let (program, number) = (shoal.file("silent"), shoal.file("number"));
+    let text = shoal.file("text");
+    fs::write(
+        &text,
+        format!("#!/bin/sh\necho $$ > {number}\nexec sleep 3600\n"),
+    )
+    .unwrap();
+    // By a process of its own: a file that is open for writing here, if only in a fork, could not be executed.
+    let mut install = std::process::Command::new("install");
+    let installed = install.args(["-m", "755", &text, &program]).status();
+    assert!(installed.unwrap().success());
+    let arguments = by_ssh(&["--ssh", &program, "--json", "true"]);
+    let record = shoal.run(&arguments).expect(3).records().hosts.remove(0);
+    // Nobody knows what it has done.
+    assert_eq!(
+        (record.failure(), record.fate.as_str()),
+        ("lost", "may-have-run")
+    );
+    let detail = record.detail.unwrap();
+    assert!(
+        detail.starts_with("ssh said nothing within 10s"),
+        "{detail}"
+    );
+    let number = fs::read_to_string(&number).unwrap();
+    let process = format!("/proc/{}", number.trim());
+    assert!(!fs::exists(process).unwrap(), "it was left running");
+}
+
+#[test]
 fn a_session_that_the_server_refuses_is_told_as_such() {
     let shoal = Shoal::real(&SshdSpec::new(1).line("MaxSessions 0"));
     let record = shoal

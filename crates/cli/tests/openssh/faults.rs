@@ -21,6 +21,7 @@ const SAME: &[(&str, &str, &str)] = &[
     ("garbage-banner", "protocol", "not-sent"),
     ("endless-banner", "protocol", "not-sent"),
     ("wrong-host-key", "host-key-changed", "not-sent"),
+    ("changed-host-key:1", "host-key-changed", "not-sent"),
     ("unknown-host-key", "host-key-unknown", "not-sent"),
     ("revoked-host-key", "host-key-revoked", "not-sent"),
     ("auth-denied", "auth-denied", "not-sent"),
@@ -41,6 +42,10 @@ fn each_host_in_trouble_ends_in_its_kind_and_the_others_well() {
         spec.faults.push(format!("{host}={fault}").parse().unwrap());
     }
     let shoal = Shoal::simulate(&spec);
+    // Who is to change its key shows the known one once.
+    let is_changing = |(fault, ..): &(&str, &str, &str)| fault.starts_with("changed-host-key");
+    let changing = ways.iter().position(is_changing).unwrap();
+    shoal.run_on(&shoal.name(changing), &["true"]).expect(0);
     let line = format!("yes-bytes {OUTPUT}");
     let deadlines = ["--connect-timeout=4", "--login-timeout=10", "--timeout=6"];
     let arguments = [&deadlines[..], &["--json", &line]].concat();

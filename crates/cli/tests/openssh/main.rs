@@ -15,6 +15,7 @@ mod differences;
 mod ends;
 mod fate;
 mod faults;
+mod host_keys;
 mod interrupt;
 mod sessions;
 

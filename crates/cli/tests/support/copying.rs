@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs::{self, File, Permissions};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, SystemTime};
 
@@ -84,4 +84,46 @@ pub(crate) fn write(path: &Path, contents: &[u8], mode: u32) {
 pub(crate) fn parts(folder: &Path) -> Vec<Vec<u8>> {
     let names = listing(folder).into_keys();
     names.filter(|name| name.ends_with(b".part")).collect()
+}
+
+/// After so many octets of a file an fsync is asked for (`sshoal_transfer::CHECKPOINT`).
+pub(crate) const CHECKPOINT: u64 = 16 << 20;
+
+/// Octets of contents that a transfer with `--json` says it has moved.
+pub(crate) fn moved(ended: &Ended) -> u64 {
+    let shown = ended.stdout();
+    let (_, octets) = shown.rsplit_once(r#""octets":"#).unwrap();
+    let digits = octets.split(|letter: char| !letter.is_ascii_digit()).next();
+    digits.unwrap().parse().unwrap()
+}
+
+/// Everything that is kept of transfers, in the state folder.
+pub(crate) fn kept(shoal: &Shoal<RealSshd>) -> Vec<PathBuf> {
+    let folder = shoal.user.home().join(".local/state/sshoal/transfers");
+    // It is made by the first transfer.
+    let entries = fs::read_dir(folder).into_iter().flatten();
+    let paths = entries.map(|entry| entry.unwrap().path());
+    paths.filter(|path| !path.ends_with("secret")).collect()
+}
+
+/// Whether a journal proves something (`sshoal_journal`: a head of 12 octets, then records of a length, a sum and a body
+/// whose first octet is 2).
+pub(crate) fn has_proof(shoal: &Shoal<RealSshd>) -> bool {
+    let proves = |path: PathBuf| {
+        let journal = fs::read(path).unwrap_or_default();
+        let mut records = journal.get(12..).unwrap_or_default();
+        while let Some((head, after)) = records.split_first_chunk::<8>() {
+            let length = u32::from_be_bytes(*head.first_chunk().unwrap()) as usize;
+            // A record of 9 octets says that nothing is.
+            if after.first() == Some(&2) && length > 9 && after.len() >= length {
+                return true;
+            }
+            records = after.get(length..).unwrap_or_default();
+        }
+        false
+    };
+    let folders = kept(shoal);
+    let files = folders.iter().filter_map(|it| fs::read_dir(it).ok());
+    let mut paths = files.flatten().filter_map(|file| Some(file.ok()?.path()));
+    paths.any(proves)
 }

@@ -52,7 +52,7 @@ impl Fleet {
         let patience = self.patience(slot);
         let flight = self.flight(slot);
         flight.settle(now);
-        let phase = flight.phase;
+        let (phase, unheard) = (flight.phase, flight.unheard);
         let waits = flight.at_gate.is_some();
         if flight.ending.is_some() {
             return self.end_unanswered(now, index, slot);
@@ -61,7 +61,11 @@ impl Fleet {
             return self.give_up_interrupted(now, index, slot);
         }
         if let Some(limit) = phase_limit.filter(|limit| !waits && flight.has_taken(*limit)) {
-            return self.abort(now, index, slot, overdue(phase, limit));
+            let failure = match unheard {
+                true => silent(limit),
+                false => overdue(phase, limit),
+            };
+            return self.abort(now, index, slot, failure);
         }
         if patience.is_some_and(|span| flight.handshake.spent >= span) {
             self.give_up_places(index, slot);
@@ -90,6 +94,18 @@ impl Fleet {
             Stage::Over => None,
         }
     }
+}
+
+/// The failure of a host whose program has told nothing in the time for the first phase. What it has done nobody knows.
+fn silent(limit: Duration) -> Failure {
+    Failure::with_remedy(
+        FailureKind::Lost,
+        format!(
+            "ssh said nothing within {limit:?}: neither that it looks up a name nor that it connects"
+        ),
+        "check the program that was started (--ssh, ssh if not given), and what it was given (--ssh-word): run it by hand \
+         with -v",
+    )
 }
 
 /// The failure of a host whose phase took too long.

@@ -46,6 +46,11 @@ impl Jump {
         }
     }
 
+    /// Whether it stands for a program of this machine.
+    pub(super) fn is_program(&self) -> bool {
+        self.id == JumpId::PROGRAM
+    }
+
     /// Whether a turn of its lane leads to something: a host's start, or the jump host's own.
     pub(super) fn lets_start(&self) -> bool {
         matches!(self.state, Standing::Idle | Standing::Up)

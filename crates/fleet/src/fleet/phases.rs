@@ -15,6 +15,7 @@ impl Fleet {
         slot: u32,
         phase: Phase,
     ) -> Result<(), EventError> {
+        self.flight(slot).unheard = false;
         if !self.may_enter(index, slot, phase)? {
             return Ok(());
         }

@@ -174,7 +174,9 @@ impl Fleet {
         self.gates.connects.take();
         self.starts.rests.end(now);
 
-        let slot = self.flights.add(Flight::new(now));
+        let jump = self.starts.lanes[lane as usize].jump.as_ref();
+        let by_program = jump.is_some_and(Jump::is_program);
+        let slot = self.flights.add(Flight::new(now, by_program));
         let host = &mut self.hosts[index as usize];
         host.state = State::InFlight(slot);
         host.first_start.get_or_insert(now);

@@ -1,12 +1,13 @@
 //! Deadlines, retries and what a result may claim.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use sshoal_fleet::{
-    Action, Event, Failure, FailureKind, Fate, Gate, HostId, Limits, Outcome, Phase,
+    Action, Deadlines, Event, Failure, FailureKind, Fate, Fleet, Gate, HostId, Job, JumpEvent,
+    JumpId, Limits, Outcome, Phase, RetryPolicy,
 };
 
-use super::{SECOND, kind_of_abort, one_at_a_time, story};
+use super::{SECOND, Story, direct, kind_of_abort, one_at_a_time, story};
 
 #[test]
 fn a_host_in_back_off_holds_no_session_and_comes_back_after_first_timers() {
@@ -74,6 +75,50 @@ fn every_phase_has_its_deadline_and_its_kind() {
         story.fail(0, FailureKind::Protocol, true, Fate::NotSent);
         assert_eq!(story.outcome().failure_kind(), Some(kind), "{phase}");
         assert!(story.fleet.is_done());
+    }
+}
+
+#[test]
+fn a_program_that_says_nothing_is_not_said_to_look_up_a_name() {
+    let by_program = |host| Job {
+        host: HostId(host),
+        via: Some(JumpId::PROGRAM),
+    };
+    let jobs = [by_program(0), by_program(1), direct(2)];
+    let (limits, deadlines) = (Limits::default(), Deadlines::default());
+    let time = deadlines.lookup.unwrap();
+    let fleet = Fleet::new(jobs, limits, deadlines, RetryPolicy::default(), 1).unwrap();
+    let now = Instant::now();
+    let mut story = Story { fleet, now };
+    story.actions();
+    story.fleet.handle_jump(now, JumpId::PROGRAM, JumpEvent::Up);
+    assert_eq!(story.started(), [0, 1]);
+    // Heard of, though it is where it was thought to be.
+    story.tell(1, Event::Entered(Phase::Lookup));
+    story.now += time;
+    let aborted = |action| match action {
+        Action::Abort { host, failure } => (host.0, failure.kind, failure.detail),
+        other => panic!("{other:?} instead of an abort"),
+    };
+    let mut aborts: Vec<_> = story.actions().into_iter().map(aborted).collect();
+    aborts.sort_by_key(|(host, ..)| *host);
+    let kinds: Vec<_> = aborts
+        .iter()
+        .map(|(host, kind, _)| (*host, *kind))
+        .collect();
+    let (lost, resolve) = (FailureKind::Lost, FailureKind::Resolve);
+    assert_eq!(kinds, [(0, lost), (1, resolve), (2, resolve)]);
+    assert!(
+        aborts[0].2.contains("said nothing within 10s"),
+        "{aborts:?}"
+    );
+    story.fail(0, FailureKind::Resolve, false, Fate::MayHaveRun);
+    match story.outcome() {
+        Outcome::Failed { failure, fate } => {
+            assert_eq!((failure.kind, fate), (lost, Fate::MayHaveRun));
+            assert!(failure.remedy.contains("--ssh"), "{failure:?}");
+        }
+        other => panic!("{other:?}"),
     }
 }
 

@@ -1,6 +1,6 @@
 //! How to log in to each host: settings made into a plan, once for all hosts with the same.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
@@ -36,6 +36,15 @@ pub(super) struct LoginPlans {
     files: KeyFiles,
     agents: HashMap<String, Arc<Agent>>,
     touch: Arc<Semaphore>,
+    tolerance: Tolerance,
+}
+
+/// What is done about files that are named and cannot be used.
+struct Tolerance {
+    /// Whether hosts do without them.
+    does_without: bool,
+    /// What is wrong with those.
+    unusable: BTreeSet<String>,
 }
 
 /// A plan, and all that it was made from.
@@ -55,13 +64,22 @@ impl Made {
 }
 
 impl LoginPlans {
-    pub(super) fn new() -> Self {
+    pub(super) fn new(does_without: bool) -> Self {
         LoginPlans {
             plans: HashMap::new(),
             files: KeyFiles::default(),
             agents: HashMap::new(),
             touch: Arc::new(Semaphore::new(1)),
+            tolerance: Tolerance {
+                does_without,
+                unusable: BTreeSet::new(),
+            },
         }
+    }
+
+    /// What is wrong with the files that are named and that hosts do without.
+    pub(super) fn unusable(&self) -> &BTreeSet<String> {
+        &self.tolerance.unusable
     }
 
     /// The plan for a host's settings.
@@ -115,8 +133,8 @@ impl LoginPlans {
         })
     }
 
-    /// IdentityFile. A file that the user named must be usable, or nothing is begun; but one that a configuration
-    /// file names for many machines may be absent on this one, as with ssh.
+    /// IdentityFile. A file that the user named must be usable, or nothing is begun, unless the run is to do without; but
+    /// one that a configuration file names for many machines may be absent on this one, as with ssh.
     fn key_files(
         &mut self,
         settings: &Authentication,
@@ -128,7 +146,7 @@ impl LoginPlans {
             let content = match self.files.key(path) {
                 Ok(content) => content,
                 Err(error) => {
-                    tolerate(setting, error, left_out)?;
+                    self.tolerance.judge(setting, error, left_out)?;
                     continue;
                 }
             };
@@ -165,7 +183,7 @@ impl LoginPlans {
         for setting in &settings.certificate_files {
             match self.files.certificate(&setting.value) {
                 Ok(certificate) => certificates.push(certificate),
-                Err(error) => tolerate(setting, error, left_out)?,
+                Err(error) => self.tolerance.judge(setting, error, left_out)?,
             }
         }
         Ok(certificates)
@@ -216,19 +234,24 @@ fn path_hash(settings: &Authentication) -> u64 {
     hasher.finish()
 }
 
-/// Decides whether a run may do without a file.
-fn tolerate(
-    setting: &Setting<String>,
-    error: IdentityError,
-    left_out: &mut Vec<String>,
-) -> Result<(), IdentityError> {
-    match (&setting.origin, error.is_absent()) {
-        // Only the usual places were looked at: what is not there is not missed.
-        (Origin::Default, true) => {}
-        (Origin::Default, false) | (Origin::File { .. }, true) => left_out.push(error.to_string()),
-        _ => return Err(error),
+impl Tolerance {
+    /// Decides whether a run may do without a file.
+    fn judge(
+        &mut self,
+        setting: &Setting<String>,
+        error: IdentityError,
+        left_out: &mut Vec<String>,
+    ) -> Result<(), IdentityError> {
+        match (&setting.origin, error.is_absent()) {
+            // Only the usual places were looked at: what is not there is not missed.
+            (Origin::Default, true) => return Ok(()),
+            (Origin::Default, false) | (Origin::File { .. }, true) => {}
+            _ if self.does_without => drop(self.unusable.insert(error.to_string())),
+            _ => return Err(error),
+        }
+        left_out.push(error.to_string());
+        Ok(())
     }
-    Ok(())
 }
 
 /// PKCS11Provider, unless it is `none`.

@@ -56,6 +56,9 @@ pub struct SshOptions {
     pub user: Option<String>,
     /// `-i`.
     pub identities: Vec<PathBuf>,
+    /// Whether hosts do without a key file that is named and cannot be used, as with ssh, which only warns. Else nothing is
+    /// begun.
+    pub does_without_keys: bool,
     /// `-J`: jump hosts, as ProxyJump has them.
     pub jump: Option<String>,
     /// `-A`: ForwardAgent.
@@ -95,7 +98,7 @@ impl Preparation {
             ssh: ssh.clone(),
             questions: questions::Questions::default(),
             trust: TrustFiles::default(),
-            login_plans: LoginPlans::new(),
+            login_plans: LoginPlans::new(ssh.does_without_keys),
             settings: HashMap::new(),
             jumps: Jumps::new(ssh),
         })
@@ -280,6 +283,11 @@ impl Preparation {
             host: target.to_string(),
             error,
         })
+    }
+
+    /// What is wrong with the key files that hosts do without ([`SshOptions::does_without_keys`]), each once.
+    pub fn unusable_keys(&self) -> impl ExactSizeIterator<Item = &str> {
+        self.login_plans.unusable().iter().map(String::as_str)
     }
 
     /// Lines of the known_hosts files that were read which could not be understood; they grant no trust.

@@ -8,11 +8,13 @@ use sshoal_fleet::{Failure, FailureKind, HostId, Outcome};
 use sshoal_proto::{
     Command, Connection, ConnectionError, Event, LocalChannel, SessionRequest, Stream,
 };
+use sshoal_transfer::sftp::Dialect;
 use sshoal_transfer::{Tally, Trouble};
 
 use super::PACKET;
 use super::disk::Jobs;
 use super::engine::{Answer, Engine, Happened};
+use super::hashing::HashSession;
 use super::plan::{TransferPlan, Way};
 use super::rate::{Grant, Rate};
 use super::streams::Streams;
@@ -35,6 +37,7 @@ pub(crate) struct Transfer {
     jobs: Jobs<Answer>,
     channels: Vec<Channel>,
     streams: Streams,
+    hashing: HashSession,
     /// What the server's program said on standard error.
     words: Vec<u8>,
     /// Its share of what is left in the run's sum.
@@ -103,6 +106,7 @@ impl Transfer {
             engine,
             channels: vec![Channel::new(LaneId::FIRST, channel)],
             streams: Streams::default(),
+            hashing: HashSession::default(),
             words: Vec::new(),
             left,
             first_trouble: None,
@@ -145,10 +149,12 @@ impl Transfer {
             let mut channels = self.channels.iter();
             channels.position(|channel| (channel.lane, channel.number) == (lane, number))
         };
-        if lane == LaneId::FIRST
-            && let Some(upload) = self.engine.upload()
-            && self.streams.handle(upload, &event, input)
-        {
+        if lane == LaneId::FIRST && self.hashing.handle(&mut self.engine, &event, input) {
+            self.silent_since = Instant::now();
+            self.note();
+            return Ok(None);
+        }
+        if lane == LaneId::FIRST && self.streams.handle(self.engine.batches(), &event, input) {
             self.silent_since = Instant::now();
             self.note();
             return Ok(None);
@@ -250,6 +256,10 @@ impl Transfer {
         has_room: bool,
     ) -> Result<usize, ConnectionError> {
         if lane == LaneId::FIRST {
+            // Before anything goes over SFTP the server has said what it is.
+            if let Some(server) = connection.server() {
+                self.engine.speak(Dialect::of(server.software()));
+            }
             self.add_channel(connection)?;
             self.wake = None;
         }
@@ -257,6 +267,7 @@ impl Transfer {
         let mut fed = 0;
         if lane == LaneId::FIRST {
             fed += self.feed_streams(connection, has_room)?;
+            fed += self.feed_hashing(connection, has_room)?;
         }
         for at in 0..self.channels.len() {
             if self.channels[at].lane != lane {
@@ -277,17 +288,41 @@ impl Transfer {
         connection: &mut Connection,
         has_room: bool,
     ) -> Result<usize, ConnectionError> {
-        let (Some(upload), Stage::Running) = (self.engine.upload(), self.stage) else {
+        if self.stage != Stage::Running {
             return Ok(0);
-        };
+        }
+        let batches = self.engine.batches();
         let plan = self.plan.transfer.as_ref();
         let rate = plan.and_then(|plan| plan.rate.as_ref());
         let rate = rate.filter(|_| !self.hurries);
-        self.streams.attend(upload, connection, &mut self.wake)?;
+        self.streams
+            .attend(batches, connection, rate, &mut self.wake)?;
         let fed = match has_room {
             true => self
                 .streams
-                .send(upload, connection, rate, &mut self.wake)?,
+                .send(batches, connection, rate, &mut self.wake)?,
+            false => 0,
+        };
+        self.note();
+        Ok(fed)
+    }
+
+    /// The same for which files the host is to hash.
+    fn feed_hashing(
+        &mut self,
+        connection: &mut Connection,
+        has_room: bool,
+    ) -> Result<usize, ConnectionError> {
+        if self.stage != Stage::Running || !self.channels[0].started {
+            return Ok(0);
+        }
+        let plan = self.plan.transfer.as_ref();
+        let rate = plan.and_then(|plan| plan.rate.as_ref());
+        let rate = rate.filter(|_| !self.hurries);
+        let (engine, wake) = (&mut self.engine, &mut self.wake);
+        self.hashing.attend(engine, connection, wake)?;
+        let fed = match has_room {
+            true => self.hashing.send(engine, connection, rate, wake)?,
             false => 0,
         };
         self.note();
@@ -543,11 +578,19 @@ impl Transfer {
     fn ended_early(&self) -> Failure {
         let said = String::from_utf8_lossy(&self.words);
         let words = said.split_whitespace().collect::<Vec<_>>().join(" ");
-        let mut detail = "the server's SFTP program ended before everything was done".to_owned();
+        let has_begun = self.engine.has_begun();
+        let mut detail = match has_begun {
+            true => "the server's SFTP program ended before everything was done",
+            false => "the host has no SFTP: what its sshd starts for that ended at once",
+        }
+        .to_owned();
         if !words.is_empty() {
             detail.push_str(&format!("; it said: {words}"));
         }
-        self.failure(detail)
+        match has_begun {
+            true => self.failure(detail),
+            false => Failure::with_remedy(FailureKind::Transfer, detail, NEEDS_NO_PROGRAM),
+        }
     }
 
     fn failure(&self, mut detail: String) -> Failure {
@@ -590,6 +633,9 @@ fn on_one_line(path: &[u8]) -> Vec<u8> {
     });
     escaped.collect()
 }
+
+/// What a host without sftp-server can do.
+const NEEDS_NO_PROGRAM: &str = "in its sshd_config, Subsystem sftp internal-sftp needs no program; or install its openssh-sftp-server";
 
 fn no_subsystem() -> Failure {
     let detail = "the server has no SFTP: it refused the subsystem sftp";

@@ -117,6 +117,19 @@ impl Target {
                     answer(synced.map_err(text))
                 });
             }
+            // Nothing is asked for hashes of a device.
+            DownloadNeed::Compare { file, .. } => {
+                let hash = Err(NO_TREE.to_owned());
+                jobs.answer(Answer::Fetched(Fetched::Compared { file, hash }));
+            }
+            DownloadNeed::Touch { file, .. } => {
+                let touched = Err(NO_TREE.to_owned());
+                jobs.answer(Answer::Fetched(Fetched::Touched { file, touched }));
+            }
+            DownloadNeed::Hash { file, .. } => {
+                let hash = Err(NO_TREE.to_owned());
+                jobs.answer(Answer::Fetched(Fetched::Hashed { file, hash }));
+            }
             // What is written stays.
             DownloadNeed::Discard { .. } => {}
             DownloadNeed::Folder { id, .. } => {

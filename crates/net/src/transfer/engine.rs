@@ -5,12 +5,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use sshoal_journal::Segments;
-use sshoal_transfer::sftp::SftpError;
+use sshoal_transfer::sftp::{Dialect, SftpError};
 use sshoal_transfer::{
-    Begun, Download, DownloadEvent, DownloadNeed, Fetched, LocalFile, Opened, SmallFile,
-    SmallGroup, SmallProblem, Tally, Trouble, Upload, UploadEvent, UploadNeed,
+    Begun, Download, DownloadEvent, DownloadNeed, Fetched, FetchedSmall, FileHash, HostHashes,
+    LocalFile, Opened, SmallFile, SmallGroup, SmallProblem, Tally, Trouble, Upload, UploadEvent,
+    UploadNeed, Verify,
 };
 
+use super::batches::Batches;
 use super::device::Target;
 use super::disk::Jobs;
 use super::folder::{Folder, Kept, Part};
@@ -18,6 +20,7 @@ use super::keeper::Keeper;
 use super::performing::{Noted, PANICKED, note, perform_download, perform_upload, read_small};
 use super::plan::{Get, GetTarget, Put};
 use super::printed::Printed;
+use super::small_parts::perform_small;
 use super::source::{OpenFile, Source};
 
 /// What happened, for the user.
@@ -35,11 +38,14 @@ pub(super) enum Happened {
 pub(super) enum Answer {
     Opened(usize, Result<(Arc<OpenFile>, Option<Segments>), String>),
     Data(UploadNeed, Result<Arc<Vec<u8>>, String>),
-    Checked(usize, Result<bool, String>),
+    /// Whether it is the same, and its hash if that was asked for.
+    Checked(usize, Result<(bool, Option<FileHash>), String>),
+    Hashed(usize, Result<FileHash, String>),
     Forgotten(usize, Result<(), String>),
     Noted,
     Begun(LocalFile, Result<Option<Arc<Part>>, String>),
     Fetched(Fetched),
+    FetchedSmall(FetchedSmall),
     /// All folders that something was put into are on the disk.
     Synced(Result<(), String>),
     Discarded,
@@ -118,7 +124,8 @@ impl Engine {
                 parts,
                 journals,
             } => Into::Folder {
-                folder: Folder::new(hosts[host].clone(), *parts, keeper(journals, host)),
+                folder: Folder::new(hosts[host].clone(), *parts, keeper(journals, host))
+                    .hashing(get.download.hashing.verifies != Verify::Never),
                 parts: HashMap::new(),
                 changed: HashSet::new(),
                 paths: HashMap::new(),
@@ -127,6 +134,14 @@ impl Engine {
         Engine::Get {
             download: Box::new(Download::new(get.download.clone())),
             into,
+        }
+    }
+
+    /// Takes the server for one that speaks so.
+    pub(super) fn speak(&mut self, dialect: Dialect) {
+        // No request of a download's differs.
+        if let Engine::Put { upload, .. } = self {
+            upload.speak(dialect);
         }
     }
 
@@ -162,6 +177,11 @@ impl Engine {
         either!(self, it => it.lose_channel(channel));
     }
 
+    /// Whether the host speaks SFTP.
+    pub(super) fn has_begun(&self) -> bool {
+        either!(self, it => it.has_begun())
+    }
+
     pub(super) fn awaits_server(&self) -> bool {
         either!(self, it => it.awaits_server())
     }
@@ -172,17 +192,14 @@ impl Engine {
 
     /// The same without what goes by streams.
     pub(super) fn octets_left_for_channels(&self) -> u64 {
-        match self {
-            Engine::Put { upload, .. } => upload.octets_left_for_channels(),
-            Engine::Get { download, .. } => download.octets_left(),
-        }
+        either!(self, it => it.octets_left_for_channels())
     }
 
     /// What has streams beside its channels.
-    pub(super) fn upload(&mut self) -> Option<&mut Upload> {
+    pub(super) fn batches(&mut self) -> &mut dyn Batches {
         match self {
-            Engine::Put { upload, .. } => Some(upload),
-            Engine::Get { .. } => None,
+            Engine::Put { upload, .. } => &mut **upload,
+            Engine::Get { download, .. } => &mut **download,
         }
     }
 
@@ -196,6 +213,16 @@ impl Engine {
             } => target.half_written("the transfer was cut"),
             Engine::Get { .. } => None,
         }
+    }
+
+    /// The session with the host's hashing program.
+    pub(super) fn hashes(&mut self) -> &mut HostHashes {
+        either!(self, it => it.hashes())
+    }
+
+    /// Takes note of what became of it.
+    pub(super) fn handle_hashes(&mut self) {
+        either!(self, it => it.handle_hashes());
     }
 
     pub(super) fn tally(&self) -> Tally {
@@ -282,6 +309,19 @@ impl Engine {
                                 download.provide(Fetched::Finished { file, finished });
                             }
                             DownloadNeed::Discard { .. } => {}
+                            // There is nothing here to be compared, nor to be hashed once it is printed.
+                            DownloadNeed::Compare { file, .. } => {
+                                let hash = Ok(None);
+                                download.provide(Fetched::Compared { file, hash });
+                            }
+                            DownloadNeed::Touch { file, .. } => {
+                                let touched = Ok(());
+                                download.provide(Fetched::Touched { file, touched });
+                            }
+                            DownloadNeed::Hash { file, .. } => {
+                                let hash = Err("it is printed".to_owned());
+                                download.provide(Fetched::Hashed { file, hash });
+                            }
                             // Folders are not printed, and no link is met on the way to a file.
                             DownloadNeed::Folder { id, .. } => {
                                 let made = Err("folders cannot be printed".to_owned());
@@ -306,6 +346,14 @@ impl Engine {
                             note(&need, changed, paths);
                             perform_download(need, folder, parts, jobs);
                         }
+                    }
+                }
+                if let Into::Folder {
+                    folder, changed, ..
+                } = into
+                {
+                    while let Some(need) = download.poll_small() {
+                        perform_small(need, folder, changed, jobs);
                     }
                 }
                 printed
@@ -380,10 +428,12 @@ impl Engine {
                 }
                 Answer::Data(need, data) => upload.provide_data(need, data),
                 Answer::Small(group, files) => upload.provide_small(&group, files),
-                Answer::Checked(entry, is_same) => {
+                Answer::Checked(entry, checked) => {
                     open.remove(&entry);
-                    upload.provide_checked(entry, is_same);
+                    let hash = checked.as_ref().ok().and_then(|(_, hash)| *hash);
+                    upload.provide_checked(entry, checked.map(|(is_same, _)| is_same), hash);
                 }
+                Answer::Hashed(entry, hash) => upload.provide_hash(entry, hash),
                 Answer::Forgotten(entry, forgotten) => upload.provide_forgotten(entry, forgotten),
                 _ => {}
             },
@@ -407,6 +457,7 @@ impl Engine {
                     }
                     download.provide(fetched);
                 }
+                Answer::FetchedSmall(fetched) => download.provide_small(fetched),
                 _ => {}
             },
         }

@@ -15,17 +15,20 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 use sshoal_journal::Segments;
-use sshoal_transfer::{PartTag, part_name};
+use sshoal_transfer::sftp::Data;
+use sshoal_transfer::{FileHash, PartTag, part_name};
 
+use super::block_hash::BlockHash;
 use super::keeper::Keeper;
 use super::progress::Progress;
+use super::source::read_at;
 
 /// How files are called until they are whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PartNames(pub PartTag);
 
 /// Octets of nothing but zeros that are left out: a hole in the file.
-const LEAST_HOLE: usize = 4096;
+pub(super) const LEAST_HOLE: usize = 4096;
 
 /// A host's folder.
 #[derive(Debug, Clone)]
@@ -33,6 +36,8 @@ pub(super) struct Folder {
     path: PathBuf,
     parts: PartNames,
     keeper: Option<Arc<Keeper>>,
+    /// Whether files are hashed while they are written.
+    hashes: bool,
 }
 
 /// A file that is being written.
@@ -47,6 +52,8 @@ pub(super) struct Part {
     /// Octets that it has from an earlier transfer: zeros are no holes there.
     old_len: u64,
     progress: Option<Progress>,
+    /// What has been written so far, if it is hashed.
+    written: Option<BlockHash<Data>>,
 }
 
 /// Modes and times that are to be kept.
@@ -62,7 +69,18 @@ impl Folder {
             path,
             parts,
             keeper,
+            hashes: false,
         }
+    }
+
+    /// The same, with files hashed while they are written: what arrives is to be verified.
+    pub(super) fn hashing(self, hashes: bool) -> Folder {
+        Folder { hashes, ..self }
+    }
+
+    /// What a file is called until it is whole.
+    pub(super) fn part(&self, name: &[u8]) -> Vec<u8> {
+        part_name(name, self.parts.0)
     }
 
     pub(super) fn keeper(&mut self) -> Option<Arc<Keeper>> {
@@ -77,7 +95,7 @@ impl Folder {
     }
 
     /// A folder in it.
-    fn open(&self, path: &[u8]) -> io::Result<OwnedFd> {
+    pub(super) fn open(&self, path: &[u8]) -> io::Result<OwnedFd> {
         let mut folder = self.root()?;
         for name in path
             .split(|&octet| octet == b'/')
@@ -102,32 +120,54 @@ impl Folder {
         }
     }
 
-    /// Begins a file; `None` if what is there has the size and the time of modification that are given.
+    /// The hash of what is there, if it is a regular file of this size that can be read.
+    pub(super) fn hash(&self, path: &[u8], size: u64) -> io::Result<Option<FileHash>> {
+        let Some(file) = self.open_file(path)? else {
+            return Ok(None);
+        };
+        if file.metadata()?.len() != size {
+            return Ok(None);
+        }
+        let hash = BlockHash::<Data>::new();
+        hash.finish(|offset, chunk| read_at(&file, chunk, offset))
+            .map(Some)
+    }
+
+    /// Gives a file that is there its mode and times.
+    pub(super) fn touch(&self, path: &[u8], kept: Kept) -> io::Result<()> {
+        match self.open_file(path)? {
+            Some(file) => keep(file.as_fd(), kept),
+            None => Err(io::ErrorKind::NotFound.into()),
+        }
+    }
+
+    /// A regular file that is there and can be read.
+    fn open_file(&self, path: &[u8]) -> io::Result<Option<File>> {
+        let (above, name) = split(path);
+        let folder = self.open(above)?;
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let Ok(file) = openat(folder, name, flags, Mode::empty()).map(File::from) else {
+            return Ok(None);
+        };
+        Ok(file.metadata()?.is_file().then_some(file))
+    }
+
+    /// Begins a file; `None` if what is there has the size and the time of modification that are given, and `trusts_time`.
     pub(super) fn begin(
         &self,
         path: &[u8],
         like: Option<(u64, u32)>,
+        trusts_time: bool,
         mode: u32,
     ) -> io::Result<Option<Part>> {
         let (above, name) = split(path);
         let folder = self.open(above)?;
-        let there = look(&folder, name)?;
-        let replaces = match there {
-            Some(stat) if is_a(&stat, FileType::Directory) => {
-                return Err(io::Error::other("a folder is there"));
-            }
-            Some(stat) if is_a(&stat, FileType::RegularFile) => {
-                let is_like = like.is_some_and(|(size, modified)| {
-                    stat.st_size as u64 == size && stat.st_mtime == i64::from(modified)
-                });
-                if is_like {
-                    return Ok(None);
-                }
-                Some(Mode::from_raw_mode(stat.st_mode & 0o777))
-            }
-            _ => None,
+        let replaces = match there(&folder, name, like.filter(|_| trusts_time))? {
+            There::Unchanged => return Ok(None),
+            There::File(mode) => Some(mode),
+            There::Other => None,
         };
-        let part = part_name(name, self.parts.0);
+        let part = self.part(name);
         let mode = replaces.unwrap_or(Mode::from_raw_mode(mode & 0o777));
         let noted = match (&self.keeper, like) {
             (Some(keeper), Some(like)) => Progress::begin(keeper, path, like)?,
@@ -145,27 +185,19 @@ impl Folder {
                 replaces,
                 old_len,
                 progress: noted,
+                written: self.hashes.then(|| BlockHash::new().out_of_order()),
             }));
         }
         let progress = noted.map(Progress::anew).transpose()?;
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
-        let create = || openat(&folder, part.as_slice(), flags, mode);
-        let file = match create() {
-            // An earlier transfer has left it.
-            Err(Errno::EXIST) => {
-                unlinkat(&folder, part.as_slice(), AtFlags::empty())?;
-                create()?
-            }
-            created => created?,
-        };
         Ok(Some(Part {
-            file: File::from(file),
+            file: create(&folder, &part, mode)?,
             folder,
             name: name.to_vec(),
             part,
             replaces,
             old_len: 0,
             progress,
+            written: self.hashes.then(BlockHash::new),
         }))
     }
 
@@ -185,7 +217,7 @@ impl Folder {
             }
             _ => {}
         }
-        let part = part_name(name, self.parts.0);
+        let part = self.part(name);
         match unlinkat(&folder, part.as_slice(), AtFlags::empty()) {
             Ok(()) | Err(Errno::NOENT) => {}
             Err(error) => return Err(error.into()),
@@ -224,6 +256,24 @@ impl Part {
         }
     }
 
+    /// The same, hashed in passing.
+    pub(super) fn write_hashed(&self, offset: u64, data: Data) -> io::Result<()> {
+        self.write(offset, &data)?;
+        if let Some(written) = &self.written {
+            written.add(offset, data);
+        }
+        Ok(())
+    }
+
+    /// The hash of all that has been written, as the file of so many octets that it will be.
+    pub(super) fn hash(&self, size: u64) -> io::Result<FileHash> {
+        // Holes at its end.
+        ftruncate(&self.file, size)?;
+        let nothing = BlockHash::new();
+        let written = self.written.as_ref().unwrap_or(&nothing);
+        written.finish(|offset, chunk| read_at(&self.file, chunk, offset))
+    }
+
     /// Puts the file in place of what was there.
     pub(super) fn finish(&self, size: u64, kept: Kept) -> io::Result<()> {
         // Holes at its end.
@@ -243,8 +293,23 @@ impl Part {
     }
 }
 
+/// Makes a part.
+pub(super) fn create(folder: &OwnedFd, part: &[u8], mode: Mode) -> io::Result<File> {
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+    let create = || openat(folder, part, flags, mode);
+    let file = match create() {
+        // An earlier transfer has left it.
+        Err(Errno::EXIST) => {
+            unlinkat(folder, part, AtFlags::empty())?;
+            create()?
+        }
+        created => created?,
+    };
+    Ok(File::from(file))
+}
+
 /// A host does not decide what runs as whom here: set-user-ID and set-group-ID are not kept.
-fn keep(file: impl AsFd, kept: Kept) -> io::Result<()> {
+pub(super) fn keep(file: impl AsFd, kept: Kept) -> io::Result<()> {
     if let Some(mode) = kept.mode {
         fchmod(&file, Mode::from_raw_mode(mode & 0o1777))?;
     }
@@ -285,12 +350,41 @@ fn look(folder: &OwnedFd, name: &[u8]) -> io::Result<Option<Stat>> {
     }
 }
 
+/// What is in the place of a file that is to be written.
+pub(super) enum There {
+    /// It has the size and the time of modification that are asked for.
+    Unchanged,
+    /// A file that has these permissions.
+    File(Mode),
+    /// Nothing, or what is replaced like nothing.
+    Other,
+}
+
+/// `like`: octets and time of modification.
+pub(super) fn there(folder: &OwnedFd, name: &[u8], like: Option<(u64, u32)>) -> io::Result<There> {
+    Ok(match look(folder, name)? {
+        Some(stat) if is_a(&stat, FileType::Directory) => {
+            return Err(io::Error::other("a folder is there"));
+        }
+        Some(stat) if is_a(&stat, FileType::RegularFile) => {
+            let is_like = like.is_some_and(|(size, modified)| {
+                stat.st_size as u64 == size && stat.st_mtime == i64::from(modified)
+            });
+            match is_like {
+                true => There::Unchanged,
+                false => There::File(Mode::from_raw_mode(stat.st_mode & 0o777)),
+            }
+        }
+        _ => There::Other,
+    })
+}
+
 fn is_a(stat: &Stat, file_type: FileType) -> bool {
     FileType::from_raw_mode(stat.st_mode) == file_type
 }
 
 /// The folder that something is in, and its name there.
-fn split(path: &[u8]) -> (&[u8], &[u8]) {
+pub(super) fn split(path: &[u8]) -> (&[u8], &[u8]) {
     match path.iter().rposition(|&octet| octet == b'/') {
         Some(at) => (&path[..at], &path[at + 1..]),
         None => (b"", path),
@@ -298,84 +392,5 @@ fn split(path: &[u8]) -> (&[u8], &[u8]) {
 }
 
 #[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-
-    use super::*;
-
-    const KEPT: Kept = Kept {
-        mode: None,
-        times: None,
-    };
-
-    fn folder(path: &Path) -> Folder {
-        Folder::new(path.join("host"), PartNames(PartTag(1)), None)
-    }
-
-    #[test]
-    fn nothing_is_written_through_a_link() {
-        let outside = tempfile::tempdir().unwrap();
-        let inside = tempfile::tempdir().unwrap();
-        let folder = folder(inside.path());
-        folder.make(b"a").unwrap();
-        folder
-            .link(b"a/out", outside.path().as_os_str().as_bytes())
-            .unwrap();
-        assert!(folder.begin(b"a/out/x", None, 0o644).is_err());
-        assert!(folder.make(b"a/out").is_err());
-        assert!(folder.make(b"a/out/y").is_err());
-        assert!(folder.finish_folder(b"a/out", KEPT).is_err());
-        // A link in a file's place is replaced, and not written through.
-        let victim = outside.path().join("victim");
-        std::fs::write(&victim, "mine").unwrap();
-        folder.link(b"b", victim.as_os_str().as_bytes()).unwrap();
-        let part = folder.begin(b"b", None, 0o644).unwrap().unwrap();
-        part.write(0, b"theirs").unwrap();
-        part.finish(6, KEPT).unwrap();
-        assert_eq!(std::fs::read(&victim).unwrap(), b"mine");
-        assert_eq!(
-            std::fs::read(inside.path().join("host/b")).unwrap(),
-            b"theirs"
-        );
-        assert_eq!(std::fs::read_dir(outside.path()).unwrap().count(), 1);
-    }
-
-    #[test]
-    fn what_is_given_up_leaves_nothing_and_what_was_there_stays() {
-        let dir = tempfile::tempdir().unwrap();
-        let folder = folder(dir.path());
-        let part = folder.begin(b"f", None, 0o600).unwrap().unwrap();
-        part.write(0, b"old").unwrap();
-        part.finish(3, KEPT).unwrap();
-        let part = folder.begin(b"f", None, 0o600).unwrap().unwrap();
-        part.write(0, b"new and longer").unwrap();
-        part.discard();
-        assert_eq!(std::fs::read(dir.path().join("host/f")).unwrap(), b"old");
-        assert_eq!(
-            std::fs::read_dir(dir.path().join("host")).unwrap().count(),
-            1
-        );
-    }
-
-    #[test]
-    fn a_mode_that_is_kept_makes_nobody_somebody_else() {
-        use std::os::unix::fs::MetadataExt;
-        let dir = tempfile::tempdir().unwrap();
-        let folder = folder(dir.path());
-        let part = folder.begin(b"f", None, 0o600).unwrap().unwrap();
-        let kept = Kept {
-            mode: Some(0o6755),
-            times: Some((5, 7)),
-        };
-        part.finish(1 << 20, kept).unwrap();
-        let metadata = std::fs::metadata(dir.path().join("host/f")).unwrap();
-        assert_eq!(metadata.mode() & 0o7777, 0o755);
-        assert_eq!((metadata.size(), metadata.mtime()), (1 << 20, 7));
-        assert!(
-            folder
-                .begin(b"f", Some((1 << 20, 7)), 0o600)
-                .unwrap()
-                .is_none()
-        );
-    }
-}
+#[path = "folder_tests.rs"]
+mod tests;

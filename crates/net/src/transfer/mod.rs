@@ -4,14 +4,17 @@
 //! `plan` is what is to be done, the same for all hosts; `scan` lists what is to be sent. For each host a [`Transfer`]
 //! joins an `Engine` (crate `transfer`) with its session's channels, and with those of further connections, its `lanes`. What an engine needs of this machine is done by
 //! `disk`'s threads: `source` reads, once for all hosts that are about as far, `spool` copies what can be read only once,
-//! `folder` writes, `keeper` notes what is proven. `rate` keeps to the user's limit.
+//! `folder` writes, `block_hash` hashes what is read and written, `hashing` has the host do so, `keeper` notes what is proven. `rate` keeps to the user's limit.
 
+mod batches;
+mod block_hash;
 mod channels;
 mod device;
 mod disk;
 mod engine;
 mod extents;
 mod folder;
+mod hashing;
 mod keeper;
 mod lanes;
 mod performing;
@@ -21,6 +24,7 @@ mod progress;
 mod rate;
 mod scan;
 mod small_files;
+mod small_parts;
 mod source;
 mod spool;
 mod streams;

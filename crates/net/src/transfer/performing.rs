@@ -64,12 +64,20 @@ pub(super) fn perform_upload(
                 Answer::Data(need, source.read(&file, offset, len))
             });
         }
-        UploadNeed::Check { entry } => {
+        UploadNeed::Check { entry, hashes } => {
             let Some(file) = open.get(&entry).cloned() else {
                 return;
             };
-            jobs.perform(Answer::Checked(entry, Err(panicked())), move || {
-                Answer::Checked(entry, file.is_same())
+            let answer = move |checked| Answer::Checked(entry, checked);
+            jobs.perform(answer(Err(panicked())), move || {
+                let hash = hashes.then(|| file.hash()).transpose();
+                answer(hash.and_then(|hash| Ok((file.is_same()?, hash))))
+            });
+        }
+        UploadNeed::Hash { entry } => {
+            let source = source.clone();
+            jobs.perform(Answer::Hashed(entry, Err(panicked())), move || {
+                Answer::Hashed(entry, source.hash(entry))
             });
         }
         UploadNeed::Release { entry } => drop(open.remove(&entry)),
@@ -123,15 +131,43 @@ pub(super) fn perform_download(
                 answer(folder.make(&path).map_err(text))
             });
         }
+        DownloadNeed::Compare { file, path, size } => {
+            let answer = move |hash| Answer::Fetched(Fetched::Compared { file, hash });
+            jobs.perform(answer(Err(panicked())), move || {
+                answer(folder.hash(&path, size).map_err(text))
+            });
+        }
+        DownloadNeed::Touch {
+            file,
+            path,
+            mode,
+            times,
+        } => {
+            let answer = move |touched| Answer::Fetched(Fetched::Touched { file, touched });
+            jobs.perform(answer(Err(panicked())), move || {
+                answer(folder.touch(&path, Kept { mode, times }).map_err(text))
+            });
+        }
+        DownloadNeed::Hash { file, size } => {
+            let answer = move |hash| Answer::Fetched(Fetched::Hashed { file, hash });
+            let Some(part) = parts.get(&file).cloned() else {
+                jobs.answer(answer(Err("it is closed".to_owned())));
+                return;
+            };
+            jobs.perform(answer(Err(panicked())), move || {
+                answer(part.hash(size).map_err(text))
+            });
+        }
         DownloadNeed::Begin {
             file,
             path,
             like,
+            trusts_time,
             mode,
             ..
         } => {
             jobs.perform(Answer::Begun(file, Err(panicked())), move || {
-                let begun = folder.begin(&path, like, mode).map_err(text);
+                let begun = folder.begin(&path, like, trusts_time, mode).map_err(text);
                 Answer::Begun(file, begun.map(|part| part.map(Arc::new)))
             });
         }
@@ -155,7 +191,7 @@ pub(super) fn perform_download(
                 return;
             };
             jobs.perform(answer(Err(panicked())), move || {
-                answer(part.write(offset, &data).map_err(text))
+                answer(part.write_hashed(offset, data).map_err(text))
             });
         }
         DownloadNeed::Finish {

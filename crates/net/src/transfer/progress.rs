@@ -60,7 +60,7 @@ impl Progress {
         if self.proven.is_empty() {
             return None;
         }
-        let flags = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let file = File::from(openat(folder, part, flags, Mode::empty()).ok()?);
         let found = file.metadata().ok()?;
         let is_ours = found.is_file()

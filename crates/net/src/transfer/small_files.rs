@@ -80,6 +80,7 @@ mod tests {
             data: Arc::new(vec![octet; 1 << 20]),
             mode: 0o644,
             modified: 1,
+            hash: None,
         };
         assert_eq!(files.read(0, || Ok(file(1))).unwrap().data[0], 1);
         assert_eq!(files.read(0, || Ok(file(2))).unwrap().data[0], 1);

@@ -11,8 +11,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
 
 use rustix::fs::OFlags;
-use sshoal_transfer::{MAX_SMALL, Opened, SmallFile, SmallProblem};
+use sshoal_transfer::{FileHash, MAX_SMALL, Opened, SmallFile, SmallProblem};
 
+use super::block_hash::{BlockHash, hash_of};
 use super::device;
 use super::extents;
 use super::small_files::SmallFiles;
@@ -31,6 +32,10 @@ pub struct Source {
     kept: Mutex<Kept>,
     small: SmallFiles,
     is_shared: bool,
+    /// Whether files are hashed while they are read.
+    hashes: bool,
+    /// What has been hashed for some host, and which version of the file it was.
+    hashed: Mutex<HashMap<usize, (Vec<u8>, FileHash)>>,
 }
 
 /// A file that some host reads.
@@ -43,6 +48,9 @@ pub(super) struct OpenFile {
     /// What tells this version of this file from others.
     pub(super) identity: Vec<u8>,
     blocks: Mutex<HashMap<u64, Arc<Block>>>,
+    /// What has been read so far, if it is hashed.
+    read: Option<BlockHash<Arc<Vec<u8>>>>,
+    hash: OnceLock<Result<FileHash, String>>,
 }
 
 #[derive(Debug)]
@@ -78,7 +86,14 @@ impl Source {
             kept: Mutex::default(),
             small: SmallFiles::default(),
             is_shared: hosts > 1,
+            hashes: false,
+            hashed: Mutex::default(),
         }
+    }
+
+    /// The same, with files hashed while they are read: what arrives is to be verified.
+    pub fn hashing(self, hashes: bool) -> Source {
+        Source { hashes, ..self }
     }
 
     /// Standard input, as the only entry.
@@ -97,14 +112,14 @@ impl Source {
     /// Opens an entry's file, or shares it with who has it open.
     pub(super) fn open(&self, entry: usize) -> Result<Arc<OpenFile>, String> {
         if let Some(spool) = &self.spool {
-            return Ok(Arc::new(OpenFile::spooled(spool.clone())));
+            return Ok(Arc::new(OpenFile::spooled(spool.clone(), self.hashes)));
         }
         let shared = lock(&self.open).get(&entry).and_then(Weak::upgrade);
         if let Some(file) = shared {
             return Ok(file);
         }
         let path = self.paths.get(entry).ok_or("no such entry")?;
-        let file = OpenFile::open(path).map(Arc::new);
+        let file = OpenFile::open(path, self.hashes).map(Arc::new);
         let file = file.map_err(|error| error.to_string())?;
         if self.is_shared {
             lock(&self.open).insert(entry, Arc::downgrade(&file));
@@ -117,10 +132,28 @@ impl Source {
         let Some(path) = self.paths.get(entry) else {
             return Err(SmallProblem::Failed("no such entry".to_owned()));
         };
-        let read = || OpenFile::read_small(path);
+        let read = || OpenFile::read_small(path, self.hashes);
         match self.is_shared {
             true => self.small.read(entry, read),
             false => read(),
+        }
+    }
+
+    /// The hash of an entry's file, if nobody writes to it meanwhile.
+    pub(super) fn hash(&self, entry: usize) -> Result<FileHash, String> {
+        let file = self.open(entry)?;
+        let known = lock(&self.hashed).get(&entry).cloned();
+        if let Some((_, hash)) = known.filter(|(identity, _)| *identity == file.identity) {
+            return Ok(hash);
+        }
+        let hash = file.hash()?;
+        match file.is_same()? {
+            true if self.is_shared => {
+                lock(&self.hashed).insert(entry, (file.identity.clone(), hash));
+                Ok(hash)
+            }
+            true => Ok(hash),
+            false => Err("it changed while it was read".to_owned()),
         }
     }
 
@@ -132,13 +165,13 @@ impl Source {
         len: usize,
     ) -> Result<Arc<Vec<u8>>, String> {
         if !self.is_shared {
-            return file.read(offset, len).map(Arc::new);
+            return file.read_block(offset, len);
         }
         let block = lock(&file.blocks).entry(offset).or_default().clone();
         let mut is_new = false;
         let data = block.get_or_init(|| {
             is_new = true;
-            file.read(offset, len).map(Arc::new)
+            file.read_block(offset, len)
         });
         if is_new {
             self.keep(file, offset, len);
@@ -172,7 +205,7 @@ impl Source {
 }
 
 impl OpenFile {
-    fn open(path: &Path) -> io::Result<OpenFile> {
+    fn open(path: &Path, hashes: bool) -> io::Result<OpenFile> {
         let (file, metadata) = open(path)?;
         let version = Version::of(&metadata);
         let opened = Opened {
@@ -192,11 +225,13 @@ impl OpenFile {
             opened,
             identity: identity.collect(),
             blocks: Mutex::default(),
+            read: hashes.then(BlockHash::new),
+            hash: OnceLock::new(),
         })
     }
 
     /// All of a file, if nobody writes to it meanwhile.
-    fn read_small(path: &Path) -> Result<SmallFile, SmallProblem> {
+    fn read_small(path: &Path, hashes: bool) -> Result<SmallFile, SmallProblem> {
         let failed = |error: io::Error| SmallProblem::Failed(error.to_string());
         let (file, metadata) = open(path).map_err(failed)?;
         if metadata.size() > MAX_SMALL {
@@ -211,13 +246,14 @@ impl OpenFile {
         }
         data.truncate(filled);
         Ok(SmallFile {
+            hash: hashes.then(|| hash_of(&data)),
             data: Arc::new(data),
             mode: metadata.mode() & 0o7777,
             modified: seconds(metadata.mtime()),
         })
     }
 
-    fn spooled(spool: Arc<Spool>) -> OpenFile {
+    fn spooled(spool: Arc<Spool>, hashes: bool) -> OpenFile {
         OpenFile {
             contents: Contents::Spool(spool),
             opened: Opened {
@@ -230,6 +266,8 @@ impl OpenFile {
             is_device: false,
             identity: Vec::new(),
             blocks: Mutex::default(),
+            read: hashes.then(BlockHash::new),
+            hash: OnceLock::new(),
         }
     }
 
@@ -242,6 +280,32 @@ impl OpenFile {
         let filled = read_at(file, &mut data, offset).map_err(|error| error.to_string())?;
         data.truncate(filled);
         Ok(data)
+    }
+
+    /// The same, for a host: it is hashed in passing.
+    fn read_block(&self, offset: u64, len: usize) -> Result<Arc<Vec<u8>>, String> {
+        let data = Arc::new(self.read(offset, len)?);
+        if let Some(read) = &self.read {
+            read.add(offset, data.clone());
+        }
+        Ok(data)
+    }
+
+    /// The hash of all of it; of standard input, when all of it has been read.
+    pub(super) fn hash(&self) -> Result<FileHash, String> {
+        let hash = || {
+            let nothing = BlockHash::new();
+            let read = self.read.as_ref().unwrap_or(&nothing);
+            read.finish(|offset, chunk| match &self.contents {
+                Contents::File { file, .. } => read_at(file, chunk, offset),
+                // All of it came in order.
+                Contents::Spool(_) => Ok(0),
+            })
+        };
+        let hash = self
+            .hash
+            .get_or_init(|| hash().map_err(|error| error.to_string()));
+        hash.clone()
     }
 
     /// Whether nobody has written to it since it was opened.
@@ -271,7 +335,7 @@ fn open(path: &Path) -> io::Result<(File, Metadata)> {
 }
 
 /// Fills `data` from there on; returns how much of it, less only at the file's end.
-fn read_at(file: &File, data: &mut [u8], offset: u64) -> io::Result<usize> {
+pub(super) fn read_at(file: &File, data: &mut [u8], offset: u64) -> io::Result<usize> {
     let mut filled = 0;
     while filled < data.len() {
         match file.read_at(&mut data[filled..], offset + filled as u64) {

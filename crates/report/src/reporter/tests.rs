@@ -92,6 +92,48 @@ fn lines_and_errors_carry_the_host() {
 }
 
 #[test]
+fn a_host_s_name_steers_no_terminal_and_stays_as_it_is_in_a_pipe() {
+    let name = "\u{1b}[2Jweb\u{202e}1";
+    let told = |layout, is_terminal| {
+        let (stdout, stderr) = (Recorded::default(), Recorded::default());
+        let sink = |of: &Recorded| match is_terminal {
+            true => of.terminal(false),
+            false => of.file(),
+        };
+        let options = Options {
+            layout,
+            verbosity: Verbosity::Verbose,
+            ..Options::default()
+        };
+        let sinks = (sink(&stdout), sink(&stderr));
+        let mut reporter =
+            Reporter::new(hosts(&[name, "web2", "web3"]), options, sinks.0, sinks.1).unwrap();
+        for (host, line) in [(0, b"one\n"), (1, b"two\n"), (2, b"two\n")] {
+            let host = HostId(host);
+            reporter.handle_output(host, Stream::Stdout, line).unwrap();
+        }
+        reporter.remark(HostId(0), "slow").unwrap();
+        reporter.handle_result(&lost(0)).unwrap();
+        reporter.handle_result(&exit(1, 0)).unwrap();
+        let not_started = ended(2, Outcome::NotStarted);
+        reporter.handle_result(&not_started).unwrap();
+        reporter.finish(RunEnd::default());
+        (stdout.text(), stderr.text())
+    };
+    let visible = r"\x1b[2Jweb\u{202e}1";
+    for layout in [Layout::Lines { prefix: true }, Layout::Gather, Layout::Diff] {
+        let (out, err) = told(layout, true);
+        assert!(out.contains(visible) && !out.contains(name), "{out:?}");
+        assert!(!out.contains(['\u{1b}', '\u{202e}']), "{out:?}");
+        let (out, _) = told(layout, false);
+        assert!(out.contains(name), "{out:?}");
+        // What is said beside the output is for people, wherever it goes.
+        assert_eq!(err.matches(visible).count(), 4, "{err:?}");
+        assert!(!err.contains(['\u{1b}', '\u{202e}']), "{err:?}");
+    }
+}
+
+#[test]
 fn how_much_is_said_is_chosen() {
     let said = |verbosity, status| {
         let options = Options {

@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use sshoal_journal::Segments;
 
+use super::hashes::Hashes;
 use super::{Asked, Begun, Download, DownloadEvent, DownloadNeed, Item, LocalFile};
 use crate::Trouble;
 use crate::ranges::Span;
@@ -35,6 +36,7 @@ pub(super) struct File {
     pub(super) proven: Segments,
     /// What is to be fetched, in order, if that is not all of it.
     pub(super) todo: Option<Vec<Range<u64>>>,
+    pub(super) hashes: Hashes,
     pub(super) trouble: Option<Trouble>,
 }
 
@@ -53,6 +55,10 @@ pub(super) struct Reader {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stage {
+    /// What is here has its size: both ends hash it.
+    Compare,
+    /// It is here, and gets its mode and times.
+    Touch,
     BeginHere,
     Open,
     Stat,
@@ -60,6 +66,8 @@ pub(super) enum Stage {
     /// A file of no known size, as those of /proc: until its end.
     ReadOn,
     StatAgain,
+    /// Both ends hash it.
+    Verify,
     FinishHere,
     CleanUp,
 }
@@ -120,24 +128,17 @@ impl Download {
 
     fn begin_file(&mut self, channel: usize, item: Item) {
         let file = LocalFile(self.id());
-        let Attributes { size, mode, .. } = item.attributes;
-        self.needs.push_back(DownloadNeed::Begin {
-            file,
-            path: item.local.clone(),
-            // Nothing is known of those that seem to be empty, and a device's time is not that of its contents.
-            like: size
-                .filter(|&size| size > 0 && !item.is_device())
-                .zip(item.attributes.modified()),
-            size,
-            mode: mode.map_or(0o644, |mode| mode & 0o777),
-        });
+        // Nothing is known of those that seem to be empty.
+        let size = item.attributes.size.filter(|&size| size > 0);
+        let compared = size.filter(|_| self.plan.hashing.compares && !item.is_device());
+        let path = item.local.clone();
         self.channels[channel].files += 1;
         self.files.insert(
             file,
             File {
                 item,
                 channel,
-                stage: Stage::BeginHere,
+                stage: Stage::Compare,
                 opened: Attributes::default(),
                 readers: Vec::new(),
                 returned: Vec::new(),
@@ -147,9 +148,36 @@ impl Download {
                 octets: 0,
                 proven: Segments::default(),
                 todo: None,
+                hashes: Hashes::default(),
                 trouble: None,
             },
         );
+        match compared {
+            Some(size) => self
+                .needs
+                .push_back(DownloadNeed::Compare { file, path, size }),
+            None => self.begin_here(file),
+        }
+    }
+
+    /// What is here is not known to be the same.
+    pub(super) fn begin_here(&mut self, file: LocalFile) {
+        let Some(it) = self.files.get_mut(&file) else {
+            return;
+        };
+        it.stage = Stage::BeginHere;
+        let Attributes { size, mode, .. } = it.item.attributes;
+        self.needs.push_back(DownloadNeed::Begin {
+            file,
+            path: it.item.local.clone(),
+            // A device's time is not that of its contents.
+            like: size
+                .filter(|&size| size > 0 && !it.item.is_device())
+                .zip(it.item.attributes.modified()),
+            size,
+            trusts_time: !self.plan.hashing.compares,
+            mode: mode.map_or(0o644, |mode| mode & 0o777),
+        });
     }
 
     pub(super) fn ask_file(
@@ -186,11 +214,7 @@ impl Download {
                     .push(Reader::new(channel, Span { at: 0, end: 0 }));
                 self.open_remote(channel, file, 0);
             }
-            Ok(Begun::Unchanged) => {
-                let size = it.item.attributes.size.unwrap_or(0);
-                self.left = self.left.saturating_sub(size);
-                self.end_file(file, Some(true));
-            }
+            Ok(Begun::Unchanged) => self.is_unchanged(file),
             Err(error) => {
                 it.writing = 0;
                 self.fail_file(
@@ -202,6 +226,14 @@ impl Download {
                 );
                 self.go_on(file);
             }
+        }
+    }
+
+    pub(super) fn is_unchanged(&mut self, file: LocalFile) {
+        if let Some(it) = self.files.get(&file) {
+            let size = it.item.attributes.size.unwrap_or(0);
+            self.left = self.left.saturating_sub(size);
+            self.end_file(file, Some(true));
         }
     }
 

@@ -8,6 +8,11 @@ use crate::ranges::Span;
 const HEIR: usize = 0;
 
 impl Download {
+    /// Whether the server has begun to speak SFTP on the first channel.
+    pub fn has_begun(&self) -> bool {
+        self.channels.are_ready()
+    }
+
     /// A channel's connection has ended. What has not come goes to others; a file that the channel had begun is taken over
     /// by the first one, which must not be lost.
     pub fn lose_channel(&mut self, channel: usize) {
@@ -91,6 +96,8 @@ impl Download {
             Stage::ReadOn => Stage::ReadOn,
             // It is this machine that is waited for, or nobody.
             Stage::BeginHere | Stage::FinishHere | Stage::CleanUp => return,
+            // Or what hashes there, which has a session of its own.
+            Stage::Compare | Stage::Touch | Stage::Verify => return,
         };
         self.open_remote(HEIR, file, 0);
     }

@@ -1,16 +1,18 @@
 //! Fetches what one host has into a folder of this machine's.
 //!
-//! `sources` finds out what the user means, `walk` lists folders, `files` fetches files (their octets in `contents`,
-//! their ends in `settling`; a block device is one whose size `device` has found out), `ending` makes links once nothing is written any more, so that none of them can lead a file
+//! `sources` finds out what the user means, `walk` lists folders, `small` fetches small files in batches, `files` all others (their
+//! octets in `contents`, their ends in `settling`; a block device is one whose size `device` has found out), `ending` makes links once nothing is written any more, so that none of them can lead a file
 //! elsewhere, and gives folders their modes and times.
 
 mod contents;
 mod device;
 mod ending;
 mod files;
+mod hashes;
 mod lost;
 mod plan;
 mod settling;
+mod small;
 mod sources;
 mod walk;
 
@@ -19,13 +21,16 @@ use std::sync::Arc;
 
 use crate::channels::Channels;
 use crate::device::{Survey, SurveyStep};
+use crate::hashing::HostHashes;
 use crate::sftp::{Attributes, Reply, Request, SftpError};
 use crate::{Tally, Trouble};
 use files::{File, FileStep};
+use small::Small;
 use sources::Search;
 use walk::{Listing, ListingStep};
 
 pub use plan::{Begun, DownloadEvent, DownloadNeed, DownloadPlan, Fetched, LocalFile, MAX_FOLDERS};
+pub use small::{FetchedSmall, SmallNeed, SmallNumber, SmallPart};
 
 /// A download from one host.
 pub struct Download {
@@ -42,7 +47,9 @@ pub struct Download {
     /// Block devices whose sizes are being found out.
     surveys: HashMap<u64, (Item, Survey)>,
     queue: VecDeque<Item>,
+    small: Small,
     files: HashMap<LocalFile, File>,
+    hashes: HostHashes,
     links: Vec<Item>,
     folders: Vec<(Vec<u8>, Attributes)>,
     /// Questions about sources, links and folders without an answer, of the server or of this machine.
@@ -114,13 +121,22 @@ enum Asked {
         remote: Vec<u8>,
         local: Vec<u8>,
     },
+    Small {
+        id: u64,
+    },
 }
 
 impl Download {
     /// A download over one channel, the first; its number is 0.
     pub fn new(plan: Arc<DownloadPlan>) -> Download {
+        let mut hashes = HostHashes::new();
+        if plan.hashing.is_used() {
+            hashes.want();
+        }
         Download {
+            small: Small::new(&plan),
             plan,
+            hashes,
             channels: Channels::new(),
             stage: Stage::Sources,
             taken: HashSet::new(),
@@ -155,6 +171,11 @@ impl Download {
     /// Octets of contents that are still to be fetched, as far as is known.
     pub fn octets_left(&self) -> u64 {
         self.left
+    }
+
+    /// The same without what goes by streams.
+    pub fn octets_left_for_channels(&self) -> u64 {
+        self.left.saturating_sub(self.small.octets_left())
     }
 
     /// How far it is.
@@ -195,6 +216,9 @@ impl Download {
     pub fn provide(&mut self, fetched: Fetched) {
         match fetched {
             Fetched::Folder { id, made } => self.handle_folder(id, made),
+            Fetched::Compared { file, hash } => self.handle_compared(file, hash),
+            Fetched::Touched { file, touched } => self.handle_touched(file, touched),
+            Fetched::Hashed { file, hash } => self.handle_hashed(file, hash),
             Fetched::Begun { file, begun } => self.handle_begun(file, begun),
             Fetched::Written {
                 file,
@@ -218,7 +242,7 @@ impl Download {
 
     /// Whether replies of the server's are waited for.
     pub fn awaits_server(&self) -> bool {
-        self.channels.await_server()
+        self.channels.await_server() || self.awaits_batch()
     }
 
     /// Begins nothing more, and cleans up what is half done.
@@ -233,9 +257,11 @@ impl Download {
         for file in files {
             self.fail_file(file, Trouble::Interrupted);
         }
+        self.interrupt_small();
         if !self.channels.are_ready() {
             self.end();
         }
+        self.hashes.close("it was interrupted");
         self.advance();
     }
 
@@ -244,12 +270,20 @@ impl Download {
         if !self.channels.are_ready() {
             return;
         }
+        self.take_hashes();
+        self.go_through_stages();
+        self.hashes.flush();
+    }
+
+    fn go_through_stages(&mut self) {
         loop {
             let stage = self.stage;
             match stage {
+                Stage::Sources if !self.has_hashes() => return,
                 Stage::Sources => self.ask_for_sources(),
                 Stage::Files => {
                     self.list_folders();
+                    self.fetch_small();
                     self.fetch_files();
                     if self.is_all_fetched() {
                         self.stage = Stage::Links;
@@ -271,6 +305,7 @@ impl Download {
             && self.listings.is_empty()
             && self.queue.is_empty()
             && self.files.is_empty()
+            && self.small.is_over()
     }
 
     fn end(&mut self) {
@@ -297,6 +332,7 @@ impl Download {
             } => self.handle_unknown(remote, local, below, reply),
             Asked::File { file, step } => self.handle_file(channel, file, step, reply),
             Asked::Link { remote, local } => self.handle_link(remote, local, reply),
+            Asked::Small { id } => self.handle_small_seen_again(id, &reply),
         }
     }
 
@@ -326,5 +362,7 @@ impl Download {
     }
 }
 
+#[cfg(test)]
+mod hashing_tests;
 #[cfg(test)]
 mod tests;

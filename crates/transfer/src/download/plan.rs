@@ -4,7 +4,9 @@ use sshoal_journal::Segments;
 
 use crate::Trouble;
 use crate::glob::Excludes;
+use crate::hashing::{FileHash, Hashing};
 use crate::sftp::Data;
+use crate::upload::Method;
 
 /// Folders, and links, that one source may have: a hostile server cannot make us remember more.
 pub const MAX_FOLDERS: usize = 1_000_000;
@@ -20,8 +22,12 @@ pub struct DownloadPlan {
     pub preserve: bool,
     /// What is left out.
     pub excludes: Excludes,
+    /// What hashes are used for.
+    pub hashing: Hashing,
     /// Whether one file is fetched after the other, each from its beginning: to be printed.
     pub in_order: bool,
+    /// How small files come.
+    pub method: Method,
     /// Octets of one channel that may be asked for and not written yet.
     pub in_flight: usize,
 }
@@ -41,16 +47,38 @@ pub enum DownloadNeed {
         /// Where.
         path: Vec<u8>,
     },
+    /// Hash what is there, if it is a regular file of this size: [`Fetched::Compared`].
+    Compare {
+        /// Which file is to be fetched.
+        file: LocalFile,
+        /// Where.
+        path: Vec<u8>,
+        /// Octets.
+        size: u64,
+    },
+    /// Give a file that is there its mode and times: [`Fetched::Touched`].
+    Touch {
+        /// Which was to be fetched.
+        file: LocalFile,
+        /// Where.
+        path: Vec<u8>,
+        /// Permissions.
+        mode: Option<u32>,
+        /// Last access and modification.
+        times: Option<(u32, u32)>,
+    },
     /// Begin a file: [`Fetched::Begun`].
     Begin {
         /// Which.
         file: LocalFile,
         /// Where.
         path: Vec<u8>,
-        /// Octets and time of modification on the host: a file that has both already is unchanged.
+        /// Octets and time of modification on the host.
         like: Option<(u64, u32)>,
         /// Octets, as far as is known before it is opened.
         size: Option<u64>,
+        /// Whether a file that has both already is unchanged.
+        trusts_time: bool,
         /// Permissions, before this machine's umask.
         mode: u32,
     },
@@ -64,6 +92,13 @@ pub enum DownloadNeed {
         offset: u64,
         /// What.
         data: Data,
+    },
+    /// All octets are written: hash them: [`Fetched::Hashed`].
+    Hash {
+        /// Which file.
+        file: LocalFile,
+        /// Octets.
+        size: u64,
     },
     /// All octets are written: give it its length, mode and times, bring it to the disk, put it in place:
     /// [`Fetched::Finished`].
@@ -108,9 +143,22 @@ pub enum Fetched {
         id: u64,
         made: Result<(), String>,
     },
+    /// `None` if there is no such file.
+    Compared {
+        file: LocalFile,
+        hash: Result<Option<FileHash>, String>,
+    },
+    Touched {
+        file: LocalFile,
+        touched: Result<(), String>,
+    },
     Begun {
         file: LocalFile,
         begun: Result<Begun, String>,
+    },
+    Hashed {
+        file: LocalFile,
+        hash: Result<FileHash, String>,
     },
     Written {
         file: LocalFile,

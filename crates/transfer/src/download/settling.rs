@@ -22,6 +22,14 @@ impl Download {
         if !is_same {
             return self.fail_file(file, Trouble::Changed);
         }
+        self.verify(file);
+    }
+
+    /// Puts it in place.
+    pub(super) fn finish_here(&mut self, file: LocalFile) {
+        let Some(it) = self.files.get_mut(&file) else {
+            return;
+        };
         it.stage = Stage::FinishHere;
         let preserve = self.plan.preserve;
         let need = DownloadNeed::Finish {

@@ -6,14 +6,16 @@ use proptest::prelude::*;
 use sshoal_journal::Segments;
 
 use super::*;
+use crate::fake_hasher::{FakeHasher, Hasher, fake_hash};
 use crate::fake_server::{FakeChannel, FakeServer, MODIFIED, Node};
 use crate::glob::Excludes;
+use crate::upload::Method;
 
 /// A server, and this machine's folder.
 #[derive(Default)]
-struct Story {
-    server: FakeServer,
-    there: BTreeMap<Vec<u8>, (Vec<u8>, u32)>,
+pub(super) struct Story {
+    pub(super) server: FakeServer,
+    pub(super) there: BTreeMap<Vec<u8>, (Vec<u8>, u32)>,
     folders: Vec<Vec<u8>>,
     links: BTreeMap<Vec<u8>, Vec<u8>>,
     open: HashMap<LocalFile, (Vec<u8>, Vec<u8>)>,
@@ -23,40 +25,49 @@ struct Story {
     grows: bool,
     /// Writing here fails.
     is_full: bool,
-    interrupt_after: Option<usize>,
+    pub(super) interrupt_after: Option<usize>,
     /// Beside the first.
-    channels: usize,
+    pub(super) channels: usize,
     /// In this round this channel is lost.
-    lost: Vec<(usize, usize)>,
+    pub(super) lost: Vec<(usize, usize)>,
+    /// How the host hashes; it does if nothing is said.
+    pub(super) hasher: Option<Hasher>,
+    /// Files that it was asked for.
+    pub(super) hashed: usize,
+    /// What is written here is not what comes.
+    pub(super) spoils: bool,
 }
 
-struct Told {
-    failed: Vec<(Vec<u8>, Trouble)>,
-    tally: Tally,
+pub(super) struct Told {
+    pub(super) failed: Vec<(Vec<u8>, Trouble)>,
+    pub(super) tally: Tally,
 }
 
-fn plan(sources: &[&[u8]]) -> DownloadPlan {
+pub(super) fn plan(sources: &[&[u8]]) -> DownloadPlan {
     DownloadPlan {
         sources: sources.iter().map(|source| source.to_vec()).collect(),
         recursive: true,
         preserve: false,
         excludes: Excludes::default(),
+        hashing: crate::Hashing::default(),
         in_order: false,
+        method: Method::Auto,
         in_flight: 1 << 20,
     }
 }
 
 impl Story {
-    fn new(nodes: &[(&[u8], Node)]) -> Story {
+    pub(super) fn new(nodes: &[(&[u8], Node)]) -> Story {
         Story {
             server: FakeServer::with(nodes),
             ..Story::default()
         }
     }
 
-    fn play(&mut self, plan: DownloadPlan) -> Told {
+    pub(super) fn play(&mut self, plan: DownloadPlan) -> Told {
         let in_flight = plan.in_flight;
         let mut download = Download::new(Arc::new(plan));
+        let mut hasher = FakeHasher::default();
         let mut channels = vec![FakeChannel::default()];
         for _ in 0..self.channels {
             download.add_channel();
@@ -84,6 +95,10 @@ impl Story {
                     download.provide(fetched);
                 }
             }
+            let host = self.hasher.unwrap_or(Hasher::Hashes);
+            hasher.converse(host, download.hashes(), &self.server);
+            download.handle_hashes();
+            self.hashed = hasher.files;
             for &(_, channel) in self.lost.iter().filter(|(when, _)| *when == round) {
                 self.server.hang_up(&mut channels[channel]);
                 download.lose_channel(channel);
@@ -126,12 +141,36 @@ impl Story {
                 self.folders.push(path);
                 Fetched::Folder { id, made: Ok(()) }
             }
+            DownloadNeed::Compare { file, path, size } => {
+                let there = self.contents(&path);
+                let there = there.filter(|contents| contents.len() as u64 == size);
+                let hash = Ok(there.map(fake_hash));
+                Fetched::Compared { file, hash }
+            }
+            DownloadNeed::Touch {
+                file, path, times, ..
+            } => {
+                let (_, modified) = self.there.get_mut(&path).unwrap();
+                *modified = times.unwrap().1;
+                let touched = Ok(());
+                Fetched::Touched { file, touched }
+            }
+            DownloadNeed::Hash { file, size } => {
+                let (_, contents) = &self.open[&file];
+                assert_eq!(contents.len() as u64, size);
+                let hash = Ok(fake_hash(contents));
+                Fetched::Hashed { file, hash }
+            }
             DownloadNeed::Begin {
-                file, path, like, ..
+                file,
+                path,
+                like,
+                trusts_time,
+                ..
             } => {
                 let there = self.there.get(&path);
                 let there = there.map(|(contents, modified)| (contents.len() as u64, *modified));
-                let is_new = like.is_none() || there != like;
+                let is_new = like.is_none() || there != like || !trusts_time;
                 let (part, proven) = self.left.take().unwrap_or_default();
                 if is_new {
                     self.open.insert(file, (path.clone(), part));
@@ -158,6 +197,7 @@ impl Story {
                     let end = offset as usize + octets;
                     contents.resize(contents.len().max(end), 0);
                     contents[offset as usize..end].copy_from_slice(&data);
+                    contents[0] ^= u8::from(self.spoils && offset == 0);
                 }
                 let written = match self.is_full {
                     true => Err("no space".to_owned()),
@@ -200,18 +240,18 @@ impl Story {
         })
     }
 
-    fn contents(&self, path: &[u8]) -> Option<&[u8]> {
+    pub(super) fn contents(&self, path: &[u8]) -> Option<&[u8]> {
         self.there
             .get(path)
             .map(|(contents, _)| contents.as_slice())
     }
 }
 
-fn noise(len: usize) -> Vec<u8> {
+pub(super) fn noise(len: usize) -> Vec<u8> {
     (0..len).map(|at| (at * 5 + at / 253) as u8).collect()
 }
 
-fn site() -> Vec<(&'static [u8], Node)> {
+pub(super) fn site() -> Vec<(&'static [u8], Node)> {
     vec![
         (b"/site", Node::Folder),
         (b"/site/a", Node::Folder),

@@ -57,7 +57,7 @@ impl Download {
     /// Begins listings while there is room.
     pub(super) fn list_folders(&mut self) {
         while self.listings.len() < LISTINGS
-            && self.queue.len() < QUEUE
+            && self.queue.len() + self.small.waiting() < QUEUE
             && let Some(listing) = self.to_list.pop()
         {
             let id = self.id();
@@ -233,7 +233,7 @@ impl Download {
                 let size = item.attributes.size.unwrap_or(0);
                 self.left = self.left.saturating_add(size);
                 self.events.push_back(DownloadEvent::Found(size));
-                self.queue.push_back(item);
+                self.queue.extend(self.small.take(item));
             }
             FileType::Folder if self.to_list.len() < MAX_FOLDERS => {
                 self.to_list.push(Listing::new(item, Purpose::Tree));

@@ -4,6 +4,7 @@ use std::collections::{HashMap, VecDeque};
 
 use sshoal_wire::{Decoder, Put};
 
+use super::dialect::Dialect;
 use super::packets::Packets;
 use super::reply::{self, Reply};
 use super::request::{Expected, Request};
@@ -119,6 +120,7 @@ pub struct Client<T> {
     out: Vec<u8>,
     /// Octets of `out` that have left.
     left: usize,
+    dialect: Dialect,
     extensions: u8,
     limits: Limits,
     next_id: u32,
@@ -163,12 +165,18 @@ impl<T> Client<T> {
             packets: Packets::default(),
             out,
             left: 0,
+            dialect: Dialect::default(),
             extensions: 0,
             limits: Limits::default(),
             next_id: LIMITS_ID + 1,
             pending: HashMap::new(),
             replies: VecDeque::new(),
         }
+    }
+
+    /// Takes the server for one that speaks so.
+    pub fn speak(&mut self, dialect: Dialect) {
+        self.dialect = dialect;
     }
 
     /// Whether requests may be made.
@@ -208,7 +216,7 @@ impl<T> Client<T> {
         );
         let id = self.next_id;
         self.next_id = self.next_id.wrapping_add(1).max(LIMITS_ID + 1);
-        request.encode(id, &mut self.out);
+        request.encode(id, self.dialect, &mut self.out);
         self.pending.insert(
             id,
             Pending {
@@ -324,7 +332,7 @@ impl<T> Client<T> {
         }
         self.stage = match self.has(Extension::Limits) {
             true => {
-                Request::Limits.encode(LIMITS_ID, &mut self.out);
+                Request::Limits.encode(LIMITS_ID, self.dialect, &mut self.out);
                 Stage::ExpectLimits
             }
             false => Stage::Ready,

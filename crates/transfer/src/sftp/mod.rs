@@ -2,12 +2,14 @@
 
 mod attributes;
 mod client;
+mod dialect;
 mod packets;
 mod reply;
 mod request;
 
 pub use attributes::{Attributes, FileType};
 pub use client::{Client, Extension, Limits, MAX_PENDING};
+pub use dialect::Dialect;
 pub use packets::MAX_PACKET;
 pub use reply::{Data, FilesystemStatus, Handle, Name, Reply, Status, StatusCode};
 pub use request::{Open, Request};

@@ -2,7 +2,7 @@
 
 use sshoal_wire::Put;
 
-use super::{Attributes, Extension, Handle};
+use super::{Attributes, Dialect, Extension, Handle};
 
 /// How to open a file (draft section 6.3, pflags).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -91,7 +91,7 @@ pub enum Request<'a> {
     Rename { from: &'a [u8], to: &'a [u8] },
     /// SSH_FXP_READLINK.
     Readlink { path: &'a [u8] },
-    /// SSH_FXP_SYMLINK, in OpenSSH's order (PROTOCOL section 4.1), which is the reverse of the draft's.
+    /// SSH_FXP_SYMLINK; the order of its paths is the server's [`Dialect`].
     Symlink { target: &'a [u8], link: &'a [u8] },
     /// posix-rename@openssh.com: replaces `to` in one step.
     PosixRename { from: &'a [u8], to: &'a [u8] },
@@ -217,7 +217,7 @@ impl Request<'_> {
     }
 
     /// Appends the packet, its length before it.
-    pub(crate) fn encode(&self, id: u32, out: &mut Vec<u8>) {
+    pub(crate) fn encode(&self, id: u32, dialect: Dialect, out: &mut Vec<u8>) {
         let start = out.len();
         out.put_u32(0);
         out.put_u8(self.number());
@@ -225,12 +225,12 @@ impl Request<'_> {
         if let Some(extension) = self.extension() {
             out.put_string(extension.name().as_bytes());
         }
-        self.encode_fields(out);
+        self.encode_fields(dialect, out);
         let len = (out.len() - start - 4) as u32;
         out[start..start + 4].copy_from_slice(&len.to_be_bytes());
     }
 
-    fn encode_fields(&self, out: &mut Vec<u8>) {
+    fn encode_fields(&self, dialect: Dialect, out: &mut Vec<u8>) {
         match *self {
             Request::Open {
                 path,
@@ -289,8 +289,12 @@ impl Request<'_> {
                 out.put_string(to);
             }
             Request::Symlink { target, link } => {
-                out.put_string(target);
-                out.put_string(link);
+                let (first, second) = match dialect {
+                    Dialect::OpenSsh => (target, link),
+                    Dialect::Draft => (link, target),
+                };
+                out.put_string(first);
+                out.put_string(second);
             }
             Request::Limits => {}
             Request::CopyData {

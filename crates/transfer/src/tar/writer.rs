@@ -13,7 +13,7 @@ const REGULAR: u8 = b'0';
 const LONG_NAME: u8 = b'L';
 
 /// Appends a regular file. `name` is relative, and in no particular encoding; `modified` is in seconds since 1970.
-pub(crate) fn put_file(out: &mut Vec<u8>, name: &[u8], mode: u32, modified: u32, contents: &[u8]) {
+pub fn put_file(out: &mut Vec<u8>, name: &[u8], mode: u32, modified: u32, contents: &[u8]) {
     if name.len() > NAME {
         // With the octet that ends it, as GNU tar writes it.
         let len = name.len() + 1;
@@ -29,7 +29,7 @@ pub(crate) fn put_file(out: &mut Vec<u8>, name: &[u8], mode: u32, modified: u32,
 }
 
 /// Ends the archive, of which `written` octets have been written: two blocks of zeros, and what fills the record.
-pub(crate) fn put_end(out: &mut Vec<u8>, written: u64) {
+pub fn put_end(out: &mut Vec<u8>, written: u64) {
     out.resize(out.len() + 2 * BLOCK, 0);
     let last = (written + 2 * BLOCK as u64) % RECORD as u64;
     fill(out, last as usize, RECORD);

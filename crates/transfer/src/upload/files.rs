@@ -8,6 +8,7 @@
 use std::ops::Range;
 
 use super::resuming::{Progress, ResumeStep};
+use super::verifying::Hashes;
 use super::{Asked, Kind, Opened, Phase, Upload, UploadNeed};
 use crate::Trouble;
 use crate::ranges::Span;
@@ -46,6 +47,7 @@ pub(super) struct File {
     /// What is to be sent, in order, if that is not all of it.
     pub(super) todo: Option<Vec<Range<u64>>>,
     pub(super) progress: Progress,
+    pub(super) hashes: Hashes,
 }
 
 /// One channel's work on a file.
@@ -79,6 +81,10 @@ impl Writer {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stage {
     Look,
+    /// What is there has the size of what is to be sent: both ends hash it.
+    Compare,
+    /// It is the same, and gets its mode and times.
+    Touch,
     OpenHere,
     /// What an earlier transfer left is looked at, and opened.
     Resume,
@@ -90,6 +96,8 @@ pub(super) enum Stage {
     /// The handle went with its connection.
     Reopen,
     Settle,
+    /// The host hashes the part.
+    Verify,
     Rename,
     CleanUp,
 }
@@ -207,6 +215,7 @@ impl Upload {
             octets: 0,
             todo: None,
             progress: Progress::default(),
+            hashes: Hashes::default(),
         };
         self.channels[channel].files += 1;
         let path = file.path.clone();
@@ -311,11 +320,18 @@ impl Upload {
                     return self.fail_file(entry, Trouble::DeviceInTheWay);
                 }
                 FileType::File => {
-                    let plan = &self.plan;
-                    if plan.entries[entry].is_like(there, plan.preserve) {
+                    file.replaces = there.permissions();
+                    let is_like = match &self.plan.entries[entry] {
+                        it if self.plan.hashing.compares => it.has_size_of(there),
+                        it => it.is_like(there, self.plan.preserve),
+                    };
+                    if is_like && self.plan.hashing.compares {
+                        file.stage = Stage::Compare;
+                        return self.compare(entry, *there, false);
+                    }
+                    if is_like {
                         return self.file_done(entry, true);
                     }
-                    file.replaces = there.permissions();
                 }
                 _ => {}
             }
@@ -337,10 +353,16 @@ impl Upload {
                 let is_done = file.writers.iter().all(is_done) && file.returned.is_empty();
                 if file.unanswered == 0 && is_done {
                     file.stage = Stage::CheckHere;
-                    self.needs.push_back(UploadNeed::Check { entry });
+                    // What ends in a hole gets its length when it is settled.
+                    if file.todo.is_none() {
+                        self.ask_for_hash(entry);
+                    }
+                    let hashes = self.verifies();
+                    self.needs.push_back(UploadNeed::Check { entry, hashes });
                 }
             }
-            Stage::Settle if file.unanswered == 0 => self.rename_part(entry),
+            Stage::Settle if file.unanswered == 0 => self.verify_part(entry),
+            Stage::Touch if file.unanswered == 0 => self.file_done(entry, true),
             Stage::CleanUp if file.unanswered == 0 => self.file_failed(entry),
             _ => {}
         }

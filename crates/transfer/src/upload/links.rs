@@ -2,7 +2,7 @@
 
 use super::{Asked, Kind, Phase, Upload};
 use crate::Trouble;
-use crate::sftp::{Attributes, Extension, FileType, Reply, Request, StatusCode};
+use crate::sftp::{Attributes, Dialect, Extension, FileType, Reply, Request, StatusCode};
 
 /// How far a link is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,6 +23,11 @@ pub(super) enum LinkStep {
 }
 
 impl Upload {
+    /// Takes the server for one that speaks so: in its SFTP, links are made as it reads them.
+    pub fn speak(&mut self, dialect: Dialect) {
+        self.channels.speak(dialect);
+    }
+
     pub(super) fn make_links(&mut self) {
         let plan = self.plan.clone();
         while self.next < plan.entries.len() && !self.interrupted {

@@ -10,6 +10,11 @@ use crate::sftp::{Attributes, Open, Request};
 const HEIR: usize = 0;
 
 impl Upload {
+    /// Whether the server has begun to speak SFTP on the first channel.
+    pub fn has_begun(&self) -> bool {
+        self.channels.are_ready()
+    }
+
     /// A channel's connection has ended. What the server has not confirmed goes to others; a file that the channel had
     /// begun is taken over by the first one, which must not be lost.
     pub fn lose_channel(&mut self, channel: usize) {
@@ -109,6 +114,7 @@ impl Upload {
                 file.cleared = false;
                 self.create_part(entry);
             }
+            Stage::Touch => self.touch(entry),
             Stage::Write => self.open_again(entry),
             Stage::Reopen | Stage::Settle => self.reopen(entry),
             Stage::Rename => {
@@ -118,6 +124,8 @@ impl Upload {
             Stage::CleanUp => self.close_up(entry),
             // It is this machine that is waited for.
             Stage::OpenHere | Stage::CheckHere | Stage::Forget => {}
+            // Or what hashes there, which has a session of its own.
+            Stage::Compare | Stage::Verify => {}
         }
     }
 

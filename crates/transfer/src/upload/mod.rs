@@ -5,6 +5,7 @@
 //! `settling`), `links` makes symbolic and hard links, and `folders` again gives folders their modes and times. What fails is
 //! told and left out; the rest goes on. Where the target is a block device there is but `device` after `target`.
 
+mod comparing;
 mod contents;
 mod device;
 mod files;
@@ -17,6 +18,7 @@ mod resuming;
 mod settling;
 mod small;
 mod target;
+mod verifying;
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
@@ -25,13 +27,16 @@ use sshoal_journal::Segments;
 
 pub use plan::{Entry, Kind, Opened, UploadPlan, UploadRoot};
 pub use resuming::CHECKPOINT;
+pub(crate) use small::FEWEST;
 pub use small::{MAX_SMALL, Method, SmallFile, SmallGroup, SmallProblem};
 
 use crate::channels::Channels;
+use crate::hashing::HostHashes;
 use crate::part_name::{PartTag, part_name};
 use crate::path::{MAX_PATH, join};
 use crate::sftp::{Reply, Request, SftpError};
 use crate::{Tally, Trouble};
+use comparing::Comparison;
 use device::{DevicePut, DeviceStep};
 use files::{File, FileStep};
 use links::LinkStep;
@@ -64,6 +69,13 @@ pub enum UploadNeed {
     },
     /// Tell whether the file is what it was when it was opened, and close it: [`Upload::provide_checked`].
     Check {
+        /// Which entry.
+        entry: usize,
+        /// Whether its hash is to be told, too.
+        hashes: bool,
+    },
+    /// Hash an entry's file: [`Upload::provide_hash`].
+    Hash {
         /// Which entry.
         entry: usize,
     },
@@ -122,6 +134,9 @@ pub struct Upload {
     small: Small,
     /// Where the target is one.
     device: Option<Box<DevicePut>>,
+    hashes: HostHashes,
+    /// Files that are hashed at both ends before they are sent.
+    comparisons: HashMap<usize, Comparison>,
     /// Files that failed: hard links to them fail, too.
     failed_files: HashSet<usize>,
     /// Hard links that wait for their phase, and links under way.
@@ -140,6 +155,8 @@ pub struct Upload {
 enum Phase {
     Target,
     Device,
+    /// Hashes must be had: the host has to say that it has them.
+    Hashes,
     Folders,
     Files,
     Links,
@@ -202,6 +219,10 @@ impl Upload {
     pub fn new(plan: Arc<UploadPlan>, salt: u32) -> Upload {
         let left = plan.octets();
         let small = Small::new(&plan);
+        let mut hashes = HostHashes::new();
+        if plan.hashing.is_used() && plan.has_contents() {
+            hashes.want();
+        }
         Upload {
             tag: PartTag(plan.tag.0 ^ salt),
             plan,
@@ -214,6 +235,8 @@ impl Upload {
             new_folders: HashSet::new(),
             small,
             device: None,
+            hashes,
+            comparisons: HashMap::new(),
             failed_files: HashSet::new(),
             links_open: 0,
             needs: VecDeque::new(),
@@ -324,6 +347,7 @@ impl Upload {
         }
         self.interrupt_small();
         self.fail_device(Trouble::Interrupted);
+        self.hashes.close("it was interrupted");
         self.advance();
     }
 
@@ -332,11 +356,13 @@ impl Upload {
         if !self.channels.are_ready() {
             return;
         }
+        self.take_hashes();
         loop {
             let phase = self.phase;
             match phase {
                 Phase::Target => self.find_target(),
                 Phase::Device => self.write_device(),
+                Phase::Hashes => self.await_hashes(),
                 Phase::Folders => self.make_folders(),
                 Phase::Files => self.send_files(),
                 Phase::Links => self.make_links(),
@@ -348,6 +374,7 @@ impl Upload {
             }
             self.next = 0;
         }
+        self.hashes.flush();
         self.tell_end();
     }
 
@@ -426,6 +453,8 @@ impl Upload {
     }
 }
 
+#[cfg(test)]
+mod hashing_tests;
 #[cfg(test)]
 mod resuming_tests;
 #[cfg(test)]

@@ -5,6 +5,7 @@ use std::ops::Range;
 use sshoal_journal::Segments;
 
 use super::small::Method;
+use crate::hashing::Hashing;
 use crate::part_name::PartTag;
 use crate::sftp::Attributes;
 
@@ -23,6 +24,8 @@ pub struct UploadPlan {
     pub method: Method,
     /// Whether a block device may be written, if the target is one.
     pub writes_devices: bool,
+    /// What hashes are used for.
+    pub hashing: Hashing,
     /// Tells this transfer's parts from others'.
     pub tag: PartTag,
     /// Octets read at a time.
@@ -110,6 +113,12 @@ impl UploadPlan {
         self.target.ends_with(b"/") || self.roots.len() > 1 || self.roots[0].is_folder
     }
 
+    /// Whether there is any file among the entries.
+    pub(super) fn has_contents(&self) -> bool {
+        let mut entries = self.entries.iter();
+        entries.any(|entry| !matches!(entry.kind, Kind::Folder | Kind::Link { .. }))
+    }
+
     /// Octets of all files.
     pub fn octets(&self) -> u64 {
         self.entries.iter().map(Entry::size).sum()
@@ -127,12 +136,33 @@ impl Entry {
 
     /// Whether that is what is on the host, by all that a glance tells.
     pub(super) fn is_like(&self, there: &Attributes, preserve: bool) -> bool {
+        self.has_size_of(there)
+            && there.modified() == Some(self.times.1)
+            && (!preserve || there.permissions() == Some(self.mode & 0o7777))
+    }
+
+    /// Whether as much is on the host: it may be the same.
+    pub(super) fn has_size_of(&self, there: &Attributes) -> bool {
         let size = match self.kind {
             Kind::File { size } | Kind::HardLink { size, .. } => size,
             _ => return false,
         };
         there.size == Some(size)
-            && there.modified() == Some(self.times.1)
-            && (!preserve || there.permissions() == Some(self.mode & 0o7777))
+    }
+
+    /// Whether what is on the host has the mode and the time that are to be kept, if they are.
+    pub(super) fn is_kept(&self, there: &Attributes, preserve: bool) -> bool {
+        let is_same = there.modified() == Some(self.times.1)
+            && there.permissions() == Some(self.mode & 0o7777);
+        !preserve || is_same
+    }
+
+    /// The mode and the times that are to be kept.
+    pub(super) fn kept(&self) -> Attributes {
+        Attributes {
+            mode: Some(self.mode & 0o7777),
+            times: Some(self.times),
+            ..Attributes::default()
+        }
     }
 }

@@ -2,6 +2,7 @@
 
 use super::files::{File, FileStep, Stage, Writer};
 use super::{Upload, UploadNeed};
+use crate::hashing::FileHash;
 use crate::sftp::{Attributes, Extension, Handle, Request};
 use crate::{Remote, Trouble};
 
@@ -10,12 +11,19 @@ pub(super) const CLOSING: &str = "closing";
 
 impl Upload {
     /// The answer to [`UploadNeed::Check`].
-    pub fn provide_checked(&mut self, entry: usize, is_same: Result<bool, String>) {
+    /// `hash` is the file's if it was to be told.
+    pub fn provide_checked(
+        &mut self,
+        entry: usize,
+        is_same: Result<bool, String>,
+        hash: Option<FileHash>,
+    ) {
         if self.device.is_some() {
             return self.device_checked(is_same);
         }
-        let is_checked = |file: &&File| file.stage == Stage::CheckHere;
-        if self.files.get(&entry).filter(is_checked).is_some() {
+        let is_checked = |file: &&mut File| file.stage == Stage::CheckHere;
+        if let Some(file) = self.files.get_mut(&entry).filter(is_checked) {
+            file.hashes.here = hash;
             match is_same {
                 Ok(true) => self.settle(entry),
                 Ok(false) => self.fail_file(entry, Trouble::Changed),
@@ -152,7 +160,10 @@ impl Upload {
             }
         );
         let was_open = file.opened.is_some()
-            && !matches!(file.stage, Stage::Reopen | Stage::Settle | Stage::Rename);
+            && !matches!(
+                file.stage,
+                Stage::Reopen | Stage::Settle | Stage::Verify | Stage::Rename
+            );
         file.trouble = Some(trouble);
         file.stage = Stage::CleanUp;
         let (channel, path) = (file.channel, file.path.clone());

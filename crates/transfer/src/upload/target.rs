@@ -139,7 +139,7 @@ impl Upload {
             }
             false => vec![base],
         };
-        (self.phase, self.next) = (Phase::Folders, 0);
+        (self.phase, self.next) = (Phase::Hashes, 0);
     }
 
     /// Nothing can go anywhere.

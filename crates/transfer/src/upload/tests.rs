@@ -1,6 +1,7 @@
 #![allow(clippy::unwrap_used)]
 
 use super::*;
+use crate::fake_hasher::{FakeHasher, Hasher, fake_hash};
 use crate::fake_server::{FakeChannel, FakeServer, MODIFIED, Node};
 
 /// The part of `/f`.
@@ -12,7 +13,7 @@ pub(super) struct Story {
     pub(super) contents: Vec<Vec<u8>>,
     /// An entry that changes while it is read, and one that cannot be opened.
     changes: Option<usize>,
-    vanished: Option<usize>,
+    pub(super) vanished: Option<usize>,
     /// Interrupt after so many rounds.
     pub(super) interrupt_after: Option<usize>,
     pub(super) channels: usize,
@@ -24,11 +25,14 @@ pub(super) struct Story {
     pub(super) cut_after: Option<usize>,
     /// In this round this channel is lost.
     pub(super) lost: Vec<(usize, usize)>,
+    /// How the host hashes, and how many files it was asked for.
+    pub(super) hasher: Hasher,
+    pub(super) hashed: usize,
 }
 
 /// What came of it.
 pub(super) struct Told {
-    done: Vec<(usize, bool)>,
+    pub(super) done: Vec<(usize, bool)>,
     pub(super) failed: Vec<(Vec<u8>, Trouble)>,
     pub(super) tally: Tally,
 }
@@ -56,6 +60,7 @@ pub(super) fn plan(target: &[u8], entries: Vec<Entry>) -> UploadPlan {
         preserve: false,
         method: Method::Auto,
         writes_devices: false,
+        hashing: crate::Hashing::default(),
         tag: PartTag(7),
         block: 65_536,
         ahead: 4,
@@ -75,12 +80,15 @@ impl Story {
             data: None,
             cut_after: None,
             lost: Vec::new(),
+            hasher: Hasher::Hashes,
+            hashed: 0,
         }
     }
 
     /// Plays it to its end.
     pub(super) fn play(&mut self, plan: UploadPlan) -> Told {
         let mut upload = Upload::new(Arc::new(plan), 0);
+        let mut hasher = FakeHasher::default();
         let mut channels: Vec<FakeChannel> =
             (0..self.channels).map(|_| FakeChannel::default()).collect();
         for _ in 1..self.channels {
@@ -126,6 +134,9 @@ impl Story {
                 let answer = self.server.handle(channel, &sent);
                 upload.handle_input(number, &answer).unwrap();
             }
+            hasher.converse(self.hasher, upload.hashes(), &self.server);
+            upload.handle_hashes();
+            self.hashed = hasher.files;
             while let Some((_, segments)) = upload.poll_proven() {
                 self.proven.as_mut().unwrap().extend(&segments);
             }
@@ -171,14 +182,22 @@ impl Story {
                 let data = rest[..rest.len().min(len)].to_vec();
                 upload.provide_data(need, Ok(Arc::new(data)));
             }
-            UploadNeed::Check { entry } => {
-                upload.provide_checked(entry, Ok(self.changes != Some(entry)));
+            UploadNeed::Check { entry, hashes } => {
+                let hash = hashes.then(|| fake_hash(&self.contents[entry]));
+                upload.provide_checked(entry, Ok(self.changes != Some(entry)), hash);
             }
             UploadNeed::Forget { entry } => {
                 let parts = self.parts();
                 self.proven = Some(Segments::default());
                 upload.provide_forgotten(entry, Ok(()));
                 assert_eq!(self.parts(), parts, "its part goes only afterwards");
+            }
+            UploadNeed::Hash { entry } => {
+                let hash = match self.vanished == Some(entry) {
+                    true => Err("no such file".to_owned()),
+                    false => Ok(fake_hash(&self.contents[entry])),
+                };
+                upload.provide_hash(entry, hash);
             }
             UploadNeed::Release { .. } => {}
         }
@@ -198,7 +217,7 @@ pub(super) fn file(len: usize) -> Kind {
     Kind::File { size: len as u64 }
 }
 
-fn tree() -> (Vec<Entry>, Vec<Vec<u8>>) {
+pub(super) fn tree() -> (Vec<Entry>, Vec<Vec<u8>>) {
     let contents = vec![
         vec![],
         vec![],

@@ -51,6 +51,31 @@ fn the_handshake_learns_extensions_and_limits() {
 }
 
 #[test]
+fn a_links_two_paths_go_in_the_servers_order() {
+    for (software, order) in [
+        ("OpenSSH_9.2p1 Debian-2", [b"to", b"at"]),
+        ("AsyncSSH_2.21.0", [b"at", b"to"]),
+        ("Go", [b"to", b"at"]),
+    ] {
+        let mut client = ready();
+        client.speak(Dialect::of(software));
+        client.request(
+            Request::Symlink {
+                target: b"to",
+                link: b"at",
+            },
+            0,
+        );
+        let mut from = Decoder::new(&client.transmit()[4..]);
+        assert_eq!((from.u8(), from.u32()), (Ok(20), Ok(1)));
+        for path in order {
+            assert_eq!(from.string(), Ok(&path[..]), "{software}");
+        }
+        from.finish().unwrap();
+    }
+}
+
+#[test]
 fn what_is_no_sftp_is_quoted() {
     let mut client: Client<u8> = Client::new();
     let error = client
@@ -173,7 +198,7 @@ fn every_request_is_of_one_packet_and_carries_what_it_says() {
         to_offset: 3,
     };
     let mut out = Vec::new();
-    request.encode(5, &mut out);
+    request.encode(5, Dialect::default(), &mut out);
     let mut from = Decoder::new(&out[4..]);
     assert_eq!(from.u8(), Ok(200));
     assert_eq!(from.u32(), Ok(5));

@@ -22,7 +22,7 @@ use sshoal_journal::Segments;
 use super::{Asked, Kind, Opened, Phase, Upload, UploadNeed};
 use crate::device::{Device, Segment, Session, Survey, SurveyStep};
 use crate::sftp::{Attributes, Handle, Open, Reply, Request, Status, StatusCode};
-use crate::{Remote, Trouble};
+use crate::{Remote, Trouble, Verify};
 use contents::Contents;
 pub(super) use session::command;
 
@@ -136,8 +136,13 @@ impl Upload {
     pub(super) fn begin_device(&mut self) {
         let plan = self.plan.clone();
         let path = self.roots[0].clone();
-        if !plan.writes_devices {
-            self.failed(path, Trouble::DeviceNotConfirmed);
+        let refusal = match plan.hashing.verifies {
+            _ if !plan.writes_devices => Some(Trouble::DeviceNotConfirmed),
+            Verify::Always => Some(Trouble::DeviceNotVerified),
+            _ => None,
+        };
+        if let Some(trouble) = refusal {
+            self.failed(path, trouble);
             self.left = 0;
             self.phase = Phase::Ended;
             return;
@@ -293,7 +298,10 @@ impl Upload {
             it.stage = Stage::CheckHere;
             // The answer to this need closes it.
             it.is_open = false;
-            self.needs.push_back(UploadNeed::Check { entry: IMAGE });
+            self.needs.push_back(UploadNeed::Check {
+                entry: IMAGE,
+                hashes: false,
+            });
         }
     }
 

@@ -201,9 +201,11 @@ impl Story {
                 let data = Arc::new(self.image[at..end].to_vec());
                 upload.provide_data(need, Ok(data));
             }
-            UploadNeed::Check { entry } => upload.provide_checked(entry, Ok(!self.changes)),
-            UploadNeed::Forget { .. } => panic!("no journal is kept of a device"),
+            UploadNeed::Check { entry, .. } => {
+                upload.provide_checked(entry, Ok(!self.changes), None);
+            }
             UploadNeed::Release { .. } => {}
+            other => panic!("{other:?} of a device"),
         }
     }
 

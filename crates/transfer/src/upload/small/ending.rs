@@ -1,7 +1,7 @@
 //! The end of batches: named, or given up without a trace.
 
 use super::stream::Stage;
-use super::{REQUESTS, SmallStep, Way, is_small, proof};
+use super::{REQUESTS, SmallStep, Verify, Way, is_small, manifest, proof};
 use crate::path::join;
 use crate::sftp::Request;
 use crate::upload::{Asked, Upload};
@@ -18,6 +18,11 @@ impl Upload {
         if it.is_dropped || self.interrupted {
             self.small.unwanted.extend(entries);
         } else if is_whole {
+            if it.has_manifest() {
+                self.tally.verified += entries.len() as u64;
+            } else if self.plan.hashing.verifies != Verify::Never && !entries.is_empty() {
+                self.tally.why_unverified = self.hashes.why_over().or(self.tally.why_unverified);
+            }
             let sizes = entries.iter().map(|&entry| self.plan.entries[entry].size());
             let octets: u64 = sizes.sum();
             self.small.arrived.extend(entries);
@@ -108,8 +113,11 @@ impl Upload {
     /// An archive with nothing in it brings the new names to the disk.
     pub(super) fn sync_names(&mut self) {
         let proof = proof(self.tag);
+        let manifest = manifest(self.tag, self.small.streams.len());
         match self.small.streams.last_mut() {
-            Some(it) if it.stage == Stage::Opening => it.greet(&self.small.base, &proof),
+            Some(it) if it.stage == Stage::Opening => {
+                it.greet(&self.small.base, &proof, &manifest);
+            }
             Some(it) if it.stage == Stage::Filling => {
                 it.complete();
                 self.close_streams();

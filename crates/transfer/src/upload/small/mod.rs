@@ -20,13 +20,14 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use super::{Entry, Kind, UploadPlan};
+use crate::hashing::{FileHash, Verify};
 use crate::part_name::PartTag;
 use stream::{Stage, Stream};
 
 /// The largest file that goes with others.
 pub const MAX_SMALL: u64 = 64 * 1024;
 /// Files that are worth a process on the host.
-const FEWEST: usize = 64;
+pub(crate) const FEWEST: usize = 64;
 /// Set-user-ID, set-group-ID, sticky (stat(2)).
 const SPECIAL_BITS: u32 = 0o7000;
 /// Octets, and files, after which a batch is brought to the disk.
@@ -73,6 +74,8 @@ pub struct SmallFile {
     pub mode: u32,
     /// Last modification, seconds since 1970.
     pub modified: u32,
+    /// Its hash, if the plan has what arrives verified.
+    pub hash: Option<FileHash>,
 }
 
 /// Why a small file was not read.
@@ -89,6 +92,8 @@ pub enum SmallProblem {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::upload) enum SmallStep {
     Look,
+    /// It is the same, and gets its mode and times.
+    Touch,
     Rename,
     /// The answer does not matter.
     Remove,
@@ -231,6 +236,11 @@ impl Small {
 fn is_small(entry: &Entry, preserve: bool) -> bool {
     let has_bits = preserve && entry.mode & SPECIAL_BITS != 0;
     matches!(entry.kind, Kind::File { size } if size <= MAX_SMALL) && !has_bits
+}
+
+/// What a batch's hashes are called while it is unpacked: no part of any file is called like this either.
+fn manifest(tag: PartTag, stream: usize) -> Vec<u8> {
+    format!(".{tag}.{stream}.part").into_bytes()
 }
 
 /// The file that is made over SFTP, and seen by streams: no part of any file is called like this.

@@ -3,12 +3,12 @@
 use super::stream::{Stage, Stream};
 use super::{
     BATCH_FILES, BATCH_OCTETS, GROUP, REQUESTS, SPECIAL_BITS, SmallFile, SmallGroup, SmallProblem,
-    SmallStep, Way, is_small, proof,
+    SmallStep, Way, is_small, manifest, proof,
 };
-use crate::Trouble;
 use crate::path::join;
 use crate::sftp::{Attributes, Extension, FileType, Open, Reply, Request, StatusCode};
 use crate::upload::{Asked, Upload};
+use crate::{Remote, Trouble};
 
 impl Upload {
     /// Does what can be done now about small files; returns whether all of it is done.
@@ -88,7 +88,7 @@ impl Upload {
         let plan = self.plan.clone();
         while let Some(entry) = plan.entries.get(self.small.next)
             && self.channels[0].client.pending() < REQUESTS
-            && self.small.ready.len() < BATCH_FILES
+            && self.small.ready.len() + self.small.looking < BATCH_FILES
             && !self.interrupted
         {
             let number = self.small.next;
@@ -104,7 +104,7 @@ impl Upload {
                 .folder
                 .is_some_and(|folder| self.new_folders.contains(&folder))
             {
-                self.small.ready.push_back((number, None));
+                self.small_joins(number, None);
                 continue;
             }
             let path = self.path(number);
@@ -113,7 +113,12 @@ impl Upload {
         }
     }
 
-    pub(super) fn ask_small(&mut self, entry: usize, step: SmallStep, request: Request<'_>) {
+    pub(in crate::upload) fn ask_small(
+        &mut self,
+        entry: usize,
+        step: SmallStep,
+        request: Request<'_>,
+    ) {
         self.small.asked += 1;
         self.ask(request, Asked::Small { entry, step });
     }
@@ -124,6 +129,11 @@ impl Upload {
             (SmallStep::Look, reply) => {
                 self.small.looking -= 1;
                 self.handle_small_seen(entry, &reply);
+            }
+            (SmallStep::Touch, Reply::Status(status)) => {
+                let is_ok = status.code == StatusCode::Ok;
+                let refused = (!is_ok).then(|| Remote::of(&status));
+                self.handle_small_touched(entry, refused);
             }
             (SmallStep::Rename, Reply::Status(status)) => match status.code {
                 StatusCode::Ok => self.done(entry, false),
@@ -136,7 +146,8 @@ impl Upload {
                     self.failed(self.path(entry), trouble);
                 }
             },
-            (SmallStep::Rename | SmallStep::Remove | SmallStep::RemoveProof, _) => {}
+            (SmallStep::Touch | SmallStep::Rename, _) => {}
+            (SmallStep::Remove | SmallStep::RemoveProof, _) => {}
         }
     }
 
@@ -150,7 +161,14 @@ impl Upload {
                 }
                 FileType::File => {
                     let plan = &self.plan;
-                    if plan.entries[entry].is_like(there, plan.preserve) {
+                    let it = &plan.entries[entry];
+                    if plan.hashing.compares && it.has_size_of(there) && !self.interrupted {
+                        // Nothing ends before both ends have answered.
+                        self.small.asked += 1;
+                        self.small.looking += 1;
+                        return self.compare(entry, *there, true);
+                    }
+                    if !plan.hashing.compares && it.is_like(there, plan.preserve) {
                         self.small_leaves(entry);
                         return self.done(entry, true);
                     }
@@ -159,7 +177,21 @@ impl Upload {
                 _ => {}
             }
         }
+        self.small_joins(entry, replaces);
+    }
+
+    /// A file that is there has been hashed at both ends.
+    pub(in crate::upload) fn small_is_seen(&mut self) {
+        self.small.asked -= 1;
+        self.small.looking -= 1;
+    }
+
+    /// A file is to be sent.
+    pub(in crate::upload) fn small_joins(&mut self, entry: usize, replaces: Option<u32>) {
+        // Hashes are held against a list of lines.
+        let has_lines = self.verifies() && self.path(entry).contains(&b'\n');
         match self.small.way {
+            _ if has_lines && !self.interrupted => self.small_goes_alone(entry),
             _ if self.interrupted => {}
             Way::Proving | Way::Open => self.small.ready.push_back((entry, replaces)),
             _ => self.small.for_sftp.push_back(entry),
@@ -174,7 +206,7 @@ impl Upload {
             let small = &mut self.small;
             let it = &mut small.streams[number];
             if it.stage == Stage::Opening {
-                it.greet(&small.base, &proof(self.tag));
+                it.greet(&small.base, &proof(self.tag), &manifest(self.tag, number));
             }
             if it.stage != Stage::Filling {
                 continue;
@@ -231,11 +263,7 @@ impl Upload {
                 {
                     self.put_small(number, entry, replaced, &file);
                 }
-                Ok(_) | Err(SmallProblem::Grown) => {
-                    let size = self.plan.entries[entry].size();
-                    self.small.octets_left = self.small.octets_left.saturating_sub(size);
-                    self.small.for_sftp.push_back(entry);
-                }
+                Ok(_) | Err(SmallProblem::Grown) => self.small_goes_alone(entry),
                 Err(SmallProblem::Changed) => self.small_failed(entry, Trouble::Changed),
                 Err(SmallProblem::Failed(error)) => {
                     let doing = "reading";
@@ -258,19 +286,26 @@ impl Upload {
             .unwrap_or(&part);
         let below = below.strip_prefix(b"/").unwrap_or(below);
         let it = &mut self.small.streams[stream];
-        it.put(below, mode, file.modified, &file.data);
+        it.put(below, mode, file.modified, &file.data, file.hash);
         it.entries.push(entry);
         self.small_leaves(entry);
     }
 
+    /// A file that joins no batch.
+    fn small_goes_alone(&mut self, entry: usize) {
+        let size = self.plan.entries[entry].size();
+        self.small.octets_left = self.small.octets_left.saturating_sub(size);
+        self.small.for_sftp.push_back(entry);
+    }
+
     /// Its octets are not to be sent any more.
-    fn small_leaves(&mut self, entry: usize) {
+    pub(in crate::upload) fn small_leaves(&mut self, entry: usize) {
         let size = self.plan.entries[entry].size();
         self.left = self.left.saturating_sub(size);
         self.small.octets_left = self.small.octets_left.saturating_sub(size);
     }
 
-    fn small_failed(&mut self, entry: usize, trouble: Trouble) {
+    pub(in crate::upload) fn small_failed(&mut self, entry: usize, trouble: Trouble) {
         self.small_leaves(entry);
         self.failed_files.insert(entry);
         self.failed(self.path(entry), trouble);

@@ -2,13 +2,15 @@
 //!
 //! ```text
 //! Opening -> Greeted -> Filling -> Complete -> Over
-//!    we: where, and what proves it   archive, EOF
-//!    host:        "sshoal-ready UMASK"            "sshoal-end STATUS"
+//!    we: where, and what proves it   archive, hashes of what is in it, EOF
+//!    host:        "sshoal-ready UMASK sums"       "sshoal-end STATUS"
 //! ```
 //!
 //! What the host says before it is ready is not for us: a shell's start-up files may greet. An account that runs another
-//! program whatever is asked (ForceCommand) never says that it is ready.
+//! program whatever is asked (ForceCommand) never says that it is ready. "sums" stands there if the host can check hashes: then
+//! the archive's last file is a list of them, as sha256sum(1) reads it.
 
+use crate::hashing::{CHECKERS, FileHash};
 use crate::tar;
 
 /// The longest line that is listened to.
@@ -16,6 +18,8 @@ const LONGEST_LINE: usize = 256;
 /// What the host says before it takes an archive, and after it.
 const READY: &[u8] = b"sshoal-ready ";
 const END: &[u8] = b"sshoal-end ";
+/// What follows the umask where hashes can be checked.
+const SUMS: &[u8] = b" sums";
 
 /// How far it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,6 +46,11 @@ pub(super) struct Stream {
     pub(super) reading: usize,
     /// Whether what arrives of it is to go again.
     pub(super) is_dropped: bool,
+    /// Whether the host checks hashes.
+    pub(super) checks: bool,
+    /// The list of hashes, and its name.
+    sums: Vec<u8>,
+    sums_name: Vec<u8>,
     out: Vec<u8>,
     /// Octets of `out` that have left.
     left: usize,
@@ -53,22 +62,40 @@ pub(super) struct Stream {
 /// What the host has said.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Word {
-    /// It takes an archive, and makes files with this umask(2).
-    Ready(u32),
+    /// It takes an archive.
+    Ready {
+        /// It makes files with this umask(2).
+        umask: u32,
+        /// It can check hashes.
+        checks: bool,
+    },
     /// Whether every file is on the disk.
     End(bool),
 }
 
-/// What is run on the host, by whatever shell the account has. It reads two lines: a folder, and a file that has been made
-/// there over SFTP and so proves that both see the same files. Modes are in the archive as they are to be: BusyBox' tar would
-/// take the umask from them. Everything is on the disk before it says so; where sync(1)
-/// knows no single file system, all are brought there.
-pub(super) fn command(preserve: bool) -> String {
+/// What is run on the host, by whatever shell the account has. It reads three lines: a folder, a file that has been made
+/// there over SFTP and so proves that both see the same files, and what the list of hashes will be called. Modes are in the
+/// archive as they are to be: BusyBox' tar would take the umask from them. Everything is on the disk before it says so; where
+/// sync(1) knows no single file system, all are brought there.
+pub(super) fn command(preserve: bool, verifies: bool) -> String {
     let touch = if preserve { "" } else { "m" };
+    let find = match verifies {
+        true => {
+            format!("for s in {CHECKERS}; do command -v ${{s%% *}} >/dev/null && break; s=; done; ")
+        }
+        false => String::new(),
+    };
+    let check = match verifies {
+        true => {
+            "; e=$?; if test -f \"$l\"; then test $e = 0 && { $s -c \"$l\" >/dev/null 2>&1; e=$?; }; rm -f \"$l\"; fi; test $e = 0"
+        }
+        false => "",
+    };
     format!(
-        "exec sh -c 'LC_ALL=C; export LC_ALL; IFS= read -r d; IFS= read -r p; cd; cd \"$d\" && test -f \"$p\" \
-         && command -v tar >/dev/null && command -v sync >/dev/null || exit 3; echo sshoal-ready $(umask); umask 0; \
-         tar -xpo{touch}f - && case $(sync --help 2>&1) in *-f*) sync -f .;; *) sync;; esac; echo sshoal-end $?'"
+        "exec sh -c 'LC_ALL=C; export LC_ALL; IFS= read -r d; IFS= read -r p; IFS= read -r l; cd; cd \"$d\" && test -f \"$p\" \
+         && command -v tar >/dev/null && command -v sync >/dev/null || exit 3; s=; {find}\
+         echo sshoal-ready $(umask) ${{s:+sums}}; umask 0; tar -xpo{touch}f -{check} \
+         && case $(sync --help 2>&1) in *-f*) sync -f .;; *) sync;; esac; echo sshoal-end $?'"
     )
 }
 
@@ -80,6 +107,9 @@ impl Stream {
             octets: 0,
             reading: 0,
             is_dropped: false,
+            checks: false,
+            sums: Vec::new(),
+            sums_name: Vec::new(),
             out: Vec::new(),
             left: 0,
             written: 0,
@@ -87,28 +117,54 @@ impl Stream {
         }
     }
 
-    /// Tells the host where to unpack, and what is there.
-    pub(super) fn greet(&mut self, folder: &[u8], proof: &[u8]) {
+    /// Tells the host where to unpack, what is there, and what a list of hashes will be called.
+    pub(super) fn greet(&mut self, folder: &[u8], proof: &[u8], sums: &[u8]) {
         // A relative path must not be looked for elsewhere (CDPATH), nor be an option.
         let prefix = if folder.starts_with(b"/") {
             &b""[..]
         } else {
             b"./"
         };
-        for part in [prefix, folder, b"\n", proof, b"\n"] {
+        for part in [prefix, folder, b"\n", proof, b"\n", sums, b"\n"] {
             self.out.extend_from_slice(part);
         }
+        self.sums_name = sums.to_vec();
         self.stage = Stage::Greeted;
     }
 
-    /// One file more, under a name below the folder.
-    pub(super) fn put(&mut self, name: &[u8], mode: u32, modified: u32, contents: &[u8]) {
+    /// One file more, under a name below the folder, and its hash if there is one.
+    pub(super) fn put(
+        &mut self,
+        name: &[u8],
+        mode: u32,
+        modified: u32,
+        contents: &[u8],
+        hash: Option<FileHash>,
+    ) {
+        if let Some(hash) = hash.filter(|_| self.checks) {
+            self.sums.extend_from_slice(hash.to_string().as_bytes());
+            // Nothing that a name begins with may be taken for something else.
+            for part in [&b"  ./"[..], name, b"\n"] {
+                self.sums.extend_from_slice(part);
+            }
+        }
         let before = self.out.len();
         tar::put_file(&mut self.out, name, mode, modified, contents);
         self.written += (self.out.len() - before) as u64;
     }
 
+    /// Whether hashes of what is in it are checked.
+    pub(super) fn has_manifest(&self) -> bool {
+        !self.sums.is_empty()
+    }
+
     pub(super) fn complete(&mut self) {
+        if self.has_manifest() {
+            let (name, sums) = (self.sums_name.clone(), self.sums.clone());
+            let before = self.out.len();
+            tar::put_file(&mut self.out, &name, 0o600, 0, &sums);
+            self.written += (self.out.len() - before) as u64;
+        }
         tar::put_end(&mut self.out, self.written);
         self.stage = Stage::Complete;
     }
@@ -159,10 +215,12 @@ impl Stream {
             |text: &[u8], base| u32::from_str_radix(std::str::from_utf8(text).ok()?, base).ok();
         match self.stage {
             Stage::Greeted => {
-                let umask = self.line.strip_prefix(READY)?;
-                let umask = number(umask, 8)? & 0o777;
+                let said = self.line.strip_prefix(READY)?;
+                let checked = said.strip_suffix(SUMS);
+                let umask = number(checked.unwrap_or(said), 8)? & 0o777;
                 self.stage = Stage::Filling;
-                Some(Word::Ready(umask))
+                let checks = checked.is_some();
+                Some(Word::Ready { umask, checks })
             }
             Stage::Filling | Stage::Complete => {
                 let status = self.line.strip_prefix(END)?;

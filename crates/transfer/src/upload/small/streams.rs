@@ -1,8 +1,11 @@
 //! Streams as their sessions see them: octets out, words in, the end.
 
 use super::stream::{self, Stage, Stream, Word};
-use super::{MOST_OPEN, SmallGroup, Way};
+use super::{MOST_OPEN, SmallGroup, Verify, Way};
 use crate::upload::{Upload, device};
+
+/// Why the files of batches are not verified.
+const NO_CHECKER: &str = "the host has neither sha256sum nor shasum for this account";
 
 impl Upload {
     /// What a stream's session runs.
@@ -10,7 +13,7 @@ impl Upload {
         if self.device.is_some() {
             return device::command();
         }
-        stream::command(self.plan.preserve)
+        stream::command(self.plan.preserve, self.verifies())
     }
 
     /// Whether one more stream should be opened: [`add_stream`](Self::add_stream).
@@ -85,11 +88,28 @@ impl Upload {
         }
         for word in self.small.streams[stream].hear(input) {
             match word {
-                Word::Ready(umask) => self.small.umask = umask,
+                Word::Ready { umask, checks } => {
+                    self.small.umask = umask;
+                    self.handle_ready(stream, checks);
+                }
                 Word::End(is_whole) => self.batch_ended(stream, is_whole),
             }
         }
         self.advance();
+    }
+
+    /// The host takes an archive, and `checks` hashes of what is in it, or does not.
+    fn handle_ready(&mut self, stream: usize, checks: bool) {
+        self.small.streams[stream].checks = checks;
+        match self.plan.hashing.verifies {
+            Verify::Auto if !checks => self.tally.why_unverified = Some(NO_CHECKER),
+            Verify::Always if !checks => {
+                self.tally.why_no_batches = Some(NO_CHECKER);
+                self.batch_ended(stream, false);
+                self.close_streams();
+            }
+            _ => {}
+        }
     }
 
     /// A stream was refused, or nothing more comes of it.

@@ -1,8 +1,10 @@
 #![allow(clippy::unwrap_used)]
 
 use super::*;
+use crate::Hashing;
 use crate::Trouble;
 use crate::UploadEvent;
+use crate::fake_hasher::{FakeHasher, Hasher, fake_hash};
 use crate::fake_server::{FakeChannel, FakeServer, MODIFIED, Node};
 use crate::upload::{Upload, UploadNeed, UploadRoot};
 
@@ -19,6 +21,10 @@ enum Host {
     Fails,
     /// Says that all is well before it has all.
     Lies,
+    /// Unpacks, and checks hashes.
+    Checks,
+    /// The same, and finds one that differs.
+    FindsOne,
     /// Unpacks, but somebody has removed a part before it is renamed.
     Loses,
 }
@@ -67,6 +73,7 @@ fn plan(files: usize) -> UploadPlan {
         preserve: false,
         method: Method::Auto,
         writes_devices: false,
+        hashing: crate::Hashing::default(),
         tag: PartTag(7),
         block: 65_536,
         ahead: 4,
@@ -97,9 +104,9 @@ fn speak(host: Host, stream: &mut FakeStream, is_whole: bool, server: &mut FakeS
     let mut said = Vec::new();
     let newlines: Vec<usize> = (0..stream.input.len())
         .filter(|&at| stream.input[at] == b'\n')
-        .take(2)
+        .take(3)
         .collect();
-    if let ([first, second], false) = (newlines.as_slice(), stream.is_ready) {
+    if let ([first, second, third], false) = (newlines.as_slice(), stream.is_ready) {
         let proof = [
             &stream.input[..*first],
             b"/",
@@ -107,9 +114,13 @@ fn speak(host: Host, stream: &mut FakeStream, is_whole: bool, server: &mut FakeS
         ]
         .concat();
         assert!(server.file(&proof).is_some(), "what proves it is there");
-        stream.input.drain(..=*second);
+        stream.input.drain(..=*third);
         stream.is_ready = true;
-        said.extend_from_slice(b"Welcome!\nsshoal-end 0\nsshoal-ready 0027\n");
+        said.extend_from_slice(b"Welcome!\nsshoal-end 0\nsshoal-ready 0027");
+        said.extend_from_slice(match host {
+            Host::Checks | Host::FindsOne => b" sums\n",
+            _ => b"\n",
+        });
         if host == Host::Lies {
             said.extend_from_slice(b"sshoal-end 0\n");
         }
@@ -120,6 +131,16 @@ fn speak(host: Host, stream: &mut FakeStream, is_whole: bool, server: &mut FakeS
         if host == Host::Fails {
             files.truncate(1);
         }
+        if matches!(host, Host::Checks | Host::FindsOne) && !files.is_empty() {
+            let (name, mode, list) = files.pop().unwrap();
+            assert!(name.starts_with(b".00000007.") && mode == 0o600);
+            let line = |(name, _, contents): &(Vec<u8>, u32, Vec<u8>)| {
+                let hash = fake_hash(contents).to_string();
+                [hash.as_bytes(), b"  ./", name, b"\n"].concat()
+            };
+            let lines: Vec<u8> = files.iter().flat_map(line).collect();
+            assert!(list == lines, "the list is not that of what was sent");
+        }
         if host == Host::Loses {
             files.retain(|(name, ..)| name != b"site/.f1.00000007.part");
         }
@@ -129,7 +150,7 @@ fn speak(host: Host, stream: &mut FakeStream, is_whole: bool, server: &mut FakeS
             server.nodes.insert(path, Node::File(contents));
         }
         said.extend_from_slice(match host {
-            Host::Fails => b"sshoal-end 2\n",
+            Host::Fails | Host::FindsOne => b"sshoal-end 2\n",
             _ => b"sshoal-end 0\n",
         });
     }
@@ -144,6 +165,7 @@ fn play(
 ) -> Told {
     let mut upload = Upload::new(Arc::new(plan), 0);
     let mut channel = FakeChannel::default();
+    let mut hasher = FakeHasher::default();
     let mut streams: Vec<FakeStream> = Vec::new();
     let (mut done, mut failed) = (0, Vec::new());
     for round in 0..10_000 {
@@ -169,6 +191,7 @@ fn play(
                     data: Arc::new(vec![9; 1000]),
                     mode: 0o666,
                     modified: MODIFIED,
+                    hash: Some(fake_hash(&[9; 1000])),
                 })
             };
             upload.provide_small(&group, group.entries.iter().map(file).collect());
@@ -189,7 +212,15 @@ fn play(
                 UploadNeed::Read { len, .. } => {
                     upload.provide_data(need, Ok(Arc::new(vec![9; len])));
                 }
-                UploadNeed::Check { entry } => upload.provide_checked(entry, Ok(true)),
+                UploadNeed::Check { entry, .. } => {
+                    let size = if entry > 200 { 200_000 } else { 1000 };
+                    let hash = fake_hash(&vec![9; size]);
+                    upload.provide_checked(entry, Ok(true), Some(hash));
+                }
+                UploadNeed::Hash { entry } => {
+                    let size = if entry > 200 { 200_000 } else { 1000 };
+                    upload.provide_hash(entry, Ok(fake_hash(&vec![9; size])));
+                }
                 UploadNeed::Forget { .. } | UploadNeed::Release { .. } => {}
             }
         }
@@ -199,6 +230,8 @@ fn play(
         upload
             .handle_input(0, &server.handle(&mut channel, &sent))
             .unwrap();
+        hasher.converse(Hasher::Hashes, upload.hashes(), &server);
+        upload.handle_hashes();
         for (number, stream) in streams.iter_mut().enumerate() {
             let sent = upload.stream_transmit(number);
             let sent = sent[..sent.len().min(30_000)].to_vec();
@@ -318,5 +351,69 @@ fn an_interrupt_at_any_moment_leaves_no_part() {
         assert_eq!(parts(&told.server), 0, "after {round} rounds");
         let file = told.server.file(b"/srv/site/f0");
         assert!(matches!(file, Some(b"old")) || file == Some(&[9; 1000][..]));
+    }
+}
+
+fn hashed(verifies: Verify, compares: bool) -> UploadPlan {
+    let hashing = Hashing { compares, verifies };
+    UploadPlan {
+        hashing,
+        ..plan(200)
+    }
+}
+
+#[test]
+fn a_batch_goes_with_a_list_of_its_hashes() {
+    for (host, verified, batches) in [
+        (Host::Checks, 201, true),
+        // Its files go again, each verified by itself.
+        (Host::FindsOne, 201, false),
+        (Host::Refuses, 201, false),
+    ] {
+        let told = play(host, hashed(Verify::Always, false), server(), None);
+        assert_eq!((told.failed.as_slice(), told.done), (&[][..], 202));
+        assert_eq!(told.tally.verified, verified, "{host:?}");
+        assert_eq!(told.tally.why_no_batches.is_none(), batches, "{host:?}");
+        assert_eq!(parts(&told.server), 0, "{host:?}");
+    }
+}
+
+#[test]
+fn a_host_that_cannot_check_a_list_gets_batches_only_where_that_may_be() {
+    let told = play(Host::Unpacks, hashed(Verify::Auto, false), server(), None);
+    assert_eq!((told.done, told.tally.verified), (202, 1));
+    let why = told.tally.why_unverified.unwrap();
+    assert!(why.contains("neither sha256sum nor shasum"));
+    let told = play(Host::Unpacks, hashed(Verify::Always, false), server(), None);
+    assert_eq!((told.done, told.tally.verified), (202, 201));
+    let why = told.tally.why_no_batches.unwrap();
+    assert!(why.contains("neither sha256sum nor shasum"));
+    assert_eq!(parts(&told.server), 0);
+}
+
+#[test]
+fn small_files_of_equal_hashes_join_no_batch() {
+    let mut there = play(Host::Unpacks, plan(200), server(), None).server;
+    for number in 0..70 {
+        let path = format!("/srv/site/f{number}").into_bytes();
+        there.nodes.insert(path, Node::File(vec![8; 1000]));
+    }
+    let told = play(Host::Unpacks, hashed(Verify::Never, true), there, None);
+    assert_eq!((told.failed.as_slice(), told.done), (&[][..], 202));
+    assert_eq!((told.tally.unchanged, told.tally.octets), (131, 70_000));
+    assert_eq!(told.server.file(b"/srv/site/f3"), Some(&[9; 1000][..]));
+}
+
+#[test]
+fn an_interrupt_while_both_ends_hash_leaves_no_part() {
+    for round in 0..40 {
+        for host in [Host::Checks, Host::Unpacks] {
+            let mut server = server();
+            server
+                .nodes
+                .insert(b"/srv/site/f1".to_vec(), Node::File(vec![8; 1000]));
+            let told = play(host, hashed(Verify::Auto, true), server, Some(round));
+            assert_eq!(parts(&told.server), 0, "after {round} rounds");
+        }
     }
 }

@@ -1,0 +1,79 @@
+#![allow(clippy::unwrap_used)]
+
+use super::*;
+
+const KEPT: Kept = Kept {
+    mode: None,
+    times: None,
+};
+
+fn folder(path: &Path) -> Folder {
+    Folder::new(path.join("host"), PartNames(PartTag(1)), None)
+}
+
+#[test]
+fn nothing_is_written_through_a_link() {
+    let outside = tempfile::tempdir().unwrap();
+    let inside = tempfile::tempdir().unwrap();
+    let folder = folder(inside.path());
+    folder.make(b"a").unwrap();
+    folder
+        .link(b"a/out", outside.path().as_os_str().as_bytes())
+        .unwrap();
+    assert!(folder.begin(b"a/out/x", None, true, 0o644).is_err());
+    assert!(folder.make(b"a/out").is_err());
+    assert!(folder.make(b"a/out/y").is_err());
+    assert!(folder.finish_folder(b"a/out", KEPT).is_err());
+    // A link in a file's place is replaced, and not written through.
+    let victim = outside.path().join("victim");
+    std::fs::write(&victim, "mine").unwrap();
+    folder.link(b"b", victim.as_os_str().as_bytes()).unwrap();
+    let part = folder.begin(b"b", None, true, 0o644).unwrap().unwrap();
+    part.write(0, b"theirs").unwrap();
+    part.finish(6, KEPT).unwrap();
+    assert_eq!(std::fs::read(&victim).unwrap(), b"mine");
+    assert_eq!(
+        std::fs::read(inside.path().join("host/b")).unwrap(),
+        b"theirs"
+    );
+    assert_eq!(std::fs::read_dir(outside.path()).unwrap().count(), 1);
+}
+
+#[test]
+fn what_is_given_up_leaves_nothing_and_what_was_there_stays() {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = folder(dir.path());
+    let part = folder.begin(b"f", None, true, 0o600).unwrap().unwrap();
+    part.write(0, b"old").unwrap();
+    part.finish(3, KEPT).unwrap();
+    let part = folder.begin(b"f", None, true, 0o600).unwrap().unwrap();
+    part.write(0, b"new and longer").unwrap();
+    part.discard();
+    assert_eq!(std::fs::read(dir.path().join("host/f")).unwrap(), b"old");
+    assert_eq!(
+        std::fs::read_dir(dir.path().join("host")).unwrap().count(),
+        1
+    );
+}
+
+#[test]
+fn a_mode_that_is_kept_makes_nobody_somebody_else() {
+    use std::os::unix::fs::MetadataExt;
+    let dir = tempfile::tempdir().unwrap();
+    let folder = folder(dir.path());
+    let part = folder.begin(b"f", None, true, 0o600).unwrap().unwrap();
+    let kept = Kept {
+        mode: Some(0o6755),
+        times: Some((5, 7)),
+    };
+    part.finish(1 << 20, kept).unwrap();
+    let metadata = std::fs::metadata(dir.path().join("host/f")).unwrap();
+    assert_eq!(metadata.mode() & 0o7777, 0o755);
+    assert_eq!((metadata.size(), metadata.mtime()), (1 << 20, 7));
+    assert!(
+        folder
+            .begin(b"f", Some((1 << 20, 7)), true, 0o600)
+            .unwrap()
+            .is_none()
+    );
+}

@@ -1,0 +1,231 @@
+//! Small files of a download, many in one job: looked for, written into their parts, put in place.
+
+use std::collections::HashSet;
+use std::io::{self, Write};
+use std::os::fd::OwnedFd;
+
+use rustix::fs::{AtFlags, fchmod, fsync, ftruncate, renameat, unlinkat};
+use sshoal_transfer::{FetchedSmall, SmallNeed, SmallPart};
+
+use super::disk::Jobs;
+use super::engine::Answer;
+use super::folder::{Folder, Kept, LEAST_HOLE, There, create, keep, split, there};
+use super::performing::PANICKED;
+
+/// A folder in a host's, open for as long as files in it follow each other.
+struct Opened<'a> {
+    folder: &'a Folder,
+    last: Option<(Vec<u8>, OwnedFd)>,
+}
+
+impl<'a> Opened<'a> {
+    fn new(folder: &'a Folder) -> Opened<'a> {
+        Opened { folder, last: None }
+    }
+
+    /// The folder that `path` is in, and its name there.
+    fn above<'p>(&mut self, path: &'p [u8]) -> io::Result<(&OwnedFd, &'p [u8])> {
+        let (above, name) = split(path);
+        let opened = match self.last.take().filter(|(path, _)| path == above) {
+            Some(last) => last,
+            None => (above.to_vec(), self.folder.open(above)?),
+        };
+        let (_, folder) = self.last.insert(opened);
+        Ok((folder, name))
+    }
+}
+
+/// Has done what is needed; `changed`: folders that something is put into.
+pub(super) fn perform_small(
+    need: SmallNeed,
+    folder: &Folder,
+    changed: &mut HashSet<Vec<u8>>,
+    jobs: &Jobs<Answer>,
+) {
+    let folder = folder.clone();
+    let panicked = || Err(PANICKED.to_owned());
+    match need {
+        SmallNeed::Look { id, files } => {
+            let answer = move |seen| Answer::FetchedSmall(FetchedSmall::Seen { id, seen });
+            let failed = files.iter().map(|_| Err(PANICKED.to_owned())).collect();
+            jobs.perform(answer(failed), move || {
+                let mut opened = Opened::new(&folder);
+                let seen = files.iter().map(|(path, size, modified)| {
+                    let (above, name) = opened.above(path).map_err(text)?;
+                    let there = there(above, name, Some((*size, *modified)));
+                    Ok(matches!(there.map_err(text)?, There::Unchanged))
+                });
+                answer(seen.collect())
+            });
+        }
+        SmallNeed::Store { files } => {
+            let answer = |stored| Answer::FetchedSmall(FetchedSmall::Stored(stored));
+            let failed = files.iter().map(|part| (part.number, panicked()));
+            jobs.perform(answer(failed.collect()), move || {
+                let mut opened = Opened::new(&folder);
+                let stored = files.iter().map(|part| {
+                    let stored = store(&mut opened, part);
+                    (part.number, stored.map_err(text))
+                });
+                answer(stored.collect())
+            });
+        }
+        SmallNeed::Place { files } => {
+            changed.extend(files.iter().map(|(_, path)| split(path).0.to_vec()));
+            let answer = |placed| Answer::FetchedSmall(FetchedSmall::Placed(placed));
+            let failed = files.iter().map(|(id, _)| (*id, panicked()));
+            jobs.perform(answer(failed.collect()), move || {
+                let mut opened = Opened::new(&folder);
+                let placed = files.iter().map(|(id, path)| {
+                    let placed = place(&mut opened, path);
+                    (*id, placed.map_err(text))
+                });
+                answer(placed.collect())
+            });
+        }
+        SmallNeed::Discard { paths } => jobs.perform(Answer::Discarded, move || {
+            let mut opened = Opened::new(&folder);
+            for path in &paths {
+                if let Ok((above, name)) = opened.above(path) {
+                    // What cannot be removed is told by its name.
+                    let _ = unlinkat(above, folder.part(name), AtFlags::empty());
+                }
+            }
+            Answer::Discarded
+        }),
+    }
+}
+
+/// Brings a file to the disk, under its part's name.
+fn store(opened: &mut Opened<'_>, it: &SmallPart) -> io::Result<()> {
+    let folder = opened.folder;
+    let (above, name) = opened.above(&it.path)?;
+    let (mode, times) = it.kept;
+    let kept = Kept { mode, times };
+    let replaces = match there(above, name, None)? {
+        There::File(mode) => Some(mode),
+        There::Unchanged | There::Other => None,
+    };
+    let part = folder.part(name);
+    let made_with = replaces.unwrap_or(rustix::fs::Mode::from_raw_mode(it.mode & 0o777));
+    let mut file = create(above, &part, made_with)?;
+    let mut write = || {
+        let is_hole = it.data.len() >= LEAST_HOLE && it.data.iter().all(|&octet| octet == 0);
+        match is_hole {
+            true => ftruncate(&file, it.data.len() as u64)?,
+            false => file.write_all(&it.data)?,
+        }
+        if let Some(mode) = replaces.filter(|_| kept.mode.is_none()) {
+            fchmod(&file, mode)?;
+        }
+        keep(&file, kept)?;
+        Ok(fsync(&file)?)
+    };
+    let written = write();
+    if written.is_err() {
+        // What cannot be removed is told by its name.
+        let _ = unlinkat(above, part.as_slice(), AtFlags::empty());
+    }
+    written
+}
+
+/// Puts what is in a part in place of what was there.
+fn place(opened: &mut Opened<'_>, path: &[u8]) -> io::Result<()> {
+    let folder = opened.folder;
+    let (above, name) = opened.above(path)?;
+    Ok(renameat(above, folder.part(name), above, name)?)
+}
+
+fn text(error: io::Error) -> String {
+    error.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use std::os::unix::ffi::OsStrExt;
+    use std::os::unix::fs::MetadataExt;
+
+    use sshoal_transfer::{PartTag, SmallNumber};
+
+    use super::super::folder::PartNames;
+    use super::*;
+
+    fn part(path: &[u8], data: &[u8]) -> SmallPart {
+        SmallPart {
+            number: SmallNumber { stream: 0, file: 0 },
+            path: path.to_vec(),
+            mode: 0o640,
+            kept: (None, None),
+            data: data.to_vec(),
+        }
+    }
+
+    fn names(path: &std::path::Path) -> Vec<Vec<u8>> {
+        let entries = std::fs::read_dir(path).unwrap();
+        let names = entries.map(|it| it.unwrap().file_name().as_bytes().to_vec());
+        let mut names: Vec<Vec<u8>> = names.collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn a_file_has_its_name_only_when_it_is_put_in_place_and_no_link_is_followed() {
+        let outside = tempfile::tempdir().unwrap();
+        let inside = tempfile::tempdir().unwrap();
+        let host = inside.path().join("host");
+        let folder = Folder::new(host.clone(), PartNames(PartTag(1)), None);
+        let mut opened = Opened::new(&folder);
+        let victim = outside.path().join("victim");
+        std::fs::write(&victim, "mine").unwrap();
+        folder.make(b"a").unwrap();
+        folder
+            .link(b"a/out", outside.path().as_os_str().as_bytes())
+            .unwrap();
+        folder.link(b"a/f", victim.as_os_str().as_bytes()).unwrap();
+        assert!(store(&mut opened, &part(b"a/out/x", b"theirs")).is_err());
+        // What an earlier transfer has left is no hindrance.
+        for data in [&b"cut"[..], b"theirs"] {
+            store(&mut opened, &part(b"a/f", data)).unwrap();
+        }
+        assert_eq!(
+            names(&host.join("a")),
+            [&b".f.00000001.part"[..], b"f", b"out"]
+        );
+        assert_eq!(std::fs::read(host.join("a/f")).unwrap(), b"mine");
+        place(&mut opened, b"a/f").unwrap();
+        assert_eq!(std::fs::read(host.join("a/f")).unwrap(), b"theirs");
+        assert_eq!(std::fs::read(&victim).unwrap(), b"mine");
+        assert_eq!(names(outside.path()), [b"victim"]);
+        // Other folders meanwhile are no trouble.
+        store(&mut opened, &part(b"g", &[0; 9000])).unwrap();
+        place(&mut opened, b"g").unwrap();
+        assert_eq!(std::fs::read(host.join("g")).unwrap(), [0; 9000]);
+        assert!(folder.make(b"d").is_ok());
+        assert!(store(&mut opened, &part(b"d", b"x")).is_err());
+        assert_eq!(names(&host), [b"a", b"d", b"g"]);
+    }
+
+    #[test]
+    fn modes_are_the_plans_or_those_of_what_is_replaced_and_make_nobody_somebody_else() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = Folder::new(dir.path().join("host"), PartNames(PartTag(1)), None);
+        let mut opened = Opened::new(&folder);
+        let mut mode = |kept| {
+            store(
+                &mut opened,
+                &SmallPart {
+                    kept,
+                    ..part(b"f", b"x")
+                },
+            )
+            .unwrap();
+            place(&mut opened, b"f").unwrap();
+            let metadata = std::fs::metadata(dir.path().join("host/f")).unwrap();
+            (metadata.mode() & 0o7777, metadata.mtime())
+        };
+        assert_eq!(mode((Some(0o6711), Some((5, 7)))), (0o711, 7));
+        assert_eq!(mode((None, None)).0, 0o711);
+    }
+}
