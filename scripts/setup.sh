@@ -28,6 +28,9 @@ readonly test_needs=(
     gawk:gawk
     lua5.4:lua5.4
     busybox:busybox
+    losetup:mount
+    blockdev:util-linux
+    mkfs.ext4:e2fsprogs
     nm:binutils
     g++:g++
     /etc/ssl/certs/ca-certificates.crt:ca-certificates

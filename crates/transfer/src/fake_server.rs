@@ -12,6 +12,8 @@ pub(crate) enum Node {
     Folder,
     File(Vec<u8>),
     Link(Vec<u8>),
+    /// A block device.
+    Device(Vec<u8>),
 }
 
 /// A server's files, and how it behaves.
@@ -28,6 +30,8 @@ pub(crate) struct FakeServer {
     /// So many times attributes cannot be set.
     pub(crate) refuses_attributes: usize,
     pub(crate) refuses_fsync: bool,
+    /// Devices are mounted.
+    pub(crate) holds_devices: bool,
     /// READ gives no more than so many octets.
     pub(crate) short_reads: Option<usize>,
     /// Names that READDIR gives beside those that are there.
@@ -183,6 +187,10 @@ impl FakeServer {
                 }
                 status(out, id, if is_new { OK } else { FAILURE });
             }
+            16 => {
+                let path = from.string()?.to_vec();
+                names(out, id, &[(path, Attributes::default())]);
+            }
             18 => {
                 let (old, new) = (from.string()?, from.string()?);
                 let is_free = !self.nodes.contains_key(new);
@@ -260,6 +268,7 @@ impl FakeServer {
         let there = self.nodes.get(&path);
         match there {
             Some(Node::File(_)) if !only_new => {}
+            Some(Node::Device(_)) if !(creates || only_new && self.holds_devices) => {}
             None if creates => drop(self.nodes.insert(path.clone(), Node::File(Vec::new()))),
             None => {
                 status(out, id, MISSING);
@@ -326,6 +335,9 @@ impl FakeServer {
                 return Ok(());
             }
             *room -= data.len();
+        }
+        if let Some(Node::Device(contents)) = self.nodes.get_mut(&path) {
+            contents[offset..offset + data.len()].copy_from_slice(data);
         }
         if let Some(Node::File(contents)) = self.nodes.get_mut(&path) {
             contents.resize(contents.len().max(offset + data.len()), 0);
@@ -403,6 +415,7 @@ impl FakeServer {
             Node::Folder => (0o040_000, 0),
             Node::File(contents) => (0o100_000, contents.len() as u64),
             Node::Link(target) => (0o120_000, target.len() as u64),
+            Node::Device(_) => (0o060_000, 0),
         };
         let mode = set.map_or(0, |(mode, _)| *mode & 0o7777);
         let mode = if mode == 0 { 0o644 } else { mode };

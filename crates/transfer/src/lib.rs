@@ -14,6 +14,7 @@
 //! ```
 
 mod channels;
+mod device;
 mod download;
 mod glob;
 mod hashing;

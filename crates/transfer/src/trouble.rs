@@ -39,6 +39,47 @@ pub enum Trouble {
     /// A device, a socket or a named pipe.
     #[error("it is neither a file nor a folder nor a symbolic link")]
     Special,
+    /// A device where a file is to be.
+    #[error("a device is there, and is not replaced by a file")]
+    DeviceInTheWay,
+    /// A block device, and `--yes` was not given.
+    #[error("it is a block device, and writing it destroys what it holds")]
+    DeviceNotConfirmed,
+    /// A block device, and `--verify` was given.
+    #[error("it is a block device, which is not read back and so not verified")]
+    DeviceNotVerified,
+    /// Nothing tells how large a block device is.
+    #[error(
+        "it is a block device, and nothing on the host tells how large it is (/sys/class/block)"
+    )]
+    DeviceUnknown,
+    /// A block device that has less room than is to be written.
+    #[error("the block device has {size} octets, and {image} are to be written")]
+    DeviceTooSmall {
+        /// What is to be written, octets.
+        image: u64,
+        /// What the device has, octets.
+        size: u64,
+    },
+    /// A block device that is mounted, swapped to, or held by something else.
+    #[error("the block device is in use: {0}")]
+    DeviceInUse(String),
+    /// A block device that cannot be written.
+    #[error("the block device is read-only")]
+    DeviceReadOnly,
+    /// The path of a block device names another one than the kernel's name for it.
+    #[error("it is another block device than the one that the kernel has under this name")]
+    DeviceOther,
+    /// Writing a block device has begun and not ended.
+    #[error(
+        "the block device is half-written, with at least {at} octets from its beginning: {why}"
+    )]
+    DeviceHalfWritten {
+        /// How far it is certainly written, octets from its beginning.
+        at: u64,
+        /// What happened.
+        why: String,
+    },
     /// What it is a hard link to has not been transferred.
     #[error("the file that it is another name of was not transferred")]
     NoOriginal,
@@ -191,6 +232,25 @@ impl Trouble {
                 "see to what failed before it, and run it again"
             }
             Trouble::Special => "leave it out (--exclude)",
+            Trouble::DeviceInTheWay => {
+                "choose another target; a block device is written only if it alone is named, and has a single source"
+            }
+            Trouble::DeviceNotConfirmed => "add --yes if that is what you want",
+            Trouble::DeviceNotVerified => "leave --verify out, and compare it by hand (sha256sum)",
+            Trouble::DeviceUnknown => {
+                "name it as the kernel does, in /dev; what is never known is not written"
+            }
+            Trouble::DeviceTooSmall { .. } => "choose a larger device, or make the image smaller",
+            Trouble::DeviceInUse(_) => {
+                "unmount it (umount), turn its swap off (swapoff), or stop what holds it (lsblk shows that), and run it again"
+            }
+            Trouble::DeviceReadOnly => {
+                "make it writable (blockdev --setrw, or a switch of its own), and run it again"
+            }
+            Trouble::DeviceOther => "name it as the kernel does, in /dev",
+            Trouble::DeviceHalfWritten { .. } => {
+                "see to the reason, and run it again: it begins at the beginning"
+            }
             Trouble::BadName(_) => {
                 "the server is broken or hostile: nothing was written outside of the target"
             }

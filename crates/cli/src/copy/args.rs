@@ -85,6 +85,9 @@ pub(crate) struct CopyArgs {
     /// Connections to each host that carry the same transfer, the first included: a number, or auto for as many as gain.
     #[arg(long, value_name = "N|auto", value_parser = lanes, default_value = "auto")]
     pub(crate) lanes: Lanes,
+    /// Write to a block device where that is the target: what it holds is lost.
+    #[arg(long)]
+    pub(crate) yes: bool,
     /// Show what would be done, and do nothing.
     #[arg(long)]
     pub(crate) dry_run: bool,

@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
@@ -10,7 +11,7 @@ use sshoal_net::{Get, GetTarget, PartNames, TransferPlan, Way};
 use sshoal_report::file_names;
 use sshoal_transfer::{DownloadPlan, Hashing, Verify};
 
-use super::args::GetArgs;
+use super::args::{CopyArgs, GetArgs};
 use super::part_tag::PartTags;
 use super::put::excludes;
 use super::{CopyError, Ready, counted};
@@ -38,18 +39,28 @@ pub(crate) fn get(args: &GetArgs) -> Result<u8, Box<dyn std::error::Error>> {
     if to_output && options.recursive {
         return Err(CopyError::FoldersToOutput.into());
     }
+    let to_device = folder
+        .metadata()
+        .is_ok_and(|it| it.file_type().is_block_device());
     let hashing = match options.hashing() {
-        hashing if !to_output => hashing,
+        hashing if !to_output && !to_device => hashing,
         // What is printed is in nobody's place: there is nothing to compare with, and nothing to take back.
         hashing if hashing.compares || hashing.verifies == Verify::Always => {
-            return Err(CopyError::HashesOfOutput.into());
+            return Err(match to_device {
+                true => CopyError::HashesOfDevice,
+                false => CopyError::HashesOfOutput,
+            }
+            .into());
         }
         _ => Hashing::default(),
     };
-    if !to_output && folder.exists() && !folder.is_dir() {
+    if !to_output && !to_device && folder.exists() && !folder.is_dir() {
         return Err(CopyError::NoFolder(folder).into());
     }
     let targets = hosts::targets(&options.hosts)?;
+    if to_device {
+        check_device(options, &folder, sources.len(), targets.len())?;
+    }
     let ready = Ready::new(options, &targets, since)?;
     let labels: Vec<String> = ready.hosts.iter().map(|host| host.label.clone()).collect();
     let folders: Vec<PathBuf> = file_names(&labels)
@@ -57,8 +68,8 @@ pub(crate) fn get(args: &GetArgs) -> Result<u8, Box<dyn std::error::Error>> {
         .map(|name| folder.join(name))
         .collect();
     if options.dry_run {
-        return Ok(ready.show(|host| match to_output {
-            true => description(sources, Path::new("-")),
+        return Ok(ready.show(|host| match to_output || to_device {
+            true => description(sources, &folder),
             false => description(sources, &folders[host]),
         })?);
     }
@@ -77,6 +88,7 @@ pub(crate) fn get(args: &GetArgs) -> Result<u8, Box<dyn std::error::Error>> {
     };
     let tags = PartTags::of(&args.paths);
     let target = match to_output {
+        _ if to_device => GetTarget::Device(folder),
         true => GetTarget::Output,
         false => GetTarget::Folders {
             hosts: folders,
@@ -90,6 +102,22 @@ pub(crate) fn get(args: &GetArgs) -> Result<u8, Box<dyn std::error::Error>> {
     });
     // One host's files are theirs to the last octet; those of several have names before their lines.
     ready.carry_out(way, to_output && targets.len() == 1 && !options.shown.json)
+}
+
+/// A device has room for one file's contents, and loses what it holds.
+fn check_device(
+    options: &CopyArgs,
+    device: &Path,
+    sources: usize,
+    hosts: usize,
+) -> Result<(), CopyError> {
+    if sources != 1 || hosts != 1 || options.recursive {
+        return Err(CopyError::DeviceForOne(device.to_owned()));
+    }
+    match options.yes || options.dry_run {
+        true => Ok(()),
+        false => Err(CopyError::DeviceNotConfirmed(device.to_owned())),
+    }
 }
 
 /// What `--dry-run` says.

@@ -49,6 +49,12 @@ enum CopyError {
     HashesOfOutput,
     #[error("{} is there, and is no folder; get puts a folder for each host into it", .0.display())]
     NoFolder(std::path::PathBuf),
+    #[error("{} is a block device, and writing it destroys what it holds; add --yes if that is what you want", .0.display())]
+    DeviceNotConfirmed(std::path::PathBuf),
+    #[error("{} is a block device: it takes the contents of one file, of one host, without -r", .0.display())]
+    DeviceForOne(std::path::PathBuf),
+    #[error("a block device is not read back: leave --checksum and --verify out")]
+    HashesOfDevice,
     #[error("cannot read standard input: {0}")]
     Unreadable(io::Error),
     #[error(

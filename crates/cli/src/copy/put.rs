@@ -65,6 +65,7 @@ pub(crate) fn put(args: &PutArgs) -> Result<u8, Box<dyn std::error::Error>> {
         preserve: options.preserve,
         method: options.method.into(),
         hashing: options.hashing(),
+        writes_devices: options.yes,
         tag: tags.tag(),
         block,
         ahead,
@@ -115,6 +116,10 @@ fn description(found: &Scan, target: &Path) -> Vec<u8> {
     let mut parts = Vec::new();
     for (count, what) in [
         (count(|kind| matches!(kind, Kind::File { .. })), "file"),
+        (
+            count(|kind| matches!(kind, Kind::Device { .. })),
+            "block device",
+        ),
         (count(|kind| matches!(kind, Kind::Folder)), "folder"),
         (
             count(|kind| matches!(kind, Kind::Link { .. } | Kind::HardLink { .. })),

@@ -92,6 +92,10 @@ impl HostSession<'_> {
                 .push_str("; a signal had ended the command, but there may have been more output"),
             None => {}
         }
+        let transfer = self.state.transfer.as_ref();
+        if let Some(device) = transfer.and_then(|transfer| transfer.half_written()) {
+            failure.detail.push_str(&format!("; {device}"));
+        }
         let during = self.drive.connection.phase();
         self.state.login.explained(failure, during)
     }

@@ -12,6 +12,7 @@ use sshoal_transfer::{
 };
 
 use super::batches::Batches;
+use super::device::Target;
 use super::disk::Jobs;
 use super::folder::{Folder, Part};
 use super::keeper::Keeper;
@@ -80,7 +81,18 @@ pub(super) enum Into {
         changed: HashSet<Vec<u8>>,
         paths: HashMap<LocalFile, Vec<u8>>,
     },
+    Device(Target),
     Output(Printed),
+}
+
+impl Into {
+    /// With what it means for a device that has been begun.
+    fn explained(&self, trouble: Trouble) -> Trouble {
+        match self {
+            Into::Device(target) => target.half_written(&trouble.to_string()).unwrap_or(trouble),
+            _ => trouble,
+        }
+    }
 }
 
 /// The same call either way.
@@ -111,6 +123,7 @@ impl Engine {
     /// `host` is its place in the run.
     pub(super) fn get(get: &Get, host: usize) -> Engine {
         let into = match &get.target {
+            GetTarget::Device(path) => Into::Device(Target::new(path.clone())),
             GetTarget::Output => Into::Output(Printed::default()),
             GetTarget::Folders {
                 hosts,
@@ -213,6 +226,18 @@ impl Engine {
         }
     }
 
+    /// What a block device is left as if nothing more is done.
+    pub(super) fn half_written(&self) -> Option<Trouble> {
+        match self {
+            Engine::Put { upload, .. } => upload.half_written(),
+            Engine::Get {
+                into: Into::Device(target),
+                ..
+            } => target.half_written("the transfer was cut"),
+            Engine::Get { .. } => None,
+        }
+    }
+
     /// The session with the host's hashing program.
     pub(super) fn hashes(&mut self) -> &mut HostHashes {
         either!(self, it => it.hashes())
@@ -242,10 +267,12 @@ impl Engine {
                     UploadEvent::Ended => Happened::Ended,
                 });
             },
-            Engine::Get { download, .. } => loop {
+            Engine::Get { download, into } => loop {
                 return Some(match download.poll_event()? {
                     DownloadEvent::Done { .. } | DownloadEvent::Found(_) => continue,
-                    DownloadEvent::Failed { path, trouble } => Happened::Failed(path, trouble),
+                    DownloadEvent::Failed { path, trouble } => {
+                        Happened::Failed(path, into.explained(trouble))
+                    }
                     DownloadEvent::Moved(octets) => Happened::Moved(octets),
                     DownloadEvent::Ended => Happened::Ended,
                 });
@@ -336,6 +363,7 @@ impl Engine {
                                 download.provide(Fetched::FolderFinished { path, finished });
                             }
                         },
+                        Into::Device(target) => target.perform(need, jobs),
                         Into::Folder {
                             folder,
                             parts,

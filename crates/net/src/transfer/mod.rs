@@ -12,6 +12,7 @@ mod batches;
 mod block_hash;
 mod blocks;
 mod channels;
+mod device;
 mod disk;
 mod engine;
 mod extents;

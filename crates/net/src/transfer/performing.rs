@@ -38,7 +38,7 @@ pub(super) fn perform_upload(
             jobs.perform(Answer::Opened(entry, Err(panicked())), move || {
                 let opened = source.open(entry).and_then(|file| {
                     let proven = match (keeper, file.opened.size) {
-                        (Some(keeper), Some(size)) => {
+                        (Some(keeper), Some(size)) if !file.is_device => {
                             keeper.begin(&key, &file.identity, size).map_err(text)?
                         }
                         _ => None,
@@ -184,6 +184,7 @@ pub(super) fn perform_download(
             like,
             trusts_time,
             mode,
+            ..
         } => {
             jobs.perform(Answer::Begun(file, Err(panicked())), move || {
                 let begun = folder.begin(&path, like, trusts_time, mode).map_err(text);

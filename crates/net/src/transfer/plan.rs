@@ -77,6 +77,8 @@ pub enum GetTarget {
         /// Where to keep a journal of what comes from each host, in the same order; empty for none.
         journals: Vec<PathBuf>,
     },
+    /// Onto a block device of this machine: one file of one host.
+    Device(PathBuf),
     /// To the observer, as a command's output.
     Output,
 }

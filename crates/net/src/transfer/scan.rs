@@ -4,11 +4,12 @@ use std::collections::HashMap;
 use std::fs::{self, Metadata};
 use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use sshoal_transfer::{Entry, Excludes, Kind, UploadRoot};
 
+use super::device;
 use super::source::seconds;
 
 /// What was found.
@@ -36,7 +37,7 @@ pub enum ScanError {
     /// A folder without `-r`.
     #[error("{} is a folder; add -r to send it with all that is in it", .0.display())]
     Folder(PathBuf),
-    /// A device, a socket or a named pipe.
+    /// A device (but a block device that is named itself), a socket or a named pipe.
     #[error("{} is neither a file nor a folder nor a symbolic link; leave it out by --exclude", .0.display())]
     Special(PathBuf),
     /// Two sources of one name.
@@ -178,6 +179,13 @@ impl Walk<'_> {
         let file_type = metadata.file_type();
         let kind = if file_type.is_dir() {
             Kind::Folder
+        } else if file_type.is_block_device() && folder.is_none() {
+            let size = fs::File::open(&path).and_then(|file| device::size(&file, metadata));
+            let size = size.map_err(|error| ScanError::Unreadable {
+                path: path.clone(),
+                error,
+            })?;
+            Kind::Device { size }
         } else if file_type.is_file() {
             self.file(entry, metadata)
         } else if file_type.is_symlink() {

@@ -6,7 +6,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::fs::{File, Metadata, OpenOptions};
 use std::io;
-use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
 
@@ -16,6 +16,7 @@ use sshoal_transfer::{FileHash, MAX_SMALL, Opened, SmallFile, SmallProblem};
 use super::at_once::Reach;
 use super::block_hash::{BlockHash, hash_of};
 use super::blocks::{Block, Pool};
+use super::device;
 use super::extents;
 use super::small_files::SmallFiles;
 use super::spool::Spool;
@@ -45,6 +46,8 @@ pub struct Source {
 pub(super) struct OpenFile {
     contents: Contents,
     pub(super) opened: Opened,
+    /// Whether it is a block device, of whose contents no time tells.
+    pub(super) is_device: bool,
     /// What tells this version of this file from others.
     pub(super) identity: Vec<u8>,
     blocks: Mutex<HashMap<u64, Arc<Shared>>>,
@@ -243,7 +246,7 @@ impl OpenFile {
         let reach = Reach::of(&file);
         let version = Version::of(&metadata);
         let opened = Opened {
-            size: Some(metadata.size()),
+            size: Some(device::size(&file, &metadata)?),
             data: extents::of(&file, &metadata),
             mode: metadata.mode() & 0o7777,
             times: (seconds(metadata.atime()), seconds(metadata.mtime())),
@@ -259,6 +262,7 @@ impl OpenFile {
                 version,
                 reach,
             },
+            is_device: metadata.file_type().is_block_device(),
             opened,
             identity: identity.collect(),
             blocks: Mutex::default(),
@@ -301,6 +305,7 @@ impl OpenFile {
                 times: (0, 0),
                 proven: None,
             },
+            is_device: false,
             identity: Vec::new(),
             blocks: Mutex::default(),
             pool,
@@ -382,7 +387,8 @@ fn open(path: &Path) -> io::Result<(File, Metadata)> {
         .custom_flags((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32)
         .open(path)?;
     let metadata = file.metadata()?;
-    match metadata.is_file() {
+    let is_device = metadata.file_type().is_block_device();
+    match metadata.is_file() || is_device {
         true => Ok((file, metadata)),
         false => Err(io::Error::other("it is no regular file any more")),
     }

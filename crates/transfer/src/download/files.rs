@@ -130,7 +130,7 @@ impl Download {
         let file = LocalFile(self.id());
         // Nothing is known of those that seem to be empty.
         let size = item.attributes.size.filter(|&size| size > 0);
-        let compared = size.filter(|_| self.plan.hashing.compares);
+        let compared = size.filter(|_| self.plan.hashing.compares && !item.is_device());
         let path = item.local.clone();
         self.channels[channel].files += 1;
         self.files.insert(
@@ -170,9 +170,11 @@ impl Download {
         self.needs.push_back(DownloadNeed::Begin {
             file,
             path: it.item.local.clone(),
+            // A device's time is not that of its contents.
             like: size
-                .filter(|&size| size > 0)
+                .filter(|&size| size > 0 && !it.item.is_device())
                 .zip(it.item.attributes.modified()),
+            size,
             trusts_time: !self.plan.hashing.compares,
             mode: mode.map_or(0o644, |mode| mode & 0o777),
         });
@@ -329,7 +331,7 @@ impl Download {
     }
 
     /// What it is now that it is open: what the list said may be long ago.
-    fn handle_stat(&mut self, file: LocalFile, attributes: Attributes) {
+    fn handle_stat(&mut self, file: LocalFile, mut attributes: Attributes) {
         let Some(it) = self
             .files
             .get_mut(&file)
@@ -338,6 +340,13 @@ impl Download {
             return;
         };
         let seen = it.item.attributes;
+        if it.item.is_device() {
+            if seen.mode != attributes.mode {
+                return self.fail_file(file, Trouble::Changed);
+            }
+            // As surveyed: the server says nothing of it.
+            attributes.size = seen.size;
+        }
         let is_same = (seen.size, seen.modified()) == (attributes.size, attributes.modified());
         if !it.proven.is_empty() && !is_same {
             // What is proven is of what it was.

@@ -1,10 +1,11 @@
 //! Fetches what one host has into a folder of this machine's.
 //!
 //! `sources` finds out what the user means, `walk` lists folders, `small` fetches small files in batches, `files` all others (their
-//! octets in `contents`, their ends in `settling`), `ending` makes links once nothing is written any more, so that none of them can lead a file
+//! octets in `contents`, their ends in `settling`; a block device is one whose size `device` has found out), `ending` makes links once nothing is written any more, so that none of them can lead a file
 //! elsewhere, and gives folders their modes and times.
 
 mod contents;
+mod device;
 mod ending;
 mod files;
 mod hashes;
@@ -19,6 +20,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
 use crate::channels::Channels;
+use crate::device::{Survey, SurveyStep};
 use crate::hashing::HostHashes;
 use crate::sftp::{Attributes, Pieces, Reply, Request, SftpError};
 use crate::{Tally, Trouble};
@@ -42,6 +44,8 @@ pub struct Download {
     listings: HashMap<u64, Listing>,
     /// Patterns that are looked for.
     searches: HashMap<Vec<u8>, Search>,
+    /// Block devices whose sizes are being found out.
+    surveys: HashMap<u64, (Item, Survey)>,
     queue: VecDeque<Item>,
     small: Small,
     files: HashMap<LocalFile, File>,
@@ -100,6 +104,10 @@ enum Asked {
         id: u64,
         step: ListingStep,
     },
+    Device {
+        id: u64,
+        step: SurveyStep,
+    },
     Unknown {
         remote: Vec<u8>,
         local: Vec<u8>,
@@ -135,6 +143,7 @@ impl Download {
             to_list: Vec::new(),
             listings: HashMap::new(),
             searches: HashMap::new(),
+            surveys: HashMap::new(),
             queue: VecDeque::new(),
             files: HashMap::new(),
             links: Vec::new(),
@@ -319,6 +328,7 @@ impl Download {
                 local,
                 pattern,
             } => self.handle_source(path, local, pattern, reply),
+            Asked::Device { id, step } => self.handle_device(id, step, reply),
             Asked::Listing { id, step } => self.handle_listing(id, step, reply),
             Asked::Unknown {
                 remote,

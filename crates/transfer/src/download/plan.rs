@@ -75,6 +75,8 @@ pub enum DownloadNeed {
         path: Vec<u8>,
         /// Octets and time of modification on the host.
         like: Option<(u64, u32)>,
+        /// Octets, as far as is known before it is opened.
+        size: Option<u64>,
         /// Whether a file that has both already is unchanged.
         trusts_time: bool,
         /// Permissions, before this machine's umask.

@@ -16,7 +16,8 @@ impl Download {
         };
         let then = &it.opened;
         // What has no size, as files of /proc, has no telling time either.
-        let is_same = then.size.unwrap_or(0) == 0
+        let is_same = it.item.is_device()
+            || then.size.unwrap_or(0) == 0
             || (then.size, then.modified()) == (now.size, now.modified());
         if !is_same {
             return self.fail_file(file, Trouble::Changed);

@@ -182,6 +182,7 @@ impl Download {
                     FileType::Folder if !self.plan.recursive => {
                         self.failed(item.remote, Trouble::Folder);
                     }
+                    FileType::BlockDevice if pattern.is_none() => self.survey_device(item),
                     _ => self.take_item(item),
                 }
             }

@@ -241,7 +241,9 @@ impl Download {
             FileType::Folder => self.failed(item.remote, too_many("folders")),
             FileType::Link if self.links.len() < MAX_FOLDERS => self.links.push(item),
             FileType::Link => self.failed(item.remote, too_many("symbolic links")),
-            FileType::Special => self.failed(item.remote, Trouble::Special),
+            FileType::BlockDevice | FileType::CharacterDevice | FileType::Special => {
+                self.failed(item.remote, Trouble::Special);
+            }
             FileType::Unknown => {
                 self.open += 1;
                 let Item {

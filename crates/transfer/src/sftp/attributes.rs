@@ -35,7 +35,11 @@ pub enum FileType {
     Folder,
     /// A symbolic link.
     Link,
-    /// A device, a socket or a named pipe.
+    /// A block device.
+    BlockDevice,
+    /// A character device.
+    CharacterDevice,
+    /// A socket or a named pipe.
     Special,
     /// The server does not say.
     Unknown,
@@ -49,6 +53,8 @@ impl Attributes {
             Some(0o100_000) => FileType::File,
             Some(0o040_000) => FileType::Folder,
             Some(0o120_000) => FileType::Link,
+            Some(0o060_000) => FileType::BlockDevice,
+            Some(0o020_000) => FileType::CharacterDevice,
             Some(_) => FileType::Special,
         }
     }

@@ -13,6 +13,8 @@ pub enum Open {
     CreateNew,
     /// To write, a file that is there, from any offset.
     Write,
+    /// To write, a block device that nobody else uses: O_EXCL without O_CREAT (open(2)).
+    Claim,
 }
 
 impl Open {
@@ -25,6 +27,7 @@ impl Open {
             Open::Read => READ,
             Open::CreateNew => WRITE | CREAT | EXCL,
             Open::Write => WRITE,
+            Open::Claim => WRITE | EXCL,
         }
     }
 }

@@ -132,6 +132,9 @@ impl Upload {
         else {
             return;
         };
+        if self.device.is_some() {
+            return self.device_data(offset, wanted, data);
+        }
         self.channels[channel].work.ahead -= 1;
         let Some(file) = self
             .files
@@ -262,7 +265,7 @@ impl File {
     }
 }
 
-fn octets_of(data: &SharedOctets) -> usize {
+pub(super) fn octets_of(data: &SharedOctets) -> usize {
     (**data).as_ref().len()
 }
 

@@ -176,7 +176,7 @@ impl Upload {
             self.next += 1;
             let has_contents = match entry.kind {
                 _ if self.small.takes(entry, plan.preserve) => false,
-                Kind::File { .. } | Kind::Stream => true,
+                Kind::File { .. } | Kind::Device { .. } | Kind::Stream => true,
                 Kind::HardLink { .. } => !self.makes_hard_links(),
                 Kind::Folder | Kind::Link { .. } => false,
             };
@@ -316,6 +316,9 @@ impl Upload {
         if let Reply::Attributes(there) = reply {
             match there.file_type() {
                 FileType::Folder => return self.fail_file(entry, Trouble::FolderInTheWay),
+                FileType::BlockDevice | FileType::CharacterDevice => {
+                    return self.fail_file(entry, Trouble::DeviceInTheWay);
+                }
                 FileType::File => {
                     file.replaces = there.permissions();
                     let is_like = match &self.plan.entries[entry] {

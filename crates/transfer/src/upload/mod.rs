@@ -3,10 +3,11 @@
 //! The phases: `target` finds out where things go on this host, `folders` makes the folders, `files` sends files (their
 //! beginnings in `opening`, or in `resuming` where a part is there already, their octets in `contents`, their ends in
 //! `settling`), `links` makes symbolic and hard links, and `folders` again gives folders their modes and times. What fails is
-//! told and left out; the rest goes on.
+//! told and left out; the rest goes on. Where the target is a block device there is but `device` after `target`.
 
 mod comparing;
 mod contents;
+mod device;
 mod files;
 mod folders;
 mod links;
@@ -36,6 +37,7 @@ use crate::path::{MAX_PATH, join};
 use crate::sftp::{Pieces, Reply, Request, SftpError, SharedOctets};
 use crate::{Tally, Trouble};
 use comparing::Comparison;
+use device::{DevicePut, DeviceStep};
 use files::{File, FileStep};
 use links::LinkStep;
 use small::{Small, SmallStep};
@@ -130,6 +132,8 @@ pub struct Upload {
     /// Folders that were not there before.
     new_folders: HashSet<usize>,
     small: Small,
+    /// Where the target is one.
+    device: Option<Box<DevicePut>>,
     hashes: HostHashes,
     /// Files that are hashed at both ends before they are sent.
     comparisons: HashMap<usize, Comparison>,
@@ -152,6 +156,7 @@ pub struct Upload {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Phase {
     Target,
+    Device,
     /// Hashes must be had: the host has to say that it has them.
     Hashes,
     Folders,
@@ -205,6 +210,7 @@ enum Asked {
         entry: usize,
         step: SmallStep,
     },
+    Device(DeviceStep),
     Proof,
     /// The answer does not matter.
     Forget,
@@ -231,6 +237,7 @@ impl Upload {
             broken: HashSet::new(),
             new_folders: HashSet::new(),
             small,
+            device: None,
             hashes,
             comparisons: HashMap::new(),
             failed_files: HashSet::new(),
@@ -263,6 +270,11 @@ impl Upload {
 
     /// Octets that are still to be sent by channels, those of streams left out.
     pub fn octets_left_for_channels(&self) -> u64 {
+        // A device is written from its beginning to its end, and by a session of its own.
+        let may_be_device = self.phase == Phase::Target && self.plan.writes_devices;
+        if may_be_device || self.phase == Phase::Device {
+            return 0;
+        }
         self.left.saturating_sub(self.small.octets_left)
     }
 
@@ -343,6 +355,7 @@ impl Upload {
             self.fail_file(entry, Trouble::Interrupted);
         }
         self.interrupt_small();
+        self.fail_device(Trouble::Interrupted);
         self.hashes.close("it was interrupted");
         self.advance();
     }
@@ -357,6 +370,7 @@ impl Upload {
             let phase = self.phase;
             match phase {
                 Phase::Target => self.find_target(),
+                Phase::Device => self.write_device(),
                 Phase::Hashes => self.await_hashes(),
                 Phase::Folders => self.make_folders(),
                 Phase::Files => self.send_files(),
@@ -389,6 +403,7 @@ impl Upload {
             Asked::File { entry, step } => self.handle_file(channel, entry, step, reply),
             Asked::Link { entry, step } => self.handle_link(entry, step, reply),
             Asked::Small { entry, step } => self.handle_small(entry, step, reply),
+            Asked::Device(step) => self.handle_device(step, reply),
             Asked::Proof => self.handle_proof(reply),
             Asked::Forget => {}
         }

@@ -9,6 +9,9 @@ use crate::sftp::{Attributes, Handle, Open, Request, StatusCode};
 impl Upload {
     /// The answer to [`UploadNeed::Open`].
     pub fn provide_opened(&mut self, entry: usize, opened: Result<Opened, String>) {
+        if self.device.is_some() {
+            return self.device_opened(opened);
+        }
         let plan = self.plan.clone();
         let Some(file) = self
             .files

@@ -22,6 +22,8 @@ pub struct UploadPlan {
     pub preserve: bool,
     /// How small files go.
     pub method: Method,
+    /// Whether a block device may be written, if the target is one.
+    pub writes_devices: bool,
     /// What hashes are used for.
     pub hashing: Hashing,
     /// Tells this transfer's parts from others'.
@@ -66,6 +68,11 @@ pub enum Kind {
     /// A regular file of so many octets.
     File {
         /// Its size when the list was made.
+        size: u64,
+    },
+    /// A block device of so many octets, named by the user.
+    Device {
+        /// Its size.
         size: u64,
     },
     /// What ends when it ends: a pipe.
@@ -122,7 +129,7 @@ impl Entry {
     /// Octets of its contents, as far as they are known. Another name of a file has none of its own.
     pub fn size(&self) -> u64 {
         match self.kind {
-            Kind::File { size } => size,
+            Kind::File { size } | Kind::Device { size } => size,
             _ => 0,
         }
     }

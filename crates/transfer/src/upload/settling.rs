@@ -18,6 +18,9 @@ impl Upload {
         is_same: Result<bool, String>,
         hash: Option<FileHash>,
     ) {
+        if self.device.is_some() {
+            return self.device_checked(is_same);
+        }
         let is_checked = |file: &&mut File| file.stage == Stage::CheckHere;
         if let Some(file) = self.files.get_mut(&entry).filter(is_checked) {
             file.hashes.here = hash;

@@ -78,6 +78,9 @@ impl Upload {
             }
             (TargetStep::Look, Reply::Attributes(there)) => {
                 let is_folder = there.file_type() == FileType::Folder;
+                if there.file_type() == FileType::BlockDevice && !into_folder {
+                    return self.begin_device();
+                }
                 match into_folder && !is_folder {
                     true => self.no_target(Trouble::NoFolderThere),
                     false => self.settle_target(is_folder),

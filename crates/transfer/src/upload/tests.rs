@@ -59,6 +59,7 @@ pub(super) fn plan(target: &[u8], entries: Vec<Entry>) -> UploadPlan {
         entries,
         preserve: false,
         method: Method::Auto,
+        writes_devices: false,
         hashing: crate::Hashing::default(),
         tag: PartTag(7),
         block: 65_536,

@@ -102,7 +102,15 @@ impl Transfer {
         }
     }
 
-    fn failure(&self, detail: String) -> Failure {
+    /// What is left of a block device if nothing more is done.
+    pub(crate) fn half_written(&self) -> Option<Trouble> {
+        self.engine.half_written()
+    }
+
+    fn failure(&self, mut detail: String) -> Failure {
+        if let Some(device) = self.half_written() {
+            detail.push_str(&format!("; {device}"));
+        }
         let remedy = "run it again: with -p, what has arrived is not sent again; the log on the host may tell why";
         Failure::with_remedy(FailureKind::Transfer, detail, remedy)
     }

@@ -68,7 +68,8 @@ fn a_links_two_paths_go_in_the_servers_order() {
             },
             0,
         );
-        let mut from = Decoder::new(&client.transmit()[4..]);
+        let sent = client.transmit().collect::<Vec<_>>().concat();
+        let mut from = Decoder::new(&sent[4..]);
         assert_eq!((from.u8(), from.u32()), (Ok(20), Ok(1)));
         for path in order {
             assert_eq!(from.string(), Ok(&path[..]), "{software}");

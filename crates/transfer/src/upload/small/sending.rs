@@ -156,6 +156,9 @@ impl Upload {
         if let Reply::Attributes(there) = reply {
             match there.file_type() {
                 FileType::Folder => return self.small_failed(entry, Trouble::FolderInTheWay),
+                FileType::BlockDevice | FileType::CharacterDevice => {
+                    return self.small_failed(entry, Trouble::DeviceInTheWay);
+                }
                 FileType::File => {
                     let plan = &self.plan;
                     let it = &plan.entries[entry];

@@ -2,7 +2,7 @@
 
 use super::stream::{self, Stage, Stream, Word};
 use super::{MOST_OPEN, SmallGroup, Verify, Way};
-use crate::upload::Upload;
+use crate::upload::{Upload, device};
 
 /// Why the files of batches are not verified.
 const NO_CHECKER: &str = "the host has neither sha256sum nor shasum for this account";
@@ -10,11 +10,17 @@ const NO_CHECKER: &str = "the host has neither sha256sum nor shasum for this acc
 impl Upload {
     /// What a stream's session runs.
     pub fn stream_command(&self) -> String {
+        if self.device.is_some() {
+            return device::command();
+        }
         stream::command(self.plan.preserve, self.verifies())
     }
 
     /// Whether one more stream should be opened: [`add_stream`](Self::add_stream).
     pub fn wants_stream(&self) -> bool {
+        if let Some(device) = &self.device {
+            return device.wants_session();
+        }
         let small = &self.small;
         let is_open = match small.way {
             Way::Proving | Way::Open => {
@@ -30,6 +36,10 @@ impl Upload {
 
     /// One more stream; returns its number.
     pub fn add_stream(&mut self) -> usize {
+        if let Some(device) = &mut self.device {
+            device.add_session();
+            return 0;
+        }
         self.small.streams.push(Stream::new());
         self.advance();
         self.small.streams.len() - 1
@@ -37,17 +47,26 @@ impl Upload {
 
     /// Octets for a stream.
     pub fn stream_transmit(&self, stream: usize) -> &[u8] {
+        if let Some(device) = &self.device {
+            return device.transmit();
+        }
         self.small.streams[stream].transmit()
     }
 
     /// So many of them have left.
     pub fn stream_transmitted(&mut self, stream: usize, octets: usize) {
+        if self.device.is_some() {
+            return self.device_transmitted(octets);
+        }
         self.small.streams[stream].transmitted(octets);
         self.advance();
     }
 
     /// Whether nothing follows what there is for a stream: its end is to be told.
     pub fn stream_is_complete(&self, stream: usize) -> bool {
+        if let Some(device) = &self.device {
+            return device.is_complete();
+        }
         matches!(
             self.small.streams[stream].stage,
             Stage::Complete | Stage::Over
@@ -56,11 +75,17 @@ impl Upload {
 
     /// Whether more for a stream is being read.
     pub fn stream_is_about_to_send(&self, stream: usize) -> bool {
+        if let Some(device) = &self.device {
+            return device.is_reading();
+        }
         self.small.streams[stream].reading > 0
     }
 
     /// Takes what came on a stream.
     pub fn handle_stream_input(&mut self, stream: usize, input: &[u8]) {
+        if self.device.is_some() {
+            return self.hear_device(input);
+        }
         for word in self.small.streams[stream].hear(input) {
             match word {
                 Word::Ready { umask, checks } => {
@@ -79,9 +104,9 @@ impl Upload {
         match self.plan.hashing.verifies {
             Verify::Auto if !checks => self.tally.why_unverified = Some(NO_CHECKER),
             Verify::Always if !checks => {
-                self.tally.why_no_batches = Some(NO_CHECKER);
                 self.batch_ended(stream, false);
                 self.close_streams();
+                self.tally.why_no_batches = Some(NO_CHECKER);
             }
             _ => {}
         }
@@ -89,12 +114,18 @@ impl Upload {
 
     /// A stream was refused, or nothing more comes of it.
     pub fn end_stream(&mut self, stream: usize) {
+        if self.device.is_some() {
+            return self.device_session_ended();
+        }
         self.batch_ended(stream, false);
         self.advance();
     }
 
     /// Does without streams that the host has not taken up.
     pub fn give_up_streams(&mut self) {
+        if self.device.is_some() {
+            return self.give_up_device_session();
+        }
         for stream in 0..self.small.streams.len() {
             if matches!(
                 self.small.streams[stream].stage,
@@ -108,6 +139,9 @@ impl Upload {
 
     /// Whether the host has yet to say that it takes a stream.
     pub fn awaits_stream(&self) -> bool {
+        if let Some(device) = &self.device {
+            return device.awaits_ready();
+        }
         let mut streams = self.small.streams.iter();
         streams.any(|stream| matches!(stream.stage, Stage::Opening | Stage::Greeted))
     }
@@ -119,6 +153,9 @@ impl Upload {
 
     /// Whether a stream's answer is waited for.
     pub(in crate::upload) fn awaits_batch(&self) -> bool {
+        if let Some(device) = &self.device {
+            return device.awaits_host();
+        }
         let mut streams = self.small.streams.iter();
         streams.any(|stream| match stream.stage {
             Stage::Opening | Stage::Over | Stage::Filling => false,

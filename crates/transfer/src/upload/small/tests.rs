@@ -72,6 +72,7 @@ fn plan(files: usize) -> UploadPlan {
         entries,
         preserve: false,
         method: Method::Auto,
+        writes_devices: false,
         hashing: crate::Hashing::default(),
         tag: PartTag(7),
         block: 65_536,
