@@ -23,9 +23,12 @@ pub(super) struct Block {
 impl Pool {
     /// So many octets, whatever they are: to be written to before they are read.
     pub(super) fn take(self: &Arc<Pool>, len: usize) -> Block {
-        let kept = self.lock().pop_if(|buffer| buffer.len() >= len);
+        let mut kept = self.lock();
+        // Those that are too small, of the ends of files, go.
+        let buffer = std::iter::from_fn(|| kept.pop()).find(|buffer| buffer.len() >= len);
+        drop(kept);
         Block {
-            buffer: kept.unwrap_or_else(|| vec![0; len]),
+            buffer: buffer.unwrap_or_else(|| vec![0; len]),
             len,
             pool: self.clone(),
         }
@@ -70,9 +73,8 @@ impl Drop for Block {
     fn drop(&mut self) {
         let buffer = std::mem::take(&mut self.buffer);
         let mut kept = self.pool.lock();
-        // Those of a transfer are of one size, but for the last of each file.
-        let is_usual = kept.last().is_none_or(|other| other.len() <= buffer.len());
-        if buffer.len() >= LEAST && is_usual && (kept.len() + 1) * buffer.len() <= KEPT {
+        let octets: usize = kept.iter().map(Vec::len).sum();
+        if buffer.len() >= LEAST && octets + buffer.len() <= KEPT {
             kept.push(buffer);
         }
     }
@@ -99,6 +101,7 @@ mod tests {
         again.truncate(3);
         assert_eq!(again.as_ref().len(), 3);
         assert_eq!(pool.take(2 * LEAST).as_ref().len(), 2 * LEAST);
+        drop(pool.take(LEAST + 1));
         let many: Vec<Block> = (0..KEPT / LEAST + 9).map(|_| pool.take(LEAST)).collect();
         drop(many);
         let kept: usize = pool.lock().iter().map(Vec::len).sum();
