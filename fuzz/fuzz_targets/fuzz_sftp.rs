@@ -1,4 +1,4 @@
-//! A server that answers what it likes, in whatever pieces: a download ends in an error or goes on, without a
+//! A server that answers what it likes, in whatever pieces, and hashes what it likes: a download ends in an error or goes on, without a
 //! panic, and nothing is written outside of the folder.
 
 #![no_main]
@@ -8,7 +8,9 @@ use std::sync::Arc;
 use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
 use sshoal_journal::Segments;
-use sshoal_transfer::{Begun, Download, DownloadNeed, DownloadPlan, Excludes, Fetched, Method};
+use sshoal_transfer::{
+    Begun, Download, DownloadNeed, DownloadPlan, Excludes, Fetched, FileHash, Hashing, Method, Verify,
+};
 use sshoal_wire::Put;
 
 #[derive(Arbitrary, Debug)]
@@ -16,6 +18,9 @@ enum Step<'a> {
     Octets(&'a [u8]),
     Packet(&'a [u8]),
     Answer { kind: u8, id: u8, body: &'a [u8] },
+    Say(&'a [u8]),
+    /// A hash for each file that is asked for.
+    Hash,
     Provide,
     Interrupt,
 }
@@ -28,11 +33,15 @@ fuzz_target!(|steps: Vec<Step<'_>>| {
         excludes: Excludes::default(),
         in_order: false,
         method: Method::Sftp,
+        hashing: Hashing { compares: true, verifies: Verify::Auto },
         in_flight: 1 << 16,
     }));
     let mut hello = vec![2];
     hello.put_u32(3);
     let _ = download.handle_input(0, &framed(&hello));
+    download.hashes().opened();
+    download.hashes().hear(b"sshoal-ready\n");
+    download.handle_hashes();
     for step in steps {
         let input = match step {
             Step::Octets(octets) => octets.to_vec(),
@@ -42,6 +51,22 @@ fuzz_target!(|steps: Vec<Step<'_>>| {
                 packet.put_u32(id.into());
                 packet.extend_from_slice(body);
                 framed(&packet)
+            }
+            Step::Say(octets) => {
+                download.hashes().hear(octets);
+                download.handle_hashes();
+                continue;
+            }
+            Step::Hash => {
+                let sent = download.hashes().transmit().to_vec();
+                download.hashes().transmitted(sent.len());
+                let lines = sent.split(|&octet| octet == b'\n').filter_map(|line| match line.first()? {
+                    b'+' | b'=' => Some(format!("{}\n", FileHash([0; 32]))),
+                    _ => Some("sshoal-end\n".to_owned()),
+                });
+                download.hashes().hear(lines.collect::<String>().as_bytes());
+                download.handle_hashes();
+                continue;
             }
             Step::Provide => {
                 while let Some(need) = download.poll_need() {
@@ -54,7 +79,7 @@ fuzz_target!(|steps: Vec<Step<'_>>| {
                 continue;
             }
         };
-        let sent = download.transmit(0).len();
+        let sent = download.waiting(0);
         download.transmitted(0, sent);
         if download.handle_input(0, &input).is_err() {
             return;
@@ -70,6 +95,19 @@ fn provide(download: &mut Download, need: DownloadNeed) {
         DownloadNeed::Folder { id, path } => {
             assert!(stays_inside(&path));
             Fetched::Folder { id, made: Ok(()) }
+        }
+        DownloadNeed::Compare { file, path, size } => {
+            assert!(stays_inside(&path));
+            let hash = Ok((size % 2 == 0).then_some(FileHash([0; 32])));
+            Fetched::Compared { file, hash }
+        }
+        DownloadNeed::Touch { file, path, .. } => {
+            assert!(stays_inside(&path));
+            Fetched::Touched { file, touched: Ok(()) }
+        }
+        DownloadNeed::Hash { file, size } => {
+            let hash = FileHash([u8::from(size % 3 == 0); 32]);
+            Fetched::Hashed { file, hash: Ok(hash) }
         }
         DownloadNeed::Begin { file, path, .. } => {
             assert!(stays_inside(&path));

@@ -310,7 +310,7 @@ fn a_batch_that_is_spoilt_goes_again_file_by_file() {
     let paths = [text(&tree), text(target.path())];
     let words = [&["put", "-r", "-p", "-v", "--json", "--verify"], &paths[..]].concat();
     let ended = sshoal(&shoal, &words).expect(0);
-    ended.says(&["tar on the host did not unpack all of it"]);
+    let ended = ended.says(&["tar on the host did not unpack all of it"]);
     assert_eq!(
         member(&ended.stdout(), "verified"),
         200 + NAMES.len() as u64 + 2

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::io;
 use std::net::SocketAddr;
 use std::task::{Context, Poll};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use sshoal_proto::{Connection, ConnectionError, Event};
 use tokio::io::ReadBuf;
@@ -14,6 +14,11 @@ use crate::proxy::Proxy;
 
 /// Least room for a read behind an incomplete packet, octets: a whole packet of data.
 const LEAST_READ: usize = 64 * 1024;
+
+/// How long less than what is expected may lie unread: twice as long each time, as long as it is far less.
+const LEAST_PATIENCE: Duration = Duration::from_millis(1);
+/// At most: little beside what may be under way meanwhile.
+const MOST_PATIENCE: Duration = Duration::from_millis(16);
 
 /// A connection and the link below it.
 pub(crate) struct Drive {
@@ -27,6 +32,14 @@ pub(crate) struct Drive {
     low_water: usize,
     /// Whether the connection took no more when that was left.
     held_back: bool,
+    /// Octets that are expected to come soon, all together; 0 if nothing is known.
+    expected: usize,
+    /// When to look whether fewer have come.
+    look_at: Option<Instant>,
+    /// How long until then.
+    patience: Duration,
+    /// Nothing at all had come when that was looked at last.
+    is_quiet: bool,
 }
 
 /// Why no more octets move.
@@ -62,7 +75,22 @@ impl Drive {
             rest: Vec::new(),
             low_water: 1,
             held_back: false,
+            expected: 0,
+            look_at: None,
+            patience: LEAST_PATIENCE,
+            is_quiet: false,
         }
+    }
+
+    /// So many octets are about to come: fewer may wait for some milliseconds, because waking up for each of the server's
+    /// writes costs more than what is in it. 0 is as it was.
+    pub(crate) fn expect(&mut self, octets: usize) {
+        self.expected = octets;
+    }
+
+    /// When to poll again if nothing happens before.
+    pub(crate) fn wake(&self) -> Option<Instant> {
+        self.look_at
     }
 
     /// Writes what there is room for.
@@ -141,11 +169,19 @@ impl Drive {
         let read = match self.link.poll_read(context, &mut unfilled) {
             Poll::Ready(Ok(())) => unfilled.filled().len(),
             Poll::Ready(Err(error)) => return Poll::Ready(Err(Broken::Link(error))),
-            Poll::Pending => {
-                self.set_low_water();
-                return Poll::Pending;
-            }
+            Poll::Pending => match self.look(&mut unfilled) {
+                Ok(Some(octets)) => octets,
+                Ok(None) => {
+                    self.set_low_water();
+                    return Poll::Pending;
+                }
+                Err(error) => return Poll::Ready(Err(Broken::Link(LinkError::Io(error)))),
+            },
         };
+        (self.look_at, self.is_quiet) = (None, false);
+        if read >= self.expected / 4 {
+            self.patience = LEAST_PATIENCE;
+        }
         if read == 0 {
             return Poll::Ready(Err(self.connection.handle_eof().into()));
         }
@@ -160,13 +196,30 @@ impl Drive {
         Poll::Ready(Ok(()))
     }
 
+    /// Reads what is there of less than was expected, if it is time to.
+    fn look(&mut self, buffer: &mut ReadBuf<'_>) -> io::Result<Option<usize>> {
+        if self.look_at.is_none_or(|at| at > Instant::now()) {
+            return Ok(None);
+        }
+        self.look_at = None;
+        let read = self.link.read_at_once(buffer.initialize_unfilled())?;
+        self.is_quiet = read.is_none();
+        self.patience = (2 * self.patience).min(MOST_PATIENCE);
+        Ok(read)
+    }
+
     /// Has us woken for no less than what can change anything. The mark stays where it is if it is low enough: most
     /// logins move it twice.
     fn set_low_water(&mut self) {
+        let is_bulk = self.expected > 0 && !self.is_quiet;
         let needed = match self.rest.is_empty() {
+            _ if is_bulk => self.expected,
             true => self.connection.least_input(),
             false => 1,
         };
+        if is_bulk && self.look_at.is_none() {
+            self.look_at = Some(Instant::now() + self.patience);
+        }
         if needed < self.low_water || self.low_water == 1 && needed > 1 {
             self.link.wake_for(needed);
             self.low_water = needed;

@@ -5,8 +5,9 @@ use std::net::SocketAddr;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
+use rustix::io::Errno;
 use rustix::net::sockopt::{set_socket_keepalive, set_tcp_quickack};
-use rustix::net::{SendFlags, send};
+use rustix::net::{RecvFlags, SendFlags, recv, send};
 use sshoal_fleet::Failure;
 use tokio::io::{AsyncRead, Interest, ReadBuf};
 use tokio::net::{TcpSocket, TcpStream};
@@ -115,6 +116,19 @@ impl Link {
             // It only saves waking up for nothing.
             Link::Tcp(stream) => drop(hints::set_receive_low_water(stream, octets)),
             Link::Tunnel(_) | Link::Proxy(_) => {}
+        }
+    }
+
+    /// Reads what is there although nobody was woken for so little; `None` if there is nothing.
+    pub(crate) fn read_at_once(&self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
+        match self {
+            Link::Tcp(stream) => match recv(stream, buffer, RecvFlags::DONTWAIT) {
+                Ok((octets, _)) => Ok(Some(octets)),
+                Err(Errno::AGAIN | Errno::INTR) => Ok(None),
+                Err(error) => Err(error.into()),
+            },
+            // These tell of everything.
+            Link::Tunnel(_) | Link::Proxy(_) => Ok(None),
         }
     }
 

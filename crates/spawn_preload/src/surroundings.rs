@@ -79,6 +79,7 @@ mod tests {
         for variable in [
             "BASH_FUNC_ls%%=() { :; }",
             "BASH_FUNC_ls()=() { :; }",
+            "BASH_FUNC_ls%%=whatever",
             "ls=() { :; }",
             "SHELLOPTS=xtrace",
             "BASHOPTS=extglob",

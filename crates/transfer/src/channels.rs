@@ -2,7 +2,7 @@
 
 use std::ops::{Index, IndexMut};
 
-use crate::sftp::{Client, Dialect, Reply, SftpError};
+use crate::sftp::{Client, Dialect, Pieces, Reply, SftpError};
 
 /// One or several channels, each by its number. `T` is what a request was for, `W` what a channel has to do besides.
 pub(crate) struct Channels<T, W> {
@@ -118,8 +118,13 @@ impl<T, W: Default> Channels<T, W> {
     }
 
     /// Octets for a channel.
-    pub(crate) fn transmit(&self, channel: usize) -> &[u8] {
+    pub(crate) fn transmit(&self, channel: usize) -> Pieces<'_> {
         self.each[channel].client.transmit()
+    }
+
+    /// How many there are.
+    pub(crate) fn waiting(&self, channel: usize) -> usize {
+        self.each[channel].client.waiting()
     }
 
     /// So many of them have left.

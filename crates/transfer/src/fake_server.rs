@@ -268,7 +268,7 @@ impl FakeServer {
         let there = self.nodes.get(&path);
         match there {
             Some(Node::File(_)) if !only_new => {}
-            Some(Node::Device(_)) if !creates && !(only_new && self.holds_devices) => {}
+            Some(Node::Device(_)) if !(creates || only_new && self.holds_devices) => {}
             None if creates => drop(self.nodes.insert(path.clone(), Node::File(Vec::new()))),
             None => {
                 status(out, id, MISSING);

@@ -1,6 +1,6 @@
 //! Writing the data types of RFC 4251, section 5.
 
-use crate::NameList;
+use crate::{ChannelData, NameList};
 
 /// Appends SSH's data types to a buffer.
 pub trait Put {
@@ -66,7 +66,34 @@ impl Put for Vec<u8> {
     }
 }
 
+impl ChannelData<'_> {
+    /// Appends the payload up to its data, of which `len` octets are to follow.
+    pub fn encode_head(recipient_channel: u32, len: u32, out: &mut Vec<u8>) {
+        out.put_u8(Self::NUMBER);
+        out.put_u32(recipient_channel);
+        out.put_u32(len);
+    }
+}
+
 /// A length as it stands before a string.
 fn string_len(len: usize) -> u32 {
     u32::try_from(len).expect("no SSH packet carries a string of 4 GiB")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_head_and_its_data_are_a_message() {
+        let message = ChannelData {
+            recipient_channel: 7,
+            data: b"octets",
+        };
+        let (mut whole, mut parts) = (Vec::new(), Vec::new());
+        message.encode(&mut whole);
+        ChannelData::encode_head(7, 6, &mut parts);
+        parts.put_bytes(b"octets");
+        assert_eq!(whole, parts);
+    }
 }

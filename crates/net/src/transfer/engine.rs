@@ -5,23 +5,28 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use sshoal_journal::Segments;
-use sshoal_transfer::sftp::{Dialect, SftpError};
+use sshoal_transfer::sftp::{Dialect, Pieces, SftpError, SharedOctets};
 use sshoal_transfer::{
-    Begun, Download, DownloadEvent, DownloadNeed, Fetched, FetchedSmall, FileHash, HostHashes,
-    LocalFile, Opened, SmallFile, SmallGroup, SmallProblem, Tally, Trouble, Upload, UploadEvent,
-    UploadNeed, Verify,
+    Download, DownloadEvent, DownloadNeed, Fetched, FetchedSmall, FileHash, HostHashes, LocalFile,
+    SmallFile, SmallGroup, SmallProblem, Tally, Trouble, Upload, UploadEvent, UploadNeed, Verify,
 };
 
 use super::batches::Batches;
 use super::device::Target;
 use super::disk::Jobs;
-use super::folder::{Folder, Kept, Part};
+use super::folder::{Folder, Part};
 use super::keeper::Keeper;
-use super::performing::{Noted, PANICKED, note, perform_download, perform_upload, read_small};
+use super::performing::{Noted, note, perform_download, perform_upload, read_at_once, read_small};
 use super::plan::{Get, GetTarget, Put};
 use super::printed::Printed;
 use super::small_parts::perform_small;
 use super::source::{OpenFile, Source};
+use super::writing::Writing;
+
+/// Octets of contents for which it is worth waking up.
+const CONTENTS: usize = 128 * 1024;
+/// Octets of answers: those to about a megabyte and a half, less than a channel's window.
+const ANSWERS: usize = 1024;
 
 /// What happened, for the user.
 #[derive(Debug)]
@@ -37,7 +42,7 @@ pub(super) enum Happened {
 /// What a job came to.
 pub(super) enum Answer {
     Opened(usize, Result<(Arc<OpenFile>, Option<Segments>), String>),
-    Data(UploadNeed, Result<Arc<Vec<u8>>, String>),
+    Data(UploadNeed, Result<SharedOctets, String>),
     /// Whether it is the same, and its hash if that was asked for.
     Checked(usize, Result<(bool, Option<FileHash>), String>),
     Hashed(usize, Result<FileHash, String>),
@@ -45,6 +50,7 @@ pub(super) enum Answer {
     Noted,
     Begun(LocalFile, Result<Option<Arc<Part>>, String>),
     Fetched(Fetched),
+    Written(LocalFile, Vec<Fetched>),
     FetchedSmall(FetchedSmall),
     /// All folders that something was put into are on the disk.
     Synced(Result<(), String>),
@@ -70,7 +76,7 @@ pub(super) enum Engine {
 pub(super) enum Into {
     Folder {
         folder: Folder,
-        parts: HashMap<LocalFile, Arc<Part>>,
+        parts: HashMap<LocalFile, Writing>,
         /// Where something was put.
         changed: HashSet<Vec<u8>>,
         paths: HashMap<LocalFile, Vec<u8>>,
@@ -149,12 +155,29 @@ impl Engine {
         either!(self, it => it.handle_input(channel, input))
     }
 
-    pub(super) fn transmit(&self, channel: usize) -> &[u8] {
+    pub(super) fn transmit(&self, channel: usize) -> Pieces<'_> {
         either!(self, it => it.transmit(channel))
+    }
+
+    pub(super) fn waiting(&self, channel: usize) -> usize {
+        either!(self, it => it.waiting(channel))
     }
 
     pub(super) fn transmitted(&mut self, channel: usize, octets: usize) {
         either!(self, it => it.transmitted(channel, octets));
+    }
+
+    /// Whether large files are moved.
+    pub(super) fn moves_much(&self) -> bool {
+        either!(self, it => it.moves_much())
+    }
+
+    /// Octets that come together while large files are moved: contents, or answers to what was written.
+    pub(super) fn expected(&self) -> usize {
+        match self {
+            Engine::Put { .. } => ANSWERS,
+            Engine::Get { .. } => CONTENTS,
+        }
     }
 
     /// Whether what waits for a channel is about to become more.
@@ -267,6 +290,10 @@ impl Engine {
                 keeper,
             } => {
                 while let Some(need) = upload.poll_need() {
+                    if let Some(data) = read_at_once(&need, source, open) {
+                        upload.provide_data_at_once(need, data);
+                        continue;
+                    }
                     let key = match need {
                         UploadNeed::Open { entry } | UploadNeed::Forget { entry } => {
                             upload.path(entry)
@@ -344,14 +371,22 @@ impl Engine {
                             paths,
                         } => {
                             note(&need, changed, paths);
-                            perform_download(need, folder, parts, jobs);
+                            if let Some(fetched) = perform_download(need, folder, parts, jobs) {
+                                download.provide(fetched);
+                            }
                         }
                     }
                 }
                 if let Into::Folder {
-                    folder, changed, ..
+                    folder,
+                    changed,
+                    parts,
+                    ..
                 } = into
                 {
+                    for (&file, writing) in parts {
+                        writing.go_on(file, jobs);
+                    }
                     while let Some(need) = download.poll_small() {
                         perform_small(need, folder, changed, jobs);
                     }
@@ -372,96 +407,6 @@ impl Engine {
                 download.provide(fetched);
             }
         }
-    }
-
-    /// Brings the folders that something was put into to the disk, and removes the journal if nothing is half done; `false`
-    /// if there is neither.
-    pub(super) fn finish(&mut self, jobs: &Jobs<Answer>, is_cut: bool) -> bool {
-        let (changed, keeper) = match self {
-            Engine::Put { keeper, .. } => (None, keeper.take()),
-            Engine::Get {
-                into: Into::Folder {
-                    folder, changed, ..
-                },
-                ..
-            } => {
-                let changed = std::mem::take(changed);
-                (Some((folder.clone(), changed)), folder.keeper())
-            }
-            Engine::Get { .. } => (None, None),
-        };
-        let keeper = keeper.filter(|_| !is_cut);
-        let is_changed = changed.as_ref().is_some_and(|(_, it)| !it.is_empty());
-        if !is_changed && keeper.is_none() {
-            return false;
-        }
-        jobs.perform(Answer::Synced(Err(PANICKED.to_owned())), move || {
-            let attributes = Kept {
-                mode: None,
-                times: None,
-            };
-            let synced = changed.iter().try_for_each(|(folder, changed)| {
-                let mut paths = changed.iter();
-                paths.try_for_each(|path| folder.finish_folder(path, attributes))
-            });
-            let removed = keeper.map_or(Ok(()), |keeper| keeper.remove());
-            Answer::Synced(synced.and(removed).map_err(|error| error.to_string()))
-        });
-        true
-    }
-
-    /// A job has ended. Returns an error that concerns the host's folder as a whole.
-    pub(super) fn handle_answer(&mut self, answer: Answer) -> Result<(), String> {
-        match (self, answer) {
-            (_, Answer::Synced(synced)) => return synced,
-            (Engine::Put { upload, open, .. }, answer) => match answer {
-                Answer::Opened(entry, opened) => {
-                    let opened = opened.map(|(file, proven)| {
-                        let opened = Opened {
-                            proven,
-                            ..file.opened.clone()
-                        };
-                        open.insert(entry, file);
-                        opened
-                    });
-                    upload.provide_opened(entry, opened);
-                }
-                Answer::Data(need, data) => upload.provide_data(need, data),
-                Answer::Small(group, files) => upload.provide_small(&group, files),
-                Answer::Checked(entry, checked) => {
-                    open.remove(&entry);
-                    let hash = checked.as_ref().ok().and_then(|(_, hash)| *hash);
-                    upload.provide_checked(entry, checked.map(|(is_same, _)| is_same), hash);
-                }
-                Answer::Hashed(entry, hash) => upload.provide_hash(entry, hash),
-                Answer::Forgotten(entry, forgotten) => upload.provide_forgotten(entry, forgotten),
-                _ => {}
-            },
-            (Engine::Get { download, into }, answer) => match answer {
-                Answer::Begun(file, begun) => {
-                    let begun = begun.map(|part| match (part, into) {
-                        (Some(part), Into::Folder { parts, .. }) => {
-                            let proven = part.proven();
-                            parts.insert(file, part);
-                            Begun::Ready(proven)
-                        }
-                        _ => Begun::Unchanged,
-                    });
-                    download.provide(Fetched::Begun { file, begun });
-                }
-                Answer::Fetched(fetched) => {
-                    if let (Fetched::Finished { file, .. }, Into::Folder { parts, .. }) =
-                        (&fetched, into)
-                    {
-                        parts.remove(file);
-                    }
-                    download.provide(fetched);
-                }
-                Answer::FetchedSmall(fetched) => download.provide_small(fetched),
-                _ => {}
-            },
-        }
-        Ok(())
     }
 }
 

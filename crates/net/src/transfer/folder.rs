@@ -18,6 +18,7 @@ use sshoal_journal::Segments;
 use sshoal_transfer::sftp::Data;
 use sshoal_transfer::{FileHash, PartTag, part_name};
 
+use super::at_once::is_in_memory;
 use super::block_hash::BlockHash;
 use super::keeper::Keeper;
 use super::progress::Progress;
@@ -52,6 +53,8 @@ pub(super) struct Part {
     /// Octets that it has from an earlier transfer: zeros are no holes there.
     old_len: u64,
     progress: Option<Progress>,
+    /// Whether it is written at once: nothing waits for a disk, and nothing is hashed.
+    pub(super) is_near: bool,
     /// What has been written so far, if it is hashed.
     written: Option<BlockHash<Data>>,
 }
@@ -178,6 +181,7 @@ impl Folder {
             .and_then(|progress| progress.open(&folder, &part));
         if let Some((file, old_len)) = left {
             return Ok(Some(Part {
+                is_near: is_in_memory(&file) && !self.hashes,
                 file,
                 folder,
                 name: name.to_vec(),
@@ -189,8 +193,10 @@ impl Folder {
             }));
         }
         let progress = noted.map(Progress::anew).transpose()?;
+        let file = create(&folder, &part, mode)?;
         Ok(Some(Part {
-            file: create(&folder, &part, mode)?,
+            is_near: is_in_memory(&file) && !self.hashes,
+            file,
             folder,
             name: name.to_vec(),
             part,
@@ -245,24 +251,30 @@ impl Part {
         progress.map_or_else(Segments::default, |progress| progress.proven.clone())
     }
 
-    pub(super) fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+    /// Writes; `true` if it is time to note how far it is: [`note`](Self::note).
+    pub(super) fn write(&self, offset: u64, data: &[u8]) -> io::Result<bool> {
         let is_hole = data.len() >= LEAST_HOLE && data.iter().all(|&octet| octet == 0);
         if !is_hole || offset < self.old_len {
             self.file.write_all_at(data, offset)?;
         }
-        match &self.progress {
-            Some(progress) => progress.written(&self.file, offset..offset + data.len() as u64),
-            None => Ok(()),
-        }
+        let octets = offset..offset + data.len() as u64;
+        let progress = self.progress.as_ref();
+        Ok(progress.is_some_and(|progress| progress.written(octets)))
     }
 
-    /// The same, hashed in passing.
-    pub(super) fn write_hashed(&self, offset: u64, data: Data) -> io::Result<()> {
-        self.write(offset, &data)?;
+    /// Brings what is written to the disk, and notes it.
+    pub(super) fn note(&self) -> io::Result<()> {
+        let progress = self.progress.as_ref();
+        progress.map_or(Ok(()), |progress| progress.note(&self.file))
+    }
+
+    /// Writes what is hashed in passing.
+    pub(super) fn write_hashed(&self, offset: u64, data: Data) -> io::Result<bool> {
+        let is_due = self.write(offset, &data)?;
         if let Some(written) = &self.written {
             written.add(offset, data);
         }
-        Ok(())
+        Ok(is_due)
     }
 
     /// The hash of all that has been written, as the file of so many octets that it will be.

@@ -6,8 +6,11 @@
 //! `disk`'s threads: `source` reads, once for all hosts that are about as far, `spool` copies what can be read only once,
 //! `folder` writes, `block_hash` hashes what is read and written, `hashing` has the host do so, `keeper` notes what is proven. `rate` keeps to the user's limit.
 
+mod answering;
+mod at_once;
 mod batches;
 mod block_hash;
+mod blocks;
 mod channels;
 mod device;
 mod disk;
@@ -28,6 +31,7 @@ mod small_parts;
 mod source;
 mod spool;
 mod streams;
+mod writing;
 
 /// What a channel's message of data holds: a window of 2 MiB is 64 of them (channels.h, CHAN_SES_PACKET_DEFAULT), and
 /// whole ones fill it to the last octet.

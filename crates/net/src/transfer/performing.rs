@@ -3,13 +3,15 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use sshoal_transfer::sftp::SharedOctets;
 use sshoal_transfer::{DownloadNeed, Fetched, LocalFile, SmallGroup, SmallProblem, UploadNeed};
 
 use super::disk::Jobs;
 use super::engine::Answer;
-use super::folder::{Folder, Kept, Part};
+use super::folder::{Folder, Kept};
 use super::keeper::Keeper;
 use super::source::{OpenFile, Source};
+use super::writing::{Piece, Writing};
 
 /// What is told of a job that has panicked.
 pub(super) const PANICKED: &str = "a defect of sshoal: the job has panicked";
@@ -61,7 +63,8 @@ pub(super) fn perform_upload(
             };
             let source = source.clone();
             jobs.perform(Answer::Data(need, Err(panicked())), move || {
-                Answer::Data(need, source.read(&file, offset, len))
+                let data = source.read(&file, offset, len);
+                Answer::Data(need, data.map(|block| block as SharedOctets))
             });
         }
         UploadNeed::Check { entry, hashes } => {
@@ -82,6 +85,22 @@ pub(super) fn perform_upload(
         }
         UploadNeed::Release { entry } => drop(open.remove(&entry)),
     }
+}
+
+/// What is to be read, if nothing has to be waited for.
+pub(super) fn read_at_once(
+    need: &UploadNeed,
+    source: &Arc<Source>,
+    open: &HashMap<usize, Arc<OpenFile>>,
+) -> Option<SharedOctets> {
+    let &UploadNeed::Read {
+        entry, offset, len, ..
+    } = need
+    else {
+        return None;
+    };
+    let block = source.read_at_once(open.get(&entry)?, offset, len)?;
+    Some(block)
 }
 
 pub(super) fn read_small(group: SmallGroup, source: &Arc<Source>, jobs: &Jobs<Answer>) {
@@ -115,12 +134,13 @@ pub(super) fn note(
     }
 }
 
+/// Has done what is needed; returns the answer if it is known at once.
 pub(super) fn perform_download(
     need: DownloadNeed,
     folder: &Folder,
-    parts: &mut HashMap<LocalFile, Arc<Part>>,
+    parts: &mut HashMap<LocalFile, Writing>,
     jobs: &Jobs<Answer>,
-) {
+) -> Option<Fetched> {
     let folder = folder.clone();
     let text = |error: std::io::Error| error.to_string();
     let panicked = || PANICKED.to_owned();
@@ -150,9 +170,9 @@ pub(super) fn perform_download(
         }
         DownloadNeed::Hash { file, size } => {
             let answer = move |hash| Answer::Fetched(Fetched::Hashed { file, hash });
-            let Some(part) = parts.get(&file).cloned() else {
+            let Some(part) = parts.get(&file).map(|it| it.part.clone()) else {
                 jobs.answer(answer(Err("it is closed".to_owned())));
-                return;
+                return None;
             };
             jobs.perform(answer(Err(panicked())), move || {
                 answer(part.hash(size).map_err(text))
@@ -177,22 +197,18 @@ pub(super) fn perform_download(
             offset,
             data,
         } => {
-            let octets = data.len();
-            let answer = move |written| {
-                Answer::Fetched(Fetched::Written {
-                    file,
-                    channel,
-                    octets,
-                    written,
-                })
+            let piece = Piece {
+                channel,
+                offset,
+                data,
             };
-            let Some(part) = parts.get(&file).cloned() else {
-                jobs.answer(answer(Err("it is closed".to_owned())));
-                return;
-            };
-            jobs.perform(answer(Err(panicked())), move || {
-                answer(part.write_hashed(offset, data).map_err(text))
-            });
+            match parts.get_mut(&file) {
+                Some(writing) => match writing.write_at_once(file, piece, jobs) {
+                    Ok(written) => return Some(written),
+                    Err(piece) => writing.push(piece),
+                },
+                None => jobs.answer(piece.closed(file)),
+            }
         }
         DownloadNeed::Finish {
             file,
@@ -201,9 +217,9 @@ pub(super) fn perform_download(
             times,
         } => {
             let answer = move |finished| Answer::Fetched(Fetched::Finished { file, finished });
-            let Some(part) = parts.get(&file).cloned() else {
+            let Some(part) = parts.get(&file).map(|it| it.part.clone()) else {
                 jobs.answer(answer(Err("it is closed".to_owned())));
-                return;
+                return None;
             };
             jobs.perform(answer(Err(panicked())), move || {
                 let finished = part.finish(size, Kept { mode, times });
@@ -214,7 +230,8 @@ pub(super) fn perform_download(
             });
         }
         DownloadNeed::Discard { file } => {
-            if let Some(part) = parts.remove(&file) {
+            if let Some(writing) = parts.remove(&file) {
+                let part = writing.close(file, jobs);
                 jobs.perform(Answer::Discarded, move || {
                     part.discard();
                     Answer::Discarded
@@ -243,4 +260,5 @@ pub(super) fn perform_download(
             });
         }
     }
+    None
 }

@@ -15,11 +15,11 @@ use super::source::Source;
 /// Octets that all hosts together may have read ahead, or asked for and not written.
 const BUDGET: usize = 64 * 1024 * 1024;
 /// Octets read at a time at most.
-const LARGEST_BLOCK: usize = 128 * 1024;
+const LARGEST_BLOCK: usize = 256 * 1024;
 /// The least: a channel's packet.
 const LEAST_BLOCK: usize = 32 * 1024;
 /// Blocks that one channel may have read ahead, at most.
-const MOST_AHEAD: usize = 16;
+const MOST_AHEAD: usize = 8;
 /// What sshd gives us, too.
 const LEAST_WINDOW: u32 = 2 * 1024 * 1024;
 /// sshd moves its buffer about more often if more is to be kept in it.

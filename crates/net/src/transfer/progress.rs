@@ -82,17 +82,21 @@ impl Progress {
         })
     }
 
-    /// Octets have been written. Now and then they are brought to the disk, and noted.
-    pub(super) fn written(&self, file: &File, octets: Range<u64>) -> io::Result<()> {
+    /// Octets have been written; `true` if they are to be brought to the disk now, and noted.
+    pub(super) fn written(&self, octets: Range<u64>) -> bool {
         let mut state = self.lock();
         state.since += octets.end - octets.start;
         state.written.insert(octets);
-        if state.since < CHECKPOINT || state.is_syncing {
-            return Ok(());
+        let is_due = state.since >= CHECKPOINT && !state.is_syncing;
+        if is_due {
+            (state.since, state.is_syncing) = (0, true);
         }
-        (state.since, state.is_syncing) = (0, true);
-        let written = state.written.clone();
-        drop(state);
+        is_due
+    }
+
+    /// Brings what is written to the disk, and notes it.
+    pub(super) fn note(&self, file: &File) -> io::Result<()> {
+        let written = self.lock().written.clone();
         let synced = fdatasync(file);
         if synced.is_ok() {
             self.keeper.prove(&self.key, &written);

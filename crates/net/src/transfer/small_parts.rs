@@ -83,14 +83,19 @@ pub(super) fn perform_small(
                 answer(placed.collect())
             });
         }
-        SmallNeed::Discard { paths } => jobs.perform(Answer::Discarded, move || {
-            let mut opened = Opened::new(&folder);
-            for path in &paths {
-                if let Ok((above, name)) = opened.above(path) {
-                    // What cannot be removed is told by its name.
-                    let _ = unlinkat(above, folder.part(name), AtFlags::empty());
+        SmallNeed::Clear { files } => {
+            let ids = || files.iter().map(|(id, _)| *id).collect();
+            let answer = |ids| Answer::FetchedSmall(FetchedSmall::Cleared(ids));
+            jobs.perform(answer(ids()), {
+                let cleared = ids();
+                move || {
+                    discard(&folder, files.iter().map(|(_, path)| path));
+                    answer(cleared)
                 }
-            }
+            });
+        }
+        SmallNeed::Discard { paths } => jobs.perform(Answer::Discarded, move || {
+            discard(&folder, paths.iter());
             Answer::Discarded
         }),
     }
@@ -127,6 +132,17 @@ fn store(opened: &mut Opened<'_>, it: &SmallPart) -> io::Result<()> {
         let _ = unlinkat(above, part.as_slice(), AtFlags::empty());
     }
     written
+}
+
+/// Removes parts.
+fn discard<'a>(folder: &Folder, paths: impl Iterator<Item = &'a Vec<u8>>) {
+    let mut opened = Opened::new(folder);
+    for path in paths {
+        if let Ok((above, name)) = opened.above(path) {
+            // What cannot be removed is told by its name.
+            let _ = unlinkat(above, folder.part(name), AtFlags::empty());
+        }
+    }
 }
 
 /// Puts what is in a part in place of what was there.

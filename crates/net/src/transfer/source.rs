@@ -13,7 +13,9 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
 use rustix::fs::OFlags;
 use sshoal_transfer::{FileHash, MAX_SMALL, Opened, SmallFile, SmallProblem};
 
+use super::at_once::Reach;
 use super::block_hash::{BlockHash, hash_of};
+use super::blocks::{Block, Pool};
 use super::device;
 use super::extents;
 use super::small_files::SmallFiles;
@@ -32,6 +34,7 @@ pub struct Source {
     kept: Mutex<Kept>,
     small: SmallFiles,
     is_shared: bool,
+    pool: Arc<Pool>,
     /// Whether files are hashed while they are read.
     hashes: bool,
     /// What has been hashed for some host, and which version of the file it was.
@@ -47,20 +50,25 @@ pub(super) struct OpenFile {
     pub(super) is_device: bool,
     /// What tells this version of this file from others.
     pub(super) identity: Vec<u8>,
-    blocks: Mutex<HashMap<u64, Arc<Block>>>,
+    blocks: Mutex<HashMap<u64, Arc<Shared>>>,
+    pool: Arc<Pool>,
     /// What has been read so far, if it is hashed.
-    read: Option<BlockHash<Arc<Vec<u8>>>>,
+    read: Option<BlockHash<Arc<Block>>>,
     hash: OnceLock<Result<FileHash, String>>,
 }
 
 #[derive(Debug)]
 enum Contents {
-    File { file: File, version: Version },
+    File {
+        file: File,
+        version: Version,
+        reach: Reach,
+    },
     Spool(Arc<Spool>),
 }
 
 /// Read by the first host that wants it; others wait for that.
-type Block = OnceLock<Result<Arc<Vec<u8>>, String>>;
+type Shared = OnceLock<Result<Arc<Block>, String>>;
 
 /// What changes when somebody writes to a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -86,6 +94,7 @@ impl Source {
             kept: Mutex::default(),
             small: SmallFiles::default(),
             is_shared: hosts > 1,
+            pool: Arc::default(),
             hashes: false,
             hashed: Mutex::default(),
         }
@@ -112,14 +121,17 @@ impl Source {
     /// Opens an entry's file, or shares it with who has it open.
     pub(super) fn open(&self, entry: usize) -> Result<Arc<OpenFile>, String> {
         if let Some(spool) = &self.spool {
-            return Ok(Arc::new(OpenFile::spooled(spool.clone(), self.hashes)));
+            let pool = self.pool.clone();
+            let file = OpenFile::spooled(spool.clone(), pool, self.hashes);
+            return Ok(Arc::new(file));
         }
         let shared = lock(&self.open).get(&entry).and_then(Weak::upgrade);
         if let Some(file) = shared {
             return Ok(file);
         }
         let path = self.paths.get(entry).ok_or("no such entry")?;
-        let file = OpenFile::open(path, self.hashes).map(Arc::new);
+        let pool = self.pool.clone();
+        let file = OpenFile::open(path, pool, self.hashes).map(Arc::new);
         let file = file.map_err(|error| error.to_string())?;
         if self.is_shared {
             lock(&self.open).insert(entry, Arc::downgrade(&file));
@@ -163,7 +175,7 @@ impl Source {
         file: &Arc<OpenFile>,
         offset: u64,
         len: usize,
-    ) -> Result<Arc<Vec<u8>>, String> {
+    ) -> Result<Arc<Block>, String> {
         if !self.is_shared {
             return file.read_block(offset, len);
         }
@@ -178,9 +190,33 @@ impl Source {
         }
         match data {
             // The end of another host's span.
-            Ok(data) if data.len() != len => file.read(offset, len).map(Arc::new),
+            Ok(data) if octets(data) != len => file.read(offset, len).map(Arc::new),
             data => data.clone(),
         }
+    }
+
+    /// The same where nothing has to be waited for; `None` where it may.
+    pub(super) fn read_at_once(
+        &self,
+        file: &Arc<OpenFile>,
+        offset: u64,
+        len: usize,
+    ) -> Option<Arc<Block>> {
+        if !self.is_shared {
+            return file.read_at_once(offset, len).map(Arc::new);
+        }
+        let block = lock(&file.blocks).entry(offset).or_default().clone();
+        match block.get() {
+            Some(Ok(data)) if octets(data) == len => return Some(data.clone()),
+            Some(_) => return None,
+            None => {}
+        }
+        let data = file.read_at_once(offset, len).map(Arc::new)?;
+        // Another host's thread may have been faster.
+        if block.set(Ok(data.clone())).is_ok() {
+            self.keep(file, offset, len);
+        }
+        Some(data)
     }
 
     /// Keeps one block more, and lets old ones go.
@@ -205,8 +241,9 @@ impl Source {
 }
 
 impl OpenFile {
-    fn open(path: &Path, hashes: bool) -> io::Result<OpenFile> {
+    fn open(path: &Path, pool: Arc<Pool>, hashes: bool) -> io::Result<OpenFile> {
         let (file, metadata) = open(path)?;
+        let reach = Reach::of(&file);
         let version = Version::of(&metadata);
         let opened = Opened {
             size: Some(device::size(&file, &metadata)?),
@@ -220,11 +257,16 @@ impl OpenFile {
         let identity = numbers.into_iter().flat_map(u64::to_be_bytes);
         let identity = identity.chain(times.into_iter().flat_map(i64::to_be_bytes));
         Ok(OpenFile {
-            contents: Contents::File { file, version },
+            contents: Contents::File {
+                file,
+                version,
+                reach,
+            },
             is_device: metadata.file_type().is_block_device(),
             opened,
             identity: identity.collect(),
             blocks: Mutex::default(),
+            pool,
             read: hashes.then(BlockHash::new),
             hash: OnceLock::new(),
         })
@@ -253,7 +295,7 @@ impl OpenFile {
         })
     }
 
-    fn spooled(spool: Arc<Spool>, hashes: bool) -> OpenFile {
+    fn spooled(spool: Arc<Spool>, pool: Arc<Pool>, hashes: bool) -> OpenFile {
         OpenFile {
             contents: Contents::Spool(spool),
             opened: Opened {
@@ -266,24 +308,42 @@ impl OpenFile {
             is_device: false,
             identity: Vec::new(),
             blocks: Mutex::default(),
+            pool,
             read: hashes.then(BlockHash::new),
             hash: OnceLock::new(),
         }
     }
 
-    fn read(&self, offset: u64, len: usize) -> Result<Vec<u8>, String> {
+    fn read(&self, offset: u64, len: usize) -> Result<Block, String> {
         let file = match &self.contents {
-            Contents::Spool(spool) => return spool.read(offset, len),
+            Contents::Spool(spool) => {
+                let data = spool.read(offset, len)?;
+                return Ok(Block::of(data, &self.pool));
+            }
             Contents::File { file, .. } => file,
         };
-        let mut data = vec![0; len];
-        let filled = read_at(file, &mut data, offset).map_err(|error| error.to_string())?;
-        data.truncate(filled);
-        Ok(data)
+        let mut block = self.pool.take(len);
+        let filled = read_at(file, block.octets_mut(), offset);
+        block.truncate(filled.map_err(|error| error.to_string())?);
+        Ok(block)
+    }
+
+    fn read_at_once(&self, offset: u64, len: usize) -> Option<Block> {
+        let Contents::File { file, reach, .. } = &self.contents else {
+            return None;
+        };
+        // Who hashes takes longer than who reads.
+        if self.read.is_some() || !reach.may_be_near() {
+            return None;
+        }
+        let mut block = self.pool.take(len);
+        reach
+            .read(file, block.octets_mut(), offset)
+            .then_some(block)
     }
 
     /// The same, for a host: it is hashed in passing.
-    fn read_block(&self, offset: u64, len: usize) -> Result<Arc<Vec<u8>>, String> {
+    fn read_block(&self, offset: u64, len: usize) -> Result<Arc<Block>, String> {
         let data = Arc::new(self.read(offset, len)?);
         if let Some(read) = &self.read {
             read.add(offset, data.clone());
@@ -312,7 +372,7 @@ impl OpenFile {
     pub(super) fn is_same(&self) -> Result<bool, String> {
         match &self.contents {
             Contents::Spool(_) => Ok(true),
-            Contents::File { file, version } => match file.metadata() {
+            Contents::File { file, version, .. } => match file.metadata() {
                 Ok(metadata) => Ok(Version::of(&metadata) == *version),
                 Err(error) => Err(error.to_string()),
             },
@@ -332,6 +392,10 @@ fn open(path: &Path) -> io::Result<(File, Metadata)> {
         true => Ok((file, metadata)),
         false => Err(io::Error::other("it is no regular file any more")),
     }
+}
+
+fn octets(block: &Arc<Block>) -> usize {
+    (**block).as_ref().len()
 }
 
 /// Fills `data` from there on; returns how much of it, less only at the file's end.
@@ -371,63 +435,5 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 #[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-
-    use super::*;
-
-    /// What is read a second time shows by what was written meanwhile.
-    #[test]
-    fn hosts_that_are_about_as_far_read_once_and_others_for_themselves() {
-        const BLOCK: usize = 1 << 20;
-        let blocks = KEPT / BLOCK + 2;
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("file");
-        std::fs::write(&path, vec![1; blocks * BLOCK]).unwrap();
-        let source = Source::files(vec![path.clone()], 3);
-        let first = source.open(0).unwrap();
-        source.read(&first, 0, BLOCK).unwrap();
-        let second = source.open(0).unwrap();
-        assert!(Arc::ptr_eq(&first, &second), "one file for all");
-        let writing = OpenOptions::new().write(true).open(&path).unwrap();
-        writing.write_all_at(&[2; BLOCK], 0).unwrap();
-        assert_eq!(source.read(&second, 0, BLOCK).unwrap()[0], 1, "read once");
-        assert_eq!(
-            source.read(&second, 0, 10).unwrap()[0],
-            2,
-            "another length is another block"
-        );
-        for block in 1..blocks {
-            source.read(&first, (block * BLOCK) as u64, BLOCK).unwrap();
-        }
-        assert_eq!(
-            source.read(&second, 0, BLOCK).unwrap()[0],
-            2,
-            "what is old is not kept"
-        );
-        let kept = lock(&source.kept);
-        assert!(kept.octets <= KEPT, "{} octets are kept", kept.octets);
-        drop(kept);
-        assert_eq!(
-            second.is_same(),
-            Ok(false),
-            "and somebody has written to it"
-        );
-        assert_eq!(
-            source
-                .read(&second, (blocks * BLOCK) as u64, 5)
-                .unwrap()
-                .len(),
-            0
-        );
-    }
-
-    #[test]
-    fn what_is_no_regular_file_any_more_is_not_read() {
-        let dir = tempfile::tempdir().unwrap();
-        std::fs::write(dir.path().join("real"), "x").unwrap();
-        std::os::unix::fs::symlink("real", dir.path().join("link")).unwrap();
-        let source = Source::files(vec![dir.path().join("link"), dir.path().join("gone")], 1);
-        assert!(source.open(0).is_err() && source.open(1).is_err());
-    }
-}
+#[path = "source_tests.rs"]
+mod tests;

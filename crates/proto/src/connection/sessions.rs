@@ -49,9 +49,28 @@ impl Connection {
         channel: LocalChannel,
         data: &[u8],
     ) -> Result<usize, ConnectionError> {
+        self.send_pieces(channel, [data], data.len())
+    }
+
+    /// As [`send_data`](Self::send_data), for the first `most` octets of data that lie in several places: they are copied
+    /// once, to where they are sealed. There must be as many.
+    ///
+    /// # Errors
+    ///
+    /// The error that ended the connection.
+    pub fn send_pieces<'a>(
+        &mut self,
+        channel: LocalChannel,
+        pieces: impl IntoIterator<Item = &'a [u8]>,
+        most: usize,
+    ) -> Result<usize, ConnectionError> {
         self.check()?;
+        let mut pieces = Pieces {
+            front: &[],
+            rest: pieces.into_iter(),
+        };
         let mut taken = 0;
-        while taken < data.len() {
+        while taken < most {
             let room = self.room(channel);
             let Some(open) = self.channels.find(channel) else {
                 break;
@@ -61,17 +80,13 @@ impl Connection {
                 break;
             }
             let Some(far) = &mut open.far else { break };
-            let octets = room.min(data.len() - taken);
+            let octets = room.min(most - taken);
             far.window -= octets as u32;
             let recipient_channel = far.number.number();
-            let data = &data[taken..taken + octets];
             self.outgoing.reserve(octets + DATA_OVERHEAD);
             let sealed = self.outgoing.seal(|out| {
-                ChannelData {
-                    recipient_channel,
-                    data,
-                }
-                .encode(out)
+                ChannelData::encode_head(recipient_channel, octets as u32, out);
+                pieces.append(octets, out);
             });
             sealed.map_err(|error| self.fail(error.into()))?;
             taken += octets;
@@ -245,5 +260,30 @@ impl Connection {
         let message = request(far.number, name, false, data);
         self.send(|out| out.put_bytes(&message))
             .map_err(|error| self.fail(error))
+    }
+}
+
+/// Octets that lie in several places.
+struct Pieces<'a, I> {
+    /// What is left of the piece at the front.
+    front: &'a [u8],
+    rest: I,
+}
+
+impl<'a, I: Iterator<Item = &'a [u8]>> Pieces<'a, I> {
+    /// Appends the next `octets`; zeros where there are not as many, so that the message has the length that it says.
+    fn append(&mut self, mut octets: usize, out: &mut Vec<u8>) {
+        while octets > 0 {
+            if self.front.is_empty() {
+                match self.rest.next() {
+                    Some(piece) => self.front = piece,
+                    None => return out.resize(out.len() + octets, 0),
+                }
+            }
+            let (now, later) = self.front.split_at(octets.min(self.front.len()));
+            out.put_bytes(now);
+            self.front = later;
+            octets -= now.len();
+        }
     }
 }

@@ -117,6 +117,24 @@ fn no_more_is_sent_than_the_server_allows() {
 }
 
 #[test]
+fn what_lies_in_several_places_arrives_in_its_order() {
+    let mut policy = Policy::openssh();
+    policy.max_packet = 1000;
+    policy.reads_stdin = false;
+    let mut pair = logged_in(settings(), policy);
+    let channel = pair.open(with_stdin("sink"));
+    pair.run();
+    let data = pattern(10_000);
+    let pieces = [&data[..1], &data[1..1], &data[1..2500], &data[2500..]];
+    assert_eq!(
+        pair.client.send_pieces(channel, pieces, 9_999).unwrap(),
+        9_999
+    );
+    pair.run();
+    assert!(pair.server.channels[&0].stdin == data[..9_999]);
+}
+
+#[test]
 fn a_server_that_takes_no_data_at_all_stops_the_sender() {
     let mut policy = Policy::openssh();
     policy.max_packet = 0;

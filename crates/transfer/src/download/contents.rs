@@ -2,7 +2,7 @@
 
 use super::files::{File, FileStep, Reader, Stage};
 use super::{Download, DownloadEvent, DownloadNeed, LocalFile};
-use crate::ranges::Span;
+use crate::ranges::{LEAST_STOLEN, Span};
 use crate::sftp::{Data, Handle, Request};
 use crate::{Remote, Trouble};
 
@@ -200,6 +200,12 @@ impl Download {
             ),
         }
         self.go_on(file);
+    }
+
+    /// Whether a large part of a file is still to be asked for: more than what comes now is on its way.
+    pub fn moves_much(&self) -> bool {
+        let is_large = |file: &File| file.stage == Stage::Read && file.most_left() >= LEAST_STOLEN;
+        self.files.values().any(is_large)
     }
 }
 

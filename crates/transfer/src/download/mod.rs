@@ -22,7 +22,7 @@ use std::sync::Arc;
 use crate::channels::Channels;
 use crate::device::{Survey, SurveyStep};
 use crate::hashing::HostHashes;
-use crate::sftp::{Attributes, Reply, Request, SftpError};
+use crate::sftp::{Attributes, Pieces, Reply, Request, SftpError};
 use crate::{Tally, Trouble};
 use files::{File, FileStep};
 use small::Small;
@@ -198,8 +198,13 @@ impl Download {
     }
 
     /// Octets for a channel.
-    pub fn transmit(&self, channel: usize) -> &[u8] {
+    pub fn transmit(&self, channel: usize) -> Pieces<'_> {
         self.channels.transmit(channel)
+    }
+
+    /// How many there are.
+    pub fn waiting(&self, channel: usize) -> usize {
+        self.channels.waiting(channel)
     }
 
     /// So many of them have left.

@@ -111,7 +111,7 @@ impl Story {
                 {
                     continue;
                 }
-                let sent = download.transmit(number).to_vec();
+                let sent = download.transmit(number).collect::<Vec<_>>().concat();
                 download.transmitted(number, sent.len());
                 let answer = self.server.handle(channel, &sent);
                 download.handle_input(number, &answer).unwrap();

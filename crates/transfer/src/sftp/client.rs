@@ -1,14 +1,16 @@
 //! One channel's conversation: the handshake, requests in flight, replies to whom they belong.
 
 use std::collections::{HashMap, VecDeque};
+use std::ops::Range;
 
-use sshoal_wire::{Decoder, Put};
+use sshoal_wire::Decoder;
 
 use super::dialect::Dialect;
+use super::outgoing::{Outgoing, Pieces, SharedOctets, greeting};
 use super::packets::Packets;
 use super::reply::{self, Reply};
 use super::request::{Expected, Request};
-use super::{SftpError, Status, StatusCode};
+use super::{Handle, SftpError, Status, StatusCode};
 
 /// The version of the protocol (draft section 4).
 const PROTOCOL_VERSION: u32 = 3;
@@ -117,9 +119,7 @@ impl Limits {
 pub struct Client<T> {
     stage: Stage,
     packets: Packets,
-    out: Vec<u8>,
-    /// Octets of `out` that have left.
-    left: usize,
+    out: Outgoing,
     dialect: Dialect,
     extensions: u8,
     limits: Limits,
@@ -156,15 +156,10 @@ impl<T> Default for Client<T> {
 impl<T> Client<T> {
     /// Begins with SSH_FXP_INIT.
     pub fn new() -> Self {
-        let mut out = Vec::new();
-        out.put_u32(5);
-        out.put_u8(1);
-        out.put_u32(PROTOCOL_VERSION);
         Client {
             stage: Stage::ExpectVersion,
             packets: Packets::default(),
-            out,
-            left: 0,
+            out: greeting(PROTOCOL_VERSION),
             dialect: Dialect::default(),
             extensions: 0,
             limits: Limits::default(),
@@ -216,7 +211,9 @@ impl<T> Client<T> {
         );
         let id = self.next_id;
         self.next_id = self.next_id.wrapping_add(1).max(LIMITS_ID + 1);
-        request.encode(id, self.dialect, &mut self.out);
+        let dialect = self.dialect;
+        self.out
+            .push_request(|out| request.encode(id, dialect, out));
         self.pending.insert(
             id,
             Pending {
@@ -227,30 +224,46 @@ impl<T> Client<T> {
         );
     }
 
+    /// Queues a WRITE of some of these octets, which are not copied.
+    pub fn write(
+        &mut self,
+        handle: &Handle,
+        offset: u64,
+        (octets, range): (SharedOctets, Range<usize>),
+        token: T,
+    ) {
+        // No more than the limits allow, which are a few times 32 KiB.
+        let len = range.len() as u32;
+        let request = Request::Write {
+            handle,
+            offset,
+            len,
+        };
+        self.request(request, token);
+        self.out.push_contents(octets, range);
+    }
+
     /// The channel has ended. Returns the tokens of all requests that were not answered, in no order.
     pub fn lose(&mut self) -> Vec<T> {
         self.stage = Stage::Lost;
         self.out.clear();
-        self.left = 0;
         let pending = self.pending.drain();
         pending.map(|(_, pending)| pending.token).collect()
     }
 
     /// Octets for the channel.
-    pub fn transmit(&self) -> &[u8] {
-        &self.out[self.left..]
+    pub fn transmit(&self) -> Pieces<'_> {
+        self.out.pieces()
+    }
+
+    /// How many there are.
+    pub fn waiting(&self) -> usize {
+        self.out.len()
     }
 
     /// So many of them have left.
     pub fn transmitted(&mut self, octets: usize) {
-        self.left += octets;
-        if self.left == self.out.len() {
-            self.out.clear();
-            self.left = 0;
-        } else if self.left >= super::MAX_PACKET {
-            self.out.drain(..self.left);
-            self.left = 0;
-        }
+        self.out.transmitted(octets);
     }
 
     /// Takes what came on the channel.
@@ -332,7 +345,9 @@ impl<T> Client<T> {
         }
         self.stage = match self.has(Extension::Limits) {
             true => {
-                Request::Limits.encode(LIMITS_ID, self.dialect, &mut self.out);
+                let dialect = self.dialect;
+                self.out
+                    .push_request(|out| Request::Limits.encode(LIMITS_ID, dialect, out));
                 Stage::ExpectLimits
             }
             false => Stage::Ready,

@@ -3,6 +3,7 @@
 mod attributes;
 mod client;
 mod dialect;
+mod outgoing;
 mod packets;
 mod reply;
 mod request;
@@ -10,6 +11,7 @@ mod request;
 pub use attributes::{Attributes, FileType};
 pub use client::{Client, Extension, Limits, MAX_PENDING};
 pub use dialect::Dialect;
+pub use outgoing::{Pieces, SharedOctets};
 pub use packets::MAX_PACKET;
 pub use reply::{Data, FilesystemStatus, Handle, Name, Reply, Status, StatusCode};
 pub use request::{Open, Request};

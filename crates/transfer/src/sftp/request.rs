@@ -50,11 +50,11 @@ pub enum Request<'a> {
         offset: u64,
         len: u32,
     },
-    /// SSH_FXP_WRITE.
+    /// SSH_FXP_WRITE; its `len` octets of data follow.
     Write {
         handle: &'a Handle,
         offset: u64,
-        data: &'a [u8],
+        len: u32,
     },
     /// SSH_FXP_LSTAT: of a symbolic link itself.
     Lstat { path: &'a [u8] },
@@ -216,6 +216,14 @@ impl Request<'_> {
         }
     }
 
+    /// Octets that belong to the packet and follow what [`encode`](Self::encode) appends.
+    fn data_len(&self) -> u32 {
+        match *self {
+            Request::Write { len, .. } => len,
+            _ => 0,
+        }
+    }
+
     /// Appends the packet, its length before it.
     pub(crate) fn encode(&self, id: u32, dialect: Dialect, out: &mut Vec<u8>) {
         let start = out.len();
@@ -226,7 +234,7 @@ impl Request<'_> {
             out.put_string(extension.name().as_bytes());
         }
         self.encode_fields(dialect, out);
-        let len = (out.len() - start - 4) as u32;
+        let len = (out.len() - start - 4) as u32 + self.data_len();
         out[start..start + 4].copy_from_slice(&len.to_be_bytes());
     }
 
@@ -249,19 +257,15 @@ impl Request<'_> {
                 handle,
                 offset,
                 len,
+            }
+            | Request::Write {
+                handle,
+                offset,
+                len,
             } => {
                 out.put_string(handle.octets());
                 out.put_u64(offset);
                 out.put_u32(len);
-            }
-            Request::Write {
-                handle,
-                offset,
-                data,
-            } => {
-                out.put_string(handle.octets());
-                out.put_u64(offset);
-                out.put_string(data);
             }
             Request::Lstat { path }
             | Request::Stat { path }

@@ -1,16 +1,14 @@
 //! Octets of files: read ahead for each channel, written in requests as large as the server bears, divided where a channel
 //! has nothing else to do.
 
-use std::sync::Arc;
-
 use super::files::{File, FileStep, QUEUED, Stage, Writer};
 use super::{Asked, Block, Upload, UploadNeed};
 use crate::Trouble;
-use crate::ranges::Span;
-use crate::sftp::{Attributes, Open, Request};
+use crate::ranges::{LEAST_STOLEN, Span};
+use crate::sftp::{Attributes, Open, Request, SharedOctets};
 
 /// Blocks that each of many channels may have read ahead.
-const LEAST_AHEAD: usize = 4;
+const LEAST_AHEAD: usize = 2;
 
 impl Upload {
     /// A channel without work takes what has no writer any more, or half of what another has still to begin.
@@ -60,8 +58,12 @@ impl Upload {
             && !self.files.values().any(has_work)
     }
 
-    /// Blocks that one channel may have read ahead: all together no more than two alone may.
+    /// Blocks that one channel may have read ahead: all together no more than two alone may. Where nothing is waited for,
+    /// one: it is still in the processor's cache when it is sent.
     fn most_ahead(&self) -> usize {
+        if self.reads_at_once {
+            return 1;
+        }
         let most = self.plan.ahead;
         (2 * most / self.channels.open().max(1)).clamp(LEAST_AHEAD.min(most), most)
     }
@@ -108,7 +110,18 @@ impl Upload {
     }
 
     /// The answer to [`UploadNeed::Read`].
-    pub fn provide_data(&mut self, need: UploadNeed, data: Result<Arc<Vec<u8>>, String>) {
+    pub fn provide_data(&mut self, need: UploadNeed, data: Result<SharedOctets, String>) {
+        self.reads_at_once = false;
+        self.take_data(need, data);
+    }
+
+    /// The same, for what did not have to be waited for.
+    pub fn provide_data_at_once(&mut self, need: UploadNeed, data: SharedOctets) {
+        self.reads_at_once = true;
+        self.take_data(need, Ok(data));
+    }
+
+    fn take_data(&mut self, need: UploadNeed, data: Result<SharedOctets, String>) {
         let UploadNeed::Read {
             entry,
             channel,
@@ -142,27 +155,29 @@ impl Upload {
                     error,
                 },
             ),
-            Ok(data) if data.len() < wanted && !is_stream => {
+            Ok(data) if octets_of(&data) < wanted && !is_stream => {
                 self.fail_file(entry, Trouble::Changed)
             }
             Ok(data) => {
                 let it = &mut file.writers[writer];
-                if data.len() < wanted {
+                let len = octets_of(&data);
+                if len < wanted {
                     it.span.end = it.span.at.min(it.span.end);
                 }
-                match data.is_empty() {
-                    true => it.open -= 1,
-                    false if self.channels.is_lost(channel) => {
+                match len {
+                    0 => it.open -= 1,
+                    _ if self.channels.is_lost(channel) => {
                         it.open -= 1;
-                        file.give_back(Span::new(offset, data.len() as u64));
+                        file.give_back(Span::new(offset, len as u64));
                     }
-                    false => {
+                    _ => {
                         self.channels[channel].work.ahead += 1;
                         self.channels[channel].work.blocks.push_back(Block {
                             entry,
                             writer,
                             offset,
                             data,
+                            len,
                             written: 0,
                         });
                     }
@@ -175,7 +190,7 @@ impl Upload {
 
     /// Puts blocks into the channel's queue while that is short.
     pub(super) fn write_blocks(&mut self, channel: usize) {
-        while self.channels[channel].client.transmit().len() < QUEUED
+        while self.channels[channel].client.waiting() < QUEUED
             && !self.channels[channel].client.is_full()
             && let Some(mut block) = self.channels[channel].work.blocks.pop_front()
         {
@@ -195,26 +210,21 @@ impl Upload {
                 continue;
             };
             let most = it.client.limits().write as usize;
-            let rest = &block.data[block.written..];
-            let data = &rest[..rest.len().min(most)];
+            let len = (block.len - block.written).min(most);
+            let octets = (block.data.clone(), block.written..block.written + len);
             let offset = block.offset + block.written as u64;
             let step = FileStep::Write {
                 writer: block.writer,
                 offset,
-                octets: data.len() as u32,
-            };
-            let request = Request::Write {
-                handle,
-                offset,
-                data,
+                octets: len as u32,
             };
             let entry = block.entry;
-            it.client.request(request, Asked::File { entry, step });
+            let asked = Asked::File { entry, step };
+            it.client.write(handle, offset, octets, asked);
             *unanswered += 1;
-            let len = data.len();
             block.written += len;
             self.left = self.left.saturating_sub(len as u64);
-            match block.written == block.data.len() {
+            match block.written == block.len {
                 true => it.work.ahead -= 1,
                 false => {
                     // Its rest is another write to be confirmed.
@@ -223,6 +233,12 @@ impl Upload {
                 }
             }
         }
+    }
+
+    /// Whether a large part of a file is still to be begun: answers to it can wait for each other.
+    pub fn moves_much(&self) -> bool {
+        let is_large = |file: &File| file.stage == Stage::Write && file.most_left() >= LEAST_STOLEN;
+        self.files.values().any(is_large)
     }
 }
 
@@ -247,6 +263,10 @@ impl File {
     pub(super) fn give_back(&mut self, span: Span) {
         Span::merge(&mut self.returned, span);
     }
+}
+
+pub(super) fn octets_of(data: &SharedOctets) -> usize {
+    (**data).as_ref().len()
 }
 
 /// The next octets of a span, or of what was given back, that are to be sent.

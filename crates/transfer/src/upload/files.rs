@@ -162,7 +162,7 @@ impl Upload {
     fn has_room_for_file(&self, channel: usize) -> bool {
         let channel = &self.channels[channel];
         let most = FILES_A_CHANNEL.min(channel.client.limits().handles);
-        channel.files < most && channel.client.transmit().len() < QUEUED && !self.interrupted
+        channel.files < most && channel.client.waiting() < QUEUED && !self.interrupted
     }
 
     /// The next entry with contents of its own.

@@ -25,7 +25,7 @@ impl Upload {
         for block in blocks {
             if let Some(file) = self.files.get_mut(&block.entry) {
                 file.writers[block.writer].open -= 1;
-                let rest = block.data.len() - block.written;
+                let rest = block.len - block.written;
                 let at = block.offset + block.written as u64;
                 file.give_back(Span::new(at, rest as u64));
             }

@@ -34,7 +34,7 @@ use crate::channels::Channels;
 use crate::hashing::HostHashes;
 use crate::part_name::{PartTag, part_name};
 use crate::path::{MAX_PATH, join};
-use crate::sftp::{Reply, Request, SftpError};
+use crate::sftp::{Pieces, Reply, Request, SftpError, SharedOctets};
 use crate::{Tally, Trouble};
 use comparing::Comparison;
 use device::{DevicePut, DeviceStep};
@@ -149,6 +149,8 @@ pub struct Upload {
     left: u64,
     interrupted: bool,
     end_told: bool,
+    /// Whether what was read last did not have to be waited for.
+    reads_at_once: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -177,7 +179,8 @@ struct Block {
     entry: usize,
     writer: usize,
     offset: u64,
-    data: Arc<Vec<u8>>,
+    data: SharedOctets,
+    len: usize,
     /// Octets that are written already.
     written: usize,
 }
@@ -246,6 +249,7 @@ impl Upload {
             left,
             interrupted: false,
             end_told: false,
+            reads_at_once: false,
         }
     }
 
@@ -294,8 +298,13 @@ impl Upload {
     }
 
     /// Octets for a channel.
-    pub fn transmit(&self, channel: usize) -> &[u8] {
+    pub fn transmit(&self, channel: usize) -> Pieces<'_> {
         self.channels.transmit(channel)
+    }
+
+    /// How many there are.
+    pub fn waiting(&self, channel: usize) -> usize {
+        self.channels.waiting(channel)
     }
 
     /// So many of them have left.

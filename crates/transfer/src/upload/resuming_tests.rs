@@ -97,6 +97,11 @@ fn a_part_that_is_gone_too_short_or_no_file_is_made_anew() {
         let link = Node::Link(b"/etc/shadow".to_vec());
         server.nodes.insert(PART.to_vec(), link);
     });
+    // One that says so much that it has the part's size.
+    is_not_taken_over(|server| {
+        let link = Node::Link(vec![b'x'; LEN]);
+        server.nodes.insert(PART.to_vec(), link);
+    });
 }
 
 #[test]

@@ -110,7 +110,7 @@ impl Story {
             }
             for &(_, channel) in self.lost.iter().filter(|(when, _)| *when == round) {
                 // An answer may come too late: the server has done it.
-                let sent = upload.transmit(channel);
+                let sent = upload.transmit(channel).collect::<Vec<_>>().concat();
                 let sent = sent[..sent.len().min(40_000)].to_vec();
                 self.server.handle(&mut channels[channel], &sent);
                 self.server.hang_up(&mut channels[channel]);
@@ -128,7 +128,7 @@ impl Story {
                 {
                     continue;
                 }
-                let sent = upload.transmit(number);
+                let sent = upload.transmit(number).collect::<Vec<_>>().concat();
                 let sent = sent[..sent.len().min(40_000)].to_vec();
                 upload.transmitted(number, sent.len());
                 let answer = self.server.handle(channel, &sent);

@@ -178,7 +178,8 @@ impl<'a> Connected<'a> {
     /// When to come back if nothing happens before.
     pub(super) fn wake(&self) -> Option<Instant> {
         let timeout = self.drive.connection.poll_timeout();
-        timeout.into_iter().chain(self.deadline).min()
+        let wakes = timeout.into_iter().chain(self.deadline);
+        wakes.chain(self.drive.wake()).min()
     }
 
     /// Ready when something has happened.

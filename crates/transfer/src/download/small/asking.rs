@@ -178,6 +178,13 @@ impl Download {
                     self.handle_placed(id, placed);
                 }
             }
+            FetchedSmall::Cleared(ids) => {
+                let items = ids.iter().filter_map(|id| self.small.clearing.remove(id));
+                let items: Vec<_> = items.collect();
+                if !self.interrupted {
+                    self.queue.extend(items);
+                }
+            }
         }
         self.advance();
     }

@@ -197,6 +197,13 @@ impl Here {
                 });
                 FetchedSmall::Placed(placed.collect())
             }
+            SmallNeed::Clear { files } => {
+                let cleared = files.into_iter().map(|(id, path)| {
+                    assert!(self.parts.remove(&path).is_some(), "{path:?}");
+                    id
+                });
+                FetchedSmall::Cleared(cleared.collect())
+            }
             SmallNeed::Discard { paths } => {
                 for path in paths {
                     assert!(self.parts.remove(&path).is_some(), "{path:?}");

@@ -59,6 +59,11 @@ pub enum SmallNeed {
         /// Numbers to be given back, and paths.
         files: Vec<(u64, Vec<u8>)>,
     },
+    /// Remove the parts of these, which go over SFTP: [`FetchedSmall::Cleared`].
+    Clear {
+        /// Numbers to be given back, and paths.
+        files: Vec<(u64, Vec<u8>)>,
+    },
     /// Remove the parts of these.
     Discard {
         /// Their paths.
@@ -104,6 +109,8 @@ pub enum FetchedSmall {
     Stored(Vec<(SmallNumber, Result<(), String>)>),
     /// What became of each.
     Placed(Vec<(u64, Result<(), String>)>),
+    /// Their parts are gone, as far as that could be done.
+    Cleared(Vec<u64>),
 }
 
 /// A file that goes, or went, with others.
@@ -159,6 +166,8 @@ pub(super) struct Small {
     to_place: VecDeque<(u64, Vec<u8>)>,
     placing: HashMap<u64, Item>,
     to_discard: Vec<Vec<u8>>,
+    /// Files that go over SFTP once their parts are out of the way.
+    clearing: HashMap<u64, Item>,
     /// Whether any batch has brought something.
     has_worked: bool,
     octets_left: u64,
@@ -166,7 +175,7 @@ pub(super) struct Small {
 
 impl Small {
     pub(super) fn new(plan: &DownloadPlan) -> Small {
-        // What is hashed is so file by file.
+        // What is hashed at both ends is hashed file by file.
         let is_possible = plan.method != Method::Sftp && !plan.in_order && !plan.hashing.is_used();
         Small {
             way: match is_possible {
@@ -190,6 +199,7 @@ impl Small {
             to_place: VecDeque::new(),
             placing: HashMap::new(),
             to_discard: Vec::new(),
+            clearing: HashMap::new(),
             has_worked: false,
             octets_left: 0,
         }
@@ -248,6 +258,7 @@ impl Small {
             && self.to_check.is_empty()
             && self.checking.is_empty()
             && self.placing.is_empty()
+            && self.clearing.is_empty()
     }
 
     /// So many octets will not come by streams, or have.

@@ -163,9 +163,10 @@ impl Download {
             }
             // Over SFTP it is fetched as it is now, or told what is wrong with it.
             _ => {
-                self.small.to_discard.push(wanted.item.local.clone());
                 self.left += wanted.size();
-                self.queue.push_back(wanted.item);
+                let files = vec![(id, wanted.item.local.clone())];
+                self.small.clearing.insert(id, wanted.item);
+                self.small.needs.push_back(SmallNeed::Clear { files });
             }
         }
     }

@@ -99,7 +99,7 @@ fn play_on(
                 download.provide_small(fetched);
             }
         }
-        let sent = download.transmit(0).to_vec();
+        let sent = download.transmit(0).collect::<Vec<_>>().concat();
         download.transmitted(0, sent.len());
         let answer = server.handle(&mut channel, &sent);
         download.handle_input(0, &answer).unwrap();

@@ -1,9 +1,11 @@
 //! An image on its way onto a device: read ahead, and handed on in order.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::Arc;
+use std::ops::Range;
 
 use crate::Trouble;
+use crate::sftp::SharedOctets;
+use crate::upload::contents::octets_of;
 
 /// What is read of an image, and what of that has been handed on.
 pub(super) struct Contents {
@@ -18,9 +20,9 @@ pub(super) struct Contents {
     /// Reads without an answer.
     reading: usize,
     /// What came before its turn.
-    early: BTreeMap<u64, Arc<Vec<u8>>>,
+    early: BTreeMap<u64, SharedOctets>,
     /// What waits to be handed on, in order, and its octets.
-    waiting: VecDeque<Arc<Vec<u8>>>,
+    waiting: VecDeque<SharedOctets>,
     waits: usize,
     /// Octets of the first of them that have been handed on.
     used: usize,
@@ -88,7 +90,7 @@ impl Contents {
             Some(_) => self.block * self.ahead,
             None => self.block * self.ahead + large as usize,
         };
-        let early: usize = self.early.values().map(|data| data.len()).sum();
+        let early: usize = self.early.values().map(octets_of).sum();
         let held = sent_later + self.waits + early + self.reading * self.block;
         let left = self.end.unwrap_or(u64::MAX).saturating_sub(self.next);
         if self.reading >= self.ahead || held + self.block > room || left == 0 {
@@ -106,38 +108,43 @@ impl Contents {
         &mut self,
         offset: u64,
         wanted: usize,
-        data: Result<Arc<Vec<u8>>, String>,
+        data: Result<SharedOctets, String>,
     ) -> Result<(), Trouble> {
         self.reading -= 1;
         let data = data.map_err(|error| Trouble::Local {
             doing: "reading",
             error,
         })?;
-        if data.len() < wanted {
+        let len = octets_of(&data);
+        if len < wanted {
             if self.size.is_some() {
                 return Err(Trouble::Changed);
             }
-            let end = offset + data.len() as u64;
+            let end = offset + len as u64;
             self.end = Some(self.end.map_or(end, |earlier| earlier.min(end)));
         }
-        if !data.is_empty() {
+        if len > 0 {
             self.early.insert(offset, data);
         }
         while let Some(data) = self.early.remove(&self.known_to()) {
-            self.waits += data.len();
+            self.waits += octets_of(&data);
             self.waiting.push_back(data);
         }
         Ok(())
     }
 
-    /// Hands on the next octets, at most `most`.
-    pub(super) fn hand_on(&mut self, most: u64, to: impl FnOnce(&[u8])) -> Option<u64> {
+    /// Hands on the next octets, at most `most`: where they stand in what was read.
+    pub(super) fn hand_on(
+        &mut self,
+        most: u64,
+        to: impl FnOnce(&SharedOctets, Range<usize>),
+    ) -> Option<u64> {
         let first = self.waiting.front()?;
-        let rest = &first[self.used..];
-        let len = usize::try_from(most).unwrap_or(usize::MAX).min(rest.len());
-        to(&rest[..len]);
+        let rest = octets_of(first) - self.used;
+        let len = usize::try_from(most).unwrap_or(usize::MAX).min(rest);
+        to(first, self.used..self.used + len);
         self.used += len;
-        if self.used == first.len() {
+        if len == rest {
             self.waiting.pop_front();
             self.used = 0;
         }
@@ -150,6 +157,8 @@ impl Contents {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+
+    use std::sync::Arc;
 
     use super::*;
 
@@ -173,7 +182,9 @@ mod tests {
                     assert!(contents.end().is_none_or(|end| end == 1050), "too early");
                 }
                 while contents
-                    .hand_on(70, |octets| got.extend_from_slice(octets))
+                    .hand_on(70, |octets, range| {
+                        got.extend_from_slice(&(**octets).as_ref()[range])
+                    })
                     .is_some()
                 {}
             }
@@ -185,7 +196,7 @@ mod tests {
     fn what_became_shorter_has_changed() {
         let mut contents = Contents::new(Some(100), 100, 2);
         let (offset, len) = contents.next_read(0, 0).unwrap();
-        let short = Ok(Arc::new(vec![1; 99]));
+        let short: Result<SharedOctets, String> = Ok(Arc::new(vec![1; 99]));
         assert_eq!(contents.take(offset, len, short), Err(Trouble::Changed));
     }
 }

@@ -15,13 +15,12 @@ mod session;
 mod sftp;
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 
 use sshoal_journal::Segments;
 
 use super::{Asked, Kind, Opened, Phase, Upload, UploadNeed};
 use crate::device::{Device, Segment, Session, Survey, SurveyStep};
-use crate::sftp::{Attributes, Handle, Open, Reply, Request, Status, StatusCode};
+use crate::sftp::{Attributes, Handle, Open, Reply, Request, SharedOctets, Status, StatusCode};
 use crate::{Remote, Trouble, Verify};
 use contents::Contents;
 pub(super) use session::command;
@@ -389,7 +388,7 @@ impl Upload {
         &mut self,
         offset: u64,
         wanted: usize,
-        data: Result<Arc<Vec<u8>>, String>,
+        data: Result<SharedOctets, String>,
     ) {
         let Some(it) = &mut self.device else { return };
         let taken = it.contents.take(offset, wanted, data);
@@ -413,7 +412,7 @@ impl Upload {
         let Some(it) = &mut self.device else { return };
         let waiting = match &it.session {
             Some(session) => session.transmit().len(),
-            None => self.channels[0].client.transmit().len(),
+            None => self.channels[0].client.waiting(),
         };
         let large = it.device.geometry().large();
         while let Some((offset, len)) = it.contents.next_read(waiting, large) {

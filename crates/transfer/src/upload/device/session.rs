@@ -3,6 +3,7 @@
 use super::{DevicePut, Stage, Upload, Way};
 use crate::Trouble;
 use crate::device::{self, Session, SessionStage, Word};
+use crate::sftp::SharedOctets;
 
 /// Octets that have left us and may not have been written: a channel's window (channels.h, CHAN_SES_WINDOW_DEFAULT), a pipe, and
 /// a block of dd's.
@@ -163,7 +164,8 @@ impl Upload {
             let announced = announced.max(it.written.end());
             if it.contents.put < announced {
                 let most = announced - it.contents.put;
-                match it.contents.hand_on(most, |octets| session.put(octets)) {
+                let put = |octets: &SharedOctets, range| session.put(&(**octets).as_ref()[range]);
+                match it.contents.hand_on(most, put) {
                     Some(_) => continue,
                     None => return,
                 }

@@ -1,7 +1,9 @@
 //! Writing a device over SFTP, through the kernel's memory: in whole aligned blocks, too, so that nothing is read.
 
+use std::ops::Range;
+
 use super::{DeviceStep, Stage, Upload, Way};
-use crate::sftp::{Extension, Request};
+use crate::sftp::{Extension, Request, SharedOctets};
 use crate::upload::files::QUEUED;
 
 /// What every write is a multiple of, but for the last one: a page, the kernel's own block.
@@ -22,19 +24,15 @@ impl Upload {
             .filter(|unit| *unit <= most)
             .max();
         let most = unit.map_or(most, |unit| most / unit * unit);
-        while client.transmit().len() < QUEUED && !client.is_full() {
+        while client.waiting() < QUEUED && !client.is_full() {
             let offset = it.contents.put;
-            let write = |data: &[u8]| {
+            let write = |octets: &SharedOctets, range: Range<usize>| {
                 let step = DeviceStep::Write {
                     offset,
-                    octets: data.len() as u32,
+                    octets: range.len() as u32,
                 };
-                let request = Request::Write {
-                    handle: &handle,
-                    offset,
-                    data,
-                };
-                client.request(request, super::Asked::Device(step));
+                let part = (octets.clone(), range);
+                client.write(&handle, offset, part, super::Asked::Device(step));
             };
             match it.contents.hand_on(most, write) {
                 Some(_) => it.unanswered += 1,

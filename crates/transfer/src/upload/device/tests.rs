@@ -1,5 +1,7 @@
 #![allow(clippy::unwrap_used)]
 
+use std::sync::Arc;
+
 use super::*;
 use crate::fake_server::{FakeChannel, FakeServer, Node};
 use crate::upload::tests::{entry, plan};
@@ -131,7 +133,7 @@ impl Story {
             if self.interrupt_after == Some(round) {
                 upload.interrupt();
             }
-            let sent = upload.transmit(0).to_vec();
+            let sent = upload.transmit(0).collect::<Vec<_>>().concat();
             upload.transmitted(0, sent.len());
             let answer = self.server.handle(&mut channel, &sent);
             // Nothing is gone on with by chance.

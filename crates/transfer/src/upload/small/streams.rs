@@ -104,9 +104,9 @@ impl Upload {
         match self.plan.hashing.verifies {
             Verify::Auto if !checks => self.tally.why_unverified = Some(NO_CHECKER),
             Verify::Always if !checks => {
-                self.tally.why_no_batches = Some(NO_CHECKER);
                 self.batch_ended(stream, false);
                 self.close_streams();
+                self.tally.why_no_batches = Some(NO_CHECKER);
             }
             _ => {}
         }

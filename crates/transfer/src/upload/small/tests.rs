@@ -224,7 +224,7 @@ fn play(
                 UploadNeed::Forget { .. } | UploadNeed::Release { .. } => {}
             }
         }
-        let sent = upload.transmit(0);
+        let sent = upload.transmit(0).collect::<Vec<_>>().concat();
         let sent = sent[..sent.len().min(40_000)].to_vec();
         upload.transmitted(0, sent.len());
         upload

@@ -1,0 +1,148 @@
+//! What became of a host's transfer, and when it is over.
+
+use std::time::{Duration, Instant};
+
+use sshoal_fleet::{Failure, FailureKind, Outcome};
+use sshoal_proto::Stream;
+use sshoal_transfer::{Tally, Trouble};
+
+use super::super::engine::Happened;
+use super::{Stage, Transfer};
+
+/// How long a server may say nothing while something is asked of it: a slow disk may take minutes for an fsync.
+const PATIENCE: Duration = Duration::from_secs(600);
+
+impl Transfer {
+    /// Takes note of what happened.
+    pub(super) fn note(&mut self) {
+        while let Some(happened) = self.engine.poll_happened() {
+            match happened {
+                Happened::Moved(octets) => {
+                    if let Some(plan) = self.transfer() {
+                        plan.moved.add(octets);
+                    }
+                }
+                Happened::Failed(path, trouble) => self.note_trouble(path, trouble),
+                Happened::Ended => self.stage = Stage::Ended,
+            }
+        }
+        let left = self.engine.octets_left();
+        if let Some(plan) = self.transfer() {
+            plan.moved.change_left(self.left, left);
+        }
+        self.left = left;
+    }
+
+    pub(super) fn note_trouble(&mut self, path: Vec<u8>, trouble: Trouble) {
+        let line = format!(": {trouble}\n");
+        let line = [&on_one_line(&path), line.as_bytes()].concat();
+        self.output.push((Stream::Stderr, line));
+        self.first_trouble.get_or_insert((path, trouble));
+    }
+
+    /// When a server is waited for no longer that is asked something and says nothing.
+    pub(super) fn silence_ends(&self) -> Option<Instant> {
+        let awaits =
+            self.stage == Stage::Running && self.channels[0].started && self.engine.awaits_server();
+        awaits.then(|| self.silent_since + PATIENCE)
+    }
+
+    /// What became of it, as soon as it is over. `is_closed`: nothing more comes of the session's channel.
+    pub(crate) fn outcome(&mut self, is_closed: bool) -> Option<Result<Outcome, Failure>> {
+        if self.stage == Stage::Ended {
+            // What is half done here goes.
+            self.perform();
+        }
+        if self.stage == Stage::Ended && !self.jobs.are_open() {
+            self.stage = match self.engine.finish(&self.jobs, self.hurries) {
+                true => Stage::Syncing,
+                false => Stage::Over,
+            };
+        }
+        if self.stage == Stage::Running && is_closed {
+            return Some(Err(self.ended_early()));
+        }
+        if self.silence_ends().is_some_and(|end| Instant::now() >= end) {
+            let detail = format!("the server has not answered for {} s", PATIENCE.as_secs());
+            return Some(Err(self.failure(detail)));
+        }
+        if self.stage != Stage::Over || self.jobs.are_open() {
+            return None;
+        }
+        Some(match &self.first_trouble {
+            None => Ok(Outcome::Exit(0)),
+            Some((path, trouble)) => Err(troubles(self.engine.tally(), path, trouble)),
+        })
+    }
+
+    /// Begins nothing more, cleans up, and ends.
+    pub(crate) fn interrupt(&mut self) {
+        self.first_trouble
+            .get_or_insert((Vec::new(), Trouble::Interrupted));
+        self.hurries = true;
+        self.engine.interrupt();
+        self.note();
+    }
+
+    pub(super) fn ended_early(&self) -> Failure {
+        let said = String::from_utf8_lossy(&self.words);
+        let words = said.split_whitespace().collect::<Vec<_>>().join(" ");
+        let has_begun = self.engine.has_begun();
+        let mut detail = match has_begun {
+            true => "the server's SFTP program ended before everything was done",
+            false => "the host has no SFTP: what its sshd starts for that ended at once",
+        }
+        .to_owned();
+        if !words.is_empty() {
+            detail.push_str(&format!("; it said: {words}"));
+        }
+        match has_begun {
+            true => self.failure(detail),
+            false => Failure::with_remedy(FailureKind::Transfer, detail, NEEDS_NO_PROGRAM),
+        }
+    }
+
+    /// What is left of a block device if nothing more is done.
+    pub(crate) fn half_written(&self) -> Option<Trouble> {
+        self.engine.half_written()
+    }
+
+    fn failure(&self, mut detail: String) -> Failure {
+        if let Some(device) = self.half_written() {
+            detail.push_str(&format!("; {device}"));
+        }
+        let remedy = "run it again: with -p, what has arrived is not sent again; the log on the host may tell why";
+        Failure::with_remedy(FailureKind::Transfer, detail, remedy)
+    }
+}
+
+/// What a host without sftp-server can do.
+pub(super) const NEEDS_NO_PROGRAM: &str = "in its sshd_config, Subsystem sftp internal-sftp needs no program; or install its openssh-sftp-server";
+
+/// A path as a part of a line.
+fn on_one_line(path: &[u8]) -> Vec<u8> {
+    let octets = path.iter();
+    let escaped = octets.flat_map(|octet| match octet {
+        b'\n' => b"\\n".to_vec(),
+        b'\r' => b"\\r".to_vec(),
+        &octet => vec![octet],
+    });
+    escaped.collect()
+}
+
+/// Some things could not be transferred.
+fn troubles(tally: Tally, path: &[u8], trouble: &Trouble) -> Failure {
+    let path = on_one_line(path);
+    let path = String::from_utf8_lossy(&path);
+    let path = match path.is_empty() {
+        true => String::new(),
+        false => format!("{path}: "),
+    };
+    let rest = tally.done + tally.unchanged;
+    let detail = match tally.failed {
+        0 | 1 if rest == 0 => format!("{path}{trouble}"),
+        0 => format!("{path}{trouble}; {rest} are in place"),
+        failed => format!("{path}{trouble}; {failed} failed, {rest} are in place"),
+    };
+    Failure::with_remedy(FailureKind::Transfer, detail, trouble.remedy())
+}

@@ -1,0 +1,60 @@
+//! Who reads for whom.
+#![allow(clippy::unwrap_used)]
+
+use super::*;
+
+/// What is read a second time shows by what was written meanwhile.
+#[test]
+fn hosts_that_are_about_as_far_read_once_and_others_for_themselves() {
+    const BLOCK: usize = 1 << 20;
+    let blocks = KEPT / BLOCK + 2;
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("file");
+    std::fs::write(&path, vec![1; blocks * BLOCK]).unwrap();
+    let source = Source::files(vec![path.clone()], 3);
+    let first = source.open(0).unwrap();
+    source.read(&first, 0, BLOCK).unwrap();
+    let second = source.open(0).unwrap();
+    assert!(Arc::ptr_eq(&first, &second), "one file for all");
+    let writing = OpenOptions::new().write(true).open(&path).unwrap();
+    writing.write_all_at(&[2; BLOCK], 0).unwrap();
+    assert_eq!(
+        (*source.read(&second, 0, BLOCK).unwrap()).as_ref()[0],
+        1,
+        "read once"
+    );
+    assert_eq!(
+        (*source.read(&second, 0, 10).unwrap()).as_ref()[0],
+        2,
+        "another length is another block"
+    );
+    for block in 1..blocks {
+        source.read(&first, (block * BLOCK) as u64, BLOCK).unwrap();
+    }
+    assert_eq!(
+        (*source.read(&second, 0, BLOCK).unwrap()).as_ref()[0],
+        2,
+        "what is old is not kept"
+    );
+    let kept = lock(&source.kept);
+    assert!(kept.octets <= KEPT, "{} octets are kept", kept.octets);
+    drop(kept);
+    assert_eq!(
+        second.is_same(),
+        Ok(false),
+        "and somebody has written to it"
+    );
+    assert_eq!(
+        octets(&source.read(&second, (blocks * BLOCK) as u64, 5).unwrap()),
+        0
+    );
+}
+
+#[test]
+fn what_is_no_regular_file_any_more_is_not_read() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("real"), "x").unwrap();
+    std::os::unix::fs::symlink("real", dir.path().join("link")).unwrap();
+    let source = Source::files(vec![dir.path().join("link"), dir.path().join("gone")], 1);
+    assert!(source.open(0).is_err() && source.open(1).is_err());
+}
