@@ -75,8 +75,9 @@ fn flags_of(command: &[&str]) -> BTreeSet<String> {
         line.split_whitespace()
             .take_while(|word| word.starts_with('-'))
     });
-    let names = words.map(|word| word.trim_end_matches([',', '.']).to_owned());
-    names.collect()
+    // A value that may be left out stands in brackets right behind its flag.
+    let names = words.filter_map(|word| word.trim_end_matches([',', '.']).split('[').next());
+    names.map(str::to_owned).collect()
 }
 
 fn all_flags() -> BTreeSet<String> {
@@ -238,6 +239,7 @@ impl Desk {
             ("bmcs.txt", "bmc[1-9]\n"),
             ("check.sh", "#!/bin/sh\nexit 0\n"),
             ("motd", "Hello.\n"),
+            ("disk.img", "an image\n"),
             ("fleet.conf", "Host *\n    User admin\n"),
             ("colleague.known_hosts", WEB1),
             ("inventory.ini", "[web]\nweb[1:9]\n"),

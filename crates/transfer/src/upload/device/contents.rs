@@ -57,9 +57,11 @@ impl Contents {
         (self.size, self.end) = (size, size);
     }
 
-    /// Where it ends, if that is known.
+    /// Where it ends, if that is known: a read beyond the end of what ends when it ends may be answered first, and tells no more than
+    /// where nothing is.
     pub(super) fn end(&self) -> Option<u64> {
-        self.end
+        let is_known = |&end: &u64| self.size.is_some() || self.known_to() == end;
+        self.end.filter(is_known)
     }
 
     /// Octets that have come one after the other.
@@ -177,6 +179,7 @@ mod tests {
                     let at = (offset as usize).min(image.len());
                     let data = image[at..image.len().min(at + len)].to_vec();
                     contents.take(offset, len, Ok(Arc::new(data))).unwrap();
+                    assert!(contents.end().is_none_or(|end| end == 1050), "too early");
                 }
                 while contents
                     .hand_on(70, |octets, range| {
