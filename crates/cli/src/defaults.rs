@@ -19,8 +19,8 @@ use toml::{Table, Value};
 
 use crate::args::Cli;
 
-/// Flags that say what a run is about: a default for one of them would run something that nobody typed.
-const TYPED: [&str; 10] = [
+/// Flags that say what a run is about, or that it is meant: a default for one of them would do something that nobody typed.
+const TYPED: [&str; 11] = [
     "hosts",
     "hosts-file",
     "hosts-from",
@@ -31,6 +31,7 @@ const TYPED: [&str; 10] = [
     "script",
     "fill-script",
     "stdin",
+    "yes",
 ];
 /// Of several values for an ssh_config option the first counts, so defaults must come behind what the user typed: by
 /// flags of their own.

@@ -238,6 +238,7 @@ impl Desk {
             ("bmcs.txt", "bmc[1-9]\n"),
             ("check.sh", "#!/bin/sh\nexit 0\n"),
             ("motd", "Hello.\n"),
+            ("disk.img", "an image\n"),
             ("fleet.conf", "Host *\n    User admin\n"),
             ("colleague.known_hosts", WEB1),
             ("inventory.ini", "[web]\nweb[1:9]\n"),
