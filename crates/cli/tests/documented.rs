@@ -75,8 +75,9 @@ fn flags_of(command: &[&str]) -> BTreeSet<String> {
         line.split_whitespace()
             .take_while(|word| word.starts_with('-'))
     });
-    let names = words.map(|word| word.trim_end_matches([',', '.']).to_owned());
-    names.collect()
+    // A value that may be left out stands in brackets right behind its flag.
+    let names = words.filter_map(|word| word.trim_end_matches([',', '.']).split('[').next());
+    names.map(str::to_owned).collect()
 }
 
 fn all_flags() -> BTreeSet<String> {

@@ -3,11 +3,13 @@
 use std::cell::RefCell;
 use std::io;
 use std::net::SocketAddr;
+use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use sshoal_proto::{Connection, ConnectionError, Event};
 use tokio::io::ReadBuf;
+use tokio::time::{Sleep, sleep};
 
 use crate::link::{Link, LinkError};
 use crate::proxy::Proxy;
@@ -34,8 +36,8 @@ pub(crate) struct Drive {
     held_back: bool,
     /// Octets that are expected to come soon, all together; 0 if nothing is known.
     expected: usize,
-    /// When to look whether fewer have come.
-    look_at: Option<Instant>,
+    /// Until it is time to look whether fewer have come.
+    look: Option<Pin<Box<Sleep>>>,
     /// How long until then.
     patience: Duration,
     /// Nothing at all had come when that was looked at last.
@@ -76,7 +78,7 @@ impl Drive {
             low_water: 1,
             held_back: false,
             expected: 0,
-            look_at: None,
+            look: None,
             patience: LEAST_PATIENCE,
             is_quiet: false,
         }
@@ -86,11 +88,6 @@ impl Drive {
     /// writes costs more than what is in it. 0 is as it was.
     pub(crate) fn expect(&mut self, octets: usize) {
         self.expected = octets;
-    }
-
-    /// When to poll again if nothing happens before.
-    pub(crate) fn wake(&self) -> Option<Instant> {
-        self.look_at
     }
 
     /// Writes what there is room for.
@@ -169,16 +166,17 @@ impl Drive {
         let read = match self.link.poll_read(context, &mut unfilled) {
             Poll::Ready(Ok(())) => unfilled.filled().len(),
             Poll::Ready(Err(error)) => return Poll::Ready(Err(Broken::Link(error))),
-            Poll::Pending => match self.look(&mut unfilled) {
+            Poll::Pending => match self.look(context, &mut unfilled) {
                 Ok(Some(octets)) => octets,
                 Ok(None) => {
                     self.set_low_water();
+                    self.look_later(context);
                     return Poll::Pending;
                 }
                 Err(error) => return Poll::Ready(Err(Broken::Link(LinkError::Io(error)))),
             },
         };
-        (self.look_at, self.is_quiet) = (None, false);
+        (self.look, self.is_quiet) = (None, false);
         if read >= self.expected / 4 {
             self.patience = LEAST_PATIENCE;
         }
@@ -197,29 +195,46 @@ impl Drive {
     }
 
     /// Reads what is there of less than was expected, if it is time to.
-    fn look(&mut self, buffer: &mut ReadBuf<'_>) -> io::Result<Option<usize>> {
-        if self.look_at.is_none_or(|at| at > Instant::now()) {
+    fn look(
+        &mut self,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> io::Result<Option<usize>> {
+        let look = self.look.as_mut();
+        if look.is_none_or(|look| look.as_mut().poll(context).is_pending()) {
             return Ok(None);
         }
-        self.look_at = None;
+        self.look = None;
         let read = self.link.read_at_once(buffer.initialize_unfilled())?;
         self.is_quiet = read.is_none();
         self.patience = (2 * self.patience).min(MOST_PATIENCE);
         Ok(read)
     }
 
+    /// Whether less than what is expected is left unread.
+    fn is_patient(&self) -> bool {
+        self.expected > 0 && !self.is_quiet
+    }
+
+    /// Has us polled again when it is time to look.
+    fn look_later(&mut self, context: &mut Context<'_>) {
+        if self.look.is_none() && self.is_patient() {
+            let mut look = Box::pin(sleep(self.patience));
+            if look.as_mut().poll(context).is_ready() {
+                context.waker().wake_by_ref();
+            }
+            self.look = Some(look);
+        }
+    }
+
     /// Has us woken for no less than what can change anything. The mark stays where it is if it is low enough: most
     /// logins move it twice.
     fn set_low_water(&mut self) {
-        let is_bulk = self.expected > 0 && !self.is_quiet;
         let needed = match self.rest.is_empty() {
-            _ if is_bulk => self.expected,
+            _ if self.is_patient() => self.expected,
             true => self.connection.least_input(),
             false => 1,
         };
-        if is_bulk && self.look_at.is_none() {
-            self.look_at = Some(Instant::now() + self.patience);
-        }
         if needed < self.low_water || self.low_water == 1 && needed > 1 {
             self.link.wake_for(needed);
             self.low_water = needed;

@@ -287,7 +287,7 @@ impl<'a> HostSession<'a> {
         let timeout = drive.connection.poll_timeout();
         let wake = state.transfer.as_ref().and_then(|transfer| transfer.wake());
         let lanes = state.lanes.as_ref().and_then(|lanes| lanes.wake());
-        let wake = wake.into_iter().chain(lanes).chain(drive.wake()).min();
+        let wake = wake.into_iter().chain(lanes).min();
         let last_moment = state.last_moment.into_iter().chain(state.proof_by).min();
         let started = state.started;
         let feeder = feeder

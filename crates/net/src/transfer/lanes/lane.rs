@@ -178,8 +178,7 @@ impl<'a> Connected<'a> {
     /// When to come back if nothing happens before.
     pub(super) fn wake(&self) -> Option<Instant> {
         let timeout = self.drive.connection.poll_timeout();
-        let wakes = timeout.into_iter().chain(self.deadline);
-        wakes.chain(self.drive.wake()).min()
+        timeout.into_iter().chain(self.deadline).min()
     }
 
     /// Ready when something has happened.
