@@ -38,6 +38,8 @@ pub(crate) struct FakeServer {
     pub(crate) bad_names: Vec<Vec<u8>>,
     /// How many handles are open on all channels.
     pub(crate) open: usize,
+    /// Links that were followed by an OPEN.
+    pub(crate) links_opened: usize,
     /// The largest WRITE.
     pub(crate) largest_write: usize,
 }
@@ -266,6 +268,8 @@ impl FakeServer {
         let flags = from.u32()?;
         let (creates, only_new) = (flags & 8 != 0, flags & 0x20 != 0);
         let there = self.nodes.get(&path);
+        let is_followed = !only_new && matches!(there, Some(Node::Link(_)));
+        self.links_opened += usize::from(is_followed);
         match there {
             Some(Node::File(_)) if !only_new => {}
             Some(Node::Device(_)) if !(creates || only_new && self.holds_devices) => {}

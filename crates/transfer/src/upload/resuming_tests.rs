@@ -84,6 +84,7 @@ fn is_not_taken_over(change: impl FnOnce(&mut FakeServer)) {
     assert!(!story.proven.as_ref().unwrap().is_empty());
     change(&mut story.server);
     assert_eq!(end(&mut story), LEN as u64);
+    assert_eq!(story.server.links_opened, 0, "a link was followed");
 }
 
 #[test]
