@@ -23,6 +23,8 @@ pub(super) struct Story {
     left: Option<(Vec<u8>, Segments)>,
     /// The file is longer when it is opened than when it was looked for.
     grows: bool,
+    /// The file has another time, and the same size, once some of it has come.
+    is_touched: bool,
     /// Writing here fails.
     is_full: bool,
     pub(super) interrupt_after: Option<usize>,
@@ -193,6 +195,10 @@ impl Story {
                 data,
             } => {
                 let octets = data.len();
+                if self.is_touched {
+                    let touched = (0o644, MODIFIED + 1);
+                    self.server.modes.insert(b"/f".to_vec(), touched);
+                }
                 if let Some((_, contents)) = self.open.get_mut(&file) {
                     let end = offset as usize + octets;
                     contents.resize(contents.len().max(end), 0);
@@ -411,6 +417,15 @@ fn what_is_proven_to_be_here_is_not_fetched_again() {
             assert!(story.there[&b"f"[..]].0 == noise(3_000_000), "{pieces:?}");
         }
     }
+}
+
+#[test]
+fn a_file_that_changes_while_it_is_read_is_not_put_in_place() {
+    let mut story = Story::new(&[(b"/f", Node::File(noise(100_000)))]);
+    story.is_touched = true;
+    let told = story.play(plan(&[b"/f"]));
+    assert_eq!(told.failed, [(b"/f".to_vec(), Trouble::Changed)]);
+    assert_eq!(story.there.len(), 0);
 }
 
 #[test]
