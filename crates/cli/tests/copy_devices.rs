@@ -46,9 +46,14 @@ fn holds(device: &Loop, image: &str) {
     assert!(rest.iter().all(|&octet| octet == 0xff), "more was written");
 }
 
-/// The first host has been asked to run a command (session.c, do_exec, at level VERBOSE).
+/// Commands that the first host has been asked to run (session.c, do_exec, at level VERBOSE).
+fn commands(shoal: &Shoal<RealSshd>) -> usize {
+    let log = shoal.hosts.log(0);
+    log.matches("Starting session: command").count()
+}
+
 fn has_run_a_command(shoal: &Shoal<RealSshd>) -> bool {
-    shoal.hosts.log(0).contains("Starting session: command")
+    commands(shoal) > 0
 }
 
 /// The host dies, for this connection: all that serves it is killed.
@@ -389,10 +394,13 @@ fn what_is_cut_says_how_far_it_came_and_is_done_again() {
     let ended = running.wait();
     assert_eq!(ended.status.code(), Some(130));
     ended.says(&["half-written", "interrupted"]);
-    // The lost connection.
+    // The lost connection, when what that one had begun is over.
+    shoal.wait_for_sessions();
     let running = Running::start(&mut command(&shoal, &limited));
+    wait_until("its session begins", || commands(&shoal) == 2);
     let before = device.reads_and_writes();
-    wait_until("it writes", || device.reads_and_writes().1 > before.1);
+    // Blocks of 1 MiB: what dd of the other session may have had left is less than one.
+    wait_until("it writes", || device.reads_and_writes().1 > before.1 + 2);
     kill_sessions(&shoal);
     running.wait().expect(3).says(&["half-written"]);
     sshoal(&shoal, &["put", "--yes", &large, device.path()]).expect(0);
