@@ -25,6 +25,7 @@ mod template;
 mod terminal;
 mod tips;
 mod transport;
+mod watch;
 
 use std::ffi::OsString;
 use std::io::{self, IsTerminal, Write};
