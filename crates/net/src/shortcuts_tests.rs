@@ -124,6 +124,7 @@ fn plan(folder: &Path, server: &Server, server_cache: std::path::PathBuf) -> Run
         workers: 1,
         transfer: None,
         trial: None,
+        timing: None,
     }
 }
 

@@ -116,6 +116,7 @@ impl Trials<'_> {
             work: Work::Sessions(hosts),
             jumps: native.into_jumps(),
             transfer: None,
+            timing: None,
             trial: Some(TrialPlan {
                 way: self.way,
                 blocks: trials.iter().map(|trial| trial.blocks).collect(),

@@ -139,6 +139,7 @@ impl<'a> Ready<'a> {
             jumps,
             transfer: Some(TransferPlan::new(way, args.limit, args.lanes.number())),
             trial: None,
+            timing: None,
         };
         let showing = Showing {
             output: &output(args),
