@@ -26,6 +26,7 @@ mod terminal;
 mod tips;
 mod transport;
 mod watch;
+mod why;
 
 use std::ffi::OsString;
 use std::io::{self, IsTerminal, Write};
@@ -129,6 +130,13 @@ fn execute(cli: &Cli) -> Result<u8, Box<dyn std::error::Error>> {
                 verbose => verbose.saturating_add(1),
             });
             ciphers::run(args)
+        }
+        Command::Why(args) => {
+            trace(match args.verbose {
+                0 => 0,
+                verbose => verbose.saturating_add(1),
+            });
+            why::run(args)
         }
         Command::KnownHosts(args) => known_hosts::run(args),
         Command::Hosts(args) => hosts_command::run(args),
