@@ -116,6 +116,7 @@ const HEAD: &str = "\
 #   sh fix.sh undo-here    puts this machine's files back
 #   sh fix.sh undo-host    puts the host's files back
 set -eu
+umask 077
 
 suffix=.before-sshoal
 

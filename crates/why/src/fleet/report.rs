@@ -16,8 +16,8 @@ const MAX_OUTLIERS: usize = 20;
 pub fn text(fleet: &Fleet, options: TextOptions) -> String {
     let mut painter = Painter::new(options);
     let head = format!(
-        "{} hosts measured, {} not",
-        fleet.hosts.len(),
+        "{} measured, {} not",
+        counted(fleet.hosts.len()),
         fleet.unmeasured.len()
     );
     painter.wrapped("", 2, &head);
@@ -43,11 +43,11 @@ fn causes(painter: &mut Painter, fleet: &Fleet) {
     for (at, group) in fleet.groups.iter().enumerate() {
         let first = format!("{:>3}  ", at + 1);
         let line = format!(
-            "{} [{}, {}]: {} hosts, up to {} a login, {} together",
+            "{} [{}, {}]: {}, up to {} a login, {} together",
             group.cause.title,
             group.cause.id,
             group.certainty.name(),
-            group.hosts.len(),
+            counted(group.hosts.len()),
             words::time(
                 group
                     .hosts
@@ -60,6 +60,13 @@ fn causes(painter: &mut Painter, fleet: &Fleet) {
         painter.wrapped("     on ", 8, &named(group));
         let fix = &group.cause.fix;
         painter.wrapped("     change ", 8, &format!("{}: {}", fix.file, fix.line));
+    }
+}
+
+fn counted(hosts: usize) -> String {
+    match hosts {
+        1 => "1 host".to_owned(),
+        hosts => format!("{hosts} hosts"),
     }
 }
 

@@ -7,7 +7,7 @@
 
   const element = (name, properties, ...children) => {
     const made = Object.assign(document.createElement(name), properties);
-    made.append(...children.filter((child) => child !== null && child !== undefined));
+    made.append(...children);
     return made;
   };
   const time = (us) => {
@@ -199,7 +199,7 @@
   main.append(
     ...head(),
     ...findings("Found", data.findings),
-    data.findings.length === 0 ? element("p", {}, "Nothing found: no known cause costs this login anything that counts.") : null,
+    ...(data.findings.length === 0 ? [element("p", {}, "Nothing found: no known cause costs this login anything that counts.")] : []),
     ...findings("Stock ssh alone pays for", data.ssh_findings),
     element("h2", {}, "Where the time goes"),
     element("div", { className: "tools" }, search,
