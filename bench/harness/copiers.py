@@ -126,6 +126,7 @@ ALL = [
     Copier("sshoal", sshoal()),
     Copier("sshoal", sshoal(), ("tree",)),
     Copier("sshoal one lane", sshoal("--lanes", "1")),
+    Copier("sshoal cubic", sshoal("--congestion", "cubic"), ("put",)),
     Copier("ssh cat", ssh_cat()),
     # With the cipher that costs it least.
     Copier("ssh cat aes128-gcm", ssh_cat("-c", "aes128-gcm@openssh.com")),
