@@ -118,6 +118,9 @@ impl<'w> Attempt<'w, '_> {
     async fn begin(&mut self) -> Result<Box<HostSession<'w>>, Ended> {
         let timing = Timing::begin(self.worker, self.host);
         let (link, round_trip) = self.connect(timing.as_ref()).await?;
+        if let Some(transfer) = &self.worker.plan.transfer {
+            transfer.control_congestion(&link, round_trip);
+        }
         self.pass(Gate::Login).await?;
         self.worker.enter(self.host, Phase::Login);
         // The command may leave with the login, so its gate comes first; it only closes when interrupted.
