@@ -390,6 +390,61 @@ fn a_server_of_another_make_is_measured_as_far_as_any() {
 }
 
 #[test]
+fn the_report_is_text_and_on_request_a_page_a_trace_and_a_script() {
+    let shoal = Shoal::real(&SshdSpec::new(2));
+    let quick = ["--repeat", "1", "--no-ssh"];
+    let (page, trace) = (shoal.file("page.html"), shoal.file("trace.json"));
+    let files = ["--html", &page, "--chrome-trace", &trace];
+    let text = why(&shoal, &[&quick[..], &files].concat())
+        .expect(0)
+        .stdout();
+    for title in ["TCP connect", "key exchange", "first output"] {
+        assert!(text.contains(title), "{text}");
+    }
+    assert!(
+        !text.contains('\u{1b}'),
+        "no colours but on a terminal: {text}"
+    );
+    let page = fs::read_to_string(page).unwrap();
+    assert!(page.contains("</html>") && page.contains(&shoal.name(0)));
+    let trace: Value = serde_json::from_str(&fs::read_to_string(trace).unwrap()).unwrap();
+    assert!(!trace["traceEvents"].as_array().unwrap().is_empty());
+    let script = why(&shoal, &[&quick[..], &["--fix"]].concat())
+        .expect(0)
+        .stdout();
+    assert!(script.starts_with("#!/bin/sh\n"), "{script}");
+    // Of two hosts the page is that of both.
+    let page = shoal.file("both.html");
+    let list = format!("{},{}", shoal.name(0), shoal.name(1));
+    let words = [&["-w", &list, "--html", &page][..], &quick].concat();
+    let both = Running::start(&mut command(&shoal, &words))
+        .wait()
+        .expect(0);
+    assert!(
+        both.stdout().contains("2 hosts measured"),
+        "{}",
+        both.stdout()
+    );
+    let page = fs::read_to_string(page).unwrap();
+    assert!(page.contains(&shoal.name(0)) && page.contains(&shoal.name(1)));
+}
+
+#[test]
+fn what_cannot_be_written_is_told() {
+    let shoal = Shoal::real(&SshdSpec::new(1));
+    let words = [
+        "--repeat",
+        "1",
+        "--no-ssh",
+        "--no-host",
+        "--html",
+        "/nowhere/page.html",
+    ];
+    let said = why(&shoal, &words).expect(2).stderr();
+    assert!(said.contains("cannot write /nowhere/page.html"), "{said}");
+}
+
+#[test]
 fn wrong_usage_is_told() {
     let sshoal = |words: &[&str]| {
         let mut command = User::new().command(env!("CARGO_BIN_EXE_sshoal"));

@@ -143,7 +143,7 @@ async fn attempt(worker: &Rc<Worker>, server: &Server) -> Result<Outcome, Ended>
     let (_orders, mut obeyed) = mpsc::unbounded_channel();
     let plan = host(worker);
     let algorithms = plan.endpoint.trust.algorithms_by(None);
-    let mut session = HostSession::begin(worker, HostId(0), plan, link, FAR, algorithms)?;
+    let mut session = HostSession::begin(worker, HostId(0), plan, link, FAR, algorithms, None)?;
     session.run(&mut obeyed).await
 }
 

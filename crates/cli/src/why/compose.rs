@@ -139,7 +139,8 @@ fn of_host(taken: &[(&Done, Option<Apart>)], asks_host: bool, evidence: &mut Evi
         evidence.round_trips.clone_from(&timed.round_trips);
     }
     if last.failure.is_some() {
-        return;
+        let note = "nobody was logged in, so that nothing could be run on the host";
+        return evidence.tier_notes.push(note.to_owned());
     }
     if !asks_host {
         let note = "nothing was run on the host (--no-host)";
