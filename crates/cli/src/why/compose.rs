@@ -124,10 +124,10 @@ fn lost_connecting(apart: &Apart) -> Duration {
 
 /// What was found out on the host, after the last login by sshoal.
 fn of_host(taken: &[(&Done, Option<Apart>)], asks_host: bool, evidence: &mut Evidence) {
-    let ours = taken
+    let mut ours = taken
         .iter()
         .filter_map(|(done, apart)| Some((*done, apart.as_ref()?)));
-    let Some((last, apart)) = ours.last() else {
+    let Some((last, apart)) = ours.next_back() else {
         return;
     };
     let timed = &last.timed;

@@ -168,7 +168,7 @@ impl Timing {
             self.pass_at(arrival.at, Passed::Arrived(arrival.message));
         }
         self.arrivals = arrivals.len();
-        if !self.knows_keys && connection.kex_algorithm().is_some() {
+        if !self.knows_keys && connection.host_key_algorithm().is_some() {
             self.knows_keys = true;
             self.learn(|login| {
                 login.kex = connection.kex_algorithm();

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use super::{Connection, Login};
+use super::{Connection, Login, ServerLists};
 use crate::error::ConnectionError;
 
 /// Most arrivals that are noted: a login has a dozen, and for each key that is refused one more.
@@ -22,16 +22,29 @@ impl Arrival {
     pub const IDENTIFICATION: &'static str = "identification";
 }
 
+/// What is kept for who measures: other connections stay small.
+#[derive(Default)]
+pub(super) struct Kept {
+    /// As long as the settings want it kept.
+    pub(super) lists: Option<ServerLists>,
+    /// The algorithm of the first key exchange.
+    pub(super) kex: Option<&'static str>,
+    arrivals: Vec<Arrival>,
+}
+
 impl Connection {
     /// What has come so far, the first 512 of it, if the settings have it noted
     /// ([`Settings::notes_arrivals`](crate::Settings::notes_arrivals)).
     pub fn arrivals(&self) -> &[Arrival] {
-        &self.arrivals
+        self.kept.as_ref().map_or(&[], |kept| &kept.arrivals)
     }
 
     pub(super) fn note_arrival(&mut self, at: Instant, message: &'static str) {
-        if self.settings.notes_arrivals && self.arrivals.len() < MAX_ARRIVALS {
-            self.arrivals.push(Arrival { at, message });
+        if self.settings.notes_arrivals
+            && let Some(kept) = &mut self.kept
+            && kept.arrivals.len() < MAX_ARRIVALS
+        {
+            kept.arrivals.push(Arrival { at, message });
         }
     }
 

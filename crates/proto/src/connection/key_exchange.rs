@@ -220,6 +220,9 @@ impl Connection {
             }
             None => {
                 let keys = NextKeys::derive(&agreed.chosen, &secret, &hash, &hash)?;
+                if let Some(kept) = &mut self.kept {
+                    kept.kex = Some(agreed.chosen.kex.name);
+                }
                 self.tell(Event::HostKey(HostKeyQuestion {
                     algorithm: agreed.chosen.host_key,
                     blob: host_key.to_vec(),
@@ -227,7 +230,6 @@ impl Connection {
                 let established = Established {
                     session_id: hash,
                     host_key: host_key.to_vec(),
-                    kex_algorithm: agreed.chosen.kex.name,
                     host_key_algorithm: agreed.chosen.host_key,
                     proof: signature.to_vec(),
                     strict: agreed.chosen.strict,
@@ -345,8 +347,10 @@ impl Connection {
                 first_host_key: first(theirs.server_host_key_algorithms),
             })
         });
-        if self.settings.keeps_lists {
-            self.lists = Some(Box::new(ServerLists {
+        if self.settings.keeps_lists
+            && let Some(kept) = &mut self.kept
+        {
+            kept.lists = Some(ServerLists {
                 kex: names(theirs.kex_algorithms, None),
                 host_keys: names(theirs.server_host_key_algorithms, None),
                 ciphers: names(
@@ -357,7 +361,7 @@ impl Connection {
                     theirs.mac_algorithms_server_to_client,
                     Some(theirs.mac_algorithms_client_to_server),
                 ),
-            }));
+            });
         }
     }
 }

@@ -28,6 +28,7 @@ use crate::identification::{Identification, IdentificationReader};
 use crate::settings::{Opening, Settings, SettingsError};
 use crate::transport::{Incoming, Outgoing};
 
+use arrivals::Kept;
 use authentication::Authentication;
 use host_keys::HostKeys;
 use keepalive::Keepalive;
@@ -64,10 +65,8 @@ pub struct Connection {
     established: Option<Box<Established>>,
     /// `None` before the server's first KEXINIT.
     profile: Option<Box<ServerProfile>>,
-    /// As long as the settings want it kept.
-    lists: Option<Box<ServerLists>>,
-    /// What has come, if the settings have it noted.
-    arrivals: Vec<Arrival>,
+    /// For measurements alone.
+    kept: Option<Box<Kept>>,
     login: Login,
     channels: ChannelTable,
     /// Whether the server was asked to forward the agent.
@@ -143,6 +142,8 @@ impl Connection {
         let identification = key_exchange::client_identification(&settings);
         let outgoing = Outgoing::new(&identification, settings.random);
         let keepalive = Keepalive::new(settings.keepalive, now);
+        let keeps = settings.keeps_lists || settings.notes_arrivals;
+        let kept = keeps.then(Box::default);
         let mut connection = Connection {
             settings,
             opening,
@@ -152,8 +153,7 @@ impl Connection {
             exchange: Exchange::Idle,
             established: None,
             profile: None,
-            lists: None,
-            arrivals: Vec::new(),
+            kept,
             login: Login::Unkeyed,
             channels: ChannelTable::default(),
             forwards_agent: false,
@@ -254,7 +254,7 @@ impl Connection {
     /// What the server offered in its first KEXINIT, if the settings have it kept
     /// ([`Settings::keeps_lists`](crate::Settings::keeps_lists)).
     pub fn server_lists(&self) -> Option<&ServerLists> {
-        self.lists.as_deref()
+        self.kept.as_deref()?.lists.as_ref()
     }
 
     /// What to remember about the server; `None` before its first KEXINIT.
@@ -269,10 +269,10 @@ impl Connection {
             .map(|established| established.session_id.as_slice())
     }
 
-    /// The algorithm of the first key exchange, for example "curve25519-sha256"; `None` before its host key is accepted.
+    /// The algorithm of the first key exchange, for example "curve25519-sha256", where arrivals are noted; `None` before the
+    /// server's part of it.
     pub fn kex_algorithm(&self) -> Option<&'static str> {
-        let established = self.established.as_deref();
-        established.map(|established| established.kex_algorithm)
+        self.kept.as_deref()?.kex
     }
 
     /// The algorithm of the host key that was accepted first, for example "rsa-sha2-512".
