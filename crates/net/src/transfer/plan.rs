@@ -11,6 +11,8 @@ use super::disk::Disk;
 use super::folder::PartNames;
 use super::rate::Rate;
 use super::source::Source;
+use crate::congestion::CongestionControl;
+use crate::link::Link;
 
 /// Octets that all hosts together may have read ahead, or asked for and not written.
 const BUDGET: usize = 64 * 1024 * 1024;
@@ -56,6 +58,8 @@ pub struct Put {
     pub source: Arc<Source>,
     /// Where to keep a journal of what goes to each host, in the order of the run's hosts; empty for none.
     pub journals: Vec<PathBuf>,
+    /// What decides how fast is sent, if not the kernel's default does.
+    pub congestion: Option<CongestionControl>,
 }
 
 /// What comes from the hosts.
@@ -122,6 +126,15 @@ impl TransferPlan {
             rate: octets_a_second.map(Rate::new),
             moved: Arc::default(),
             disk: Disk::default(),
+        }
+    }
+
+    /// Before anything large is sent on a connection, whose making took so long.
+    pub(crate) fn control_congestion(&self, link: &Link, round_trip: Duration) {
+        if let Way::Put(put) = &self.way
+            && let Some(congestion) = &put.congestion
+        {
+            congestion.apply(link, round_trip);
         }
     }
 
