@@ -10,6 +10,7 @@ mod support;
 use std::fs::{self, File, FileTimes};
 use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant, SystemTime};
@@ -313,12 +314,23 @@ fn the_account_is_root_by_sudo_only_if_that_was_asked_for() {
     }
 }
 
-/// The processes in a mount namespace.
-fn processes_in(namespace: &str) -> Vec<PathBuf> {
-    let entries = fs::read_dir("/proc").unwrap().flatten();
-    let links = entries.map(|entry| entry.path().join("ns/mnt"));
-    let is_in = |link: &PathBuf| fs::read_link(link).is_ok_and(|name| name == Path::new(namespace));
-    links.filter(is_in).collect()
+/// A host's mount namespace, kept open: the kernel would give its number to the next one at once.
+struct Namespace(File);
+
+impl Namespace {
+    fn of(pid: impl std::fmt::Display) -> Namespace {
+        Namespace(File::open(format!("/proc/{pid}/ns/mnt")).unwrap())
+    }
+
+    /// The processes in it.
+    fn processes(&self) -> Vec<PathBuf> {
+        let number = |metadata: fs::Metadata| (metadata.dev(), metadata.ino());
+        let ours = number(self.0.metadata().unwrap());
+        let entries = fs::read_dir("/proc").unwrap().flatten();
+        let links = entries.map(|entry| entry.path().join("ns/mnt"));
+        let is_in = |link: &PathBuf| fs::metadata(link).is_ok_and(|there| number(there) == ours);
+        links.filter(is_in).collect()
+    }
 }
 
 fn wait_until(mut holds: impl FnMut() -> bool) {
@@ -339,16 +351,17 @@ fn nothing_is_left_of_a_host_whatever_runs_on_it() {
         return;
     };
     let group = host.control_group().map(Path::to_owned);
-    let (dir, namespace, address) = (host.dir().to_owned(), host.namespace(), host.address());
+    let (dir, address) = (host.dir().to_owned(), host.address());
+    let namespace = Namespace::of(host.pid().as_raw_nonzero());
     assert_eq!(group.is_some(), !quota.is_empty());
     assert!(group.iter().all(|group| group.exists()));
     // Out of its session, and out of its process group.
     let started = ssh(&host, &[], "setsid sleep 1000 >/dev/null 2>&1 </dev/null &");
     assert!(started.status.success(), "{started:?}");
-    assert!(processes_in(&namespace).len() > 1);
+    assert!(namespace.processes().len() > 1);
 
     drop(host);
-    assert_eq!(processes_in(&namespace), Vec::<PathBuf>::new());
+    assert_eq!(namespace.processes(), Vec::<PathBuf>::new());
     assert!(!dir.exists());
     assert!(group.iter().all(|group| !group.exists()));
     let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
@@ -385,9 +398,11 @@ fn program(hosts: &[&str], dir: &Path) -> (Child, Vec<serde_json::Value>) {
     (child, about.collect())
 }
 
-fn is_gone(about: &serde_json::Value) -> bool {
-    let word = |name: &str| about[name].as_str().unwrap().to_owned();
-    processes_in(&word("namespace")).is_empty() && !Path::new(&word("folder")).exists()
+/// Whether nothing of a host is left, to be asked again when it has ended.
+fn watch(about: &serde_json::Value) -> impl Fn() -> bool + use<> {
+    let namespace = Namespace::of(&about["pid"]);
+    let folder = PathBuf::from(about["folder"].as_str().unwrap());
+    move || namespace.processes().is_empty() && !folder.exists()
 }
 
 #[test]
@@ -407,11 +422,12 @@ fn the_program_prints_its_hosts_and_removes_them_on_sigint() {
         .output()
         .unwrap();
     assert_eq!(text(&output.stdout), "hello\n", "{output:?}");
-    assert!(!about.iter().any(is_gone));
+    let gone: Vec<_> = about.iter().map(watch).collect();
+    assert!(!gone.iter().any(|gone| gone()));
 
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
     assert!(child.wait().unwrap().success());
-    assert!(about.iter().all(is_gone));
+    assert!(gone.iter().all(|gone| gone()));
     let lines = BufReader::new(child.stdout.take().unwrap()).lines();
     let lines: Vec<String> = lines.map(Result::unwrap).collect();
     let table = lines.join("\n");
@@ -431,10 +447,11 @@ fn hosts_go_when_the_program_is_killed() {
     }
     let dir = tempfile::tempdir().unwrap();
     let (mut child, about) = program(&["motd:20", "use-dns:20"], dir.path());
-    assert!(!about.iter().any(is_gone));
+    let gone: Vec<_> = about.iter().map(watch).collect();
+    assert!(!gone.iter().any(|gone| gone()));
     child.kill().unwrap();
     child.wait().unwrap();
-    wait_until(|| about.iter().all(is_gone));
+    wait_until(|| gone.iter().all(|gone| gone()));
 }
 
 #[test]

@@ -175,7 +175,8 @@ impl SlowHost {
         self.keeper.root()
     }
 
-    /// The host's mount namespace as a link in /proc says it. All its processes are in it, and no other.
+    /// The host's mount namespace as a link in /proc says it. All its processes are in it, and no other. When the host has gone the
+    /// kernel gives the number to the next namespace.
     pub fn namespace(&self) -> String {
         self.keeper.namespace()
     }
