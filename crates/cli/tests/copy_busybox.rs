@@ -49,8 +49,8 @@ impl Root {
         // sftp-server asks who it is.
         fs::create_dir(it.path("/etc")).unwrap();
         fs::copy("/etc/passwd", it.path("/etc/passwd")).unwrap();
-        fs::create_dir(it.path("/work")).unwrap();
-        fs::set_permissions(it.path("/work"), Permissions::from_mode(0o777)).unwrap();
+        fs::create_dir(it.path("/srv")).unwrap();
+        fs::set_permissions(it.path("/srv"), Permissions::from_mode(0o777)).unwrap();
         it
     }
 
@@ -110,12 +110,12 @@ fn many_small_files_go_and_come_in_batches() {
     let root = Root::new(&[SFTP_SERVER]);
     let shoal = real(root.spec());
     let (dir, tree) = tree();
-    sshoal(&shoal, &["put", "-r", "-p", text(&tree), "/work"]).expect(0);
-    assert!(listing(&tree) == listing(&root.path("/work/tree")), "put");
+    sshoal(&shoal, &["put", "-r", "-p", text(&tree), "/srv"]).expect(0);
+    assert!(listing(&tree) == listing(&root.path("/srv/tree")), "put");
     let put = commands(&shoal);
     assert!(put > 0);
     let back = dir.path().join("back");
-    let words = ["get", "-r", "-p", "-v", "/work/tree", text(&back)];
+    let words = ["get", "-r", "-p", "-v", "/srv/tree", text(&back)];
     let ended = sshoal(&shoal, &words).expect(0);
     assert!(!ended.stderr().contains("one by one"), "{}", ended.stderr());
     assert!(
@@ -123,7 +123,7 @@ fn many_small_files_go_and_come_in_batches() {
         "get"
     );
     assert!(commands(&shoal) > put);
-    assert_eq!(parts(&root.path("/work")), Vec::<Vec<u8>>::new());
+    assert_eq!(parts(&root.path("/srv")), Vec::<Vec<u8>>::new());
 }
 
 #[test]
@@ -135,8 +135,8 @@ fn a_transfer_that_was_cut_goes_on() {
     fs::write(&source, noise(5 * CHECKPOINT as usize)).unwrap();
     let fetched = dir.path().join("fetched");
     for words in [
-        ["put", "--lanes", "1", text(&source), "/work/file"],
-        ["get", "--lanes", "1", "/work/file", text(&fetched)],
+        ["put", "--lanes", "1", text(&source), "/srv/file"],
+        ["get", "--lanes", "1", "/srv/file", text(&fetched)],
     ] {
         let cut = [&words[..], &["--limit", "40M"]].concat();
         let mut running = Running::start(&mut command(&shoal, &cut));
@@ -150,7 +150,7 @@ fn a_transfer_that_was_cut_goes_on() {
         assert!(moved(&ended) < 5 * CHECKPOINT, "{}", ended.stdout());
     }
     let contents = fs::read(&source).unwrap();
-    assert!(fs::read(root.path("/work/file")).unwrap() == contents);
+    assert!(fs::read(root.path("/srv/file")).unwrap() == contents);
     assert!(fs::read(fetched.join(shoal.name(0)).join("file")).unwrap() == contents);
 }
 
@@ -160,16 +160,16 @@ fn without_an_sftp_server_the_error_says_what_is_missing() {
     let shoal = real(root.spec());
     let (dir, tree) = tree();
     for words in [
-        &["put", "-r", text(&tree), "/work"][..],
-        &["get", "/work", text(&dir.path().join("back"))],
+        &["put", "-r", text(&tree), "/srv"][..],
+        &["get", "/srv", text(&dir.path().join("back"))],
     ] {
         let missing = ["the host has no SFTP", "Subsystem sftp internal-sftp"];
         sshoal(&shoal, words).expect(3).says(&missing);
     }
     // sshd has one of its own, which needs no file.
     let shoal = real(root.spec().line("Subsystem sftp internal-sftp"));
-    sshoal(&shoal, &["put", "-r", "-p", text(&tree), "/work"]).expect(0);
-    assert!(listing(&tree) == listing(&root.path("/work/tree")));
+    sshoal(&shoal, &["put", "-r", "-p", text(&tree), "/srv"]).expect(0);
+    assert!(listing(&tree) == listing(&root.path("/srv/tree")));
 }
 
 /// What the account needs is there, and nothing else.
