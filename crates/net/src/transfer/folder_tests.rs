@@ -1,3 +1,5 @@
+//! What a host sends is written below its own folder, and nowhere else.
+
 #![allow(clippy::unwrap_used)]
 
 use super::*;

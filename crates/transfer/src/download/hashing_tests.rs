@@ -1,3 +1,5 @@
+//! Downloads with hashes of both ends: what is unchanged, what is verified, and hosts that cannot hash.
+
 #![allow(clippy::unwrap_used)]
 
 use super::tests::{Story, Told, noise, plan, site};

@@ -1,3 +1,5 @@
+//! Uploads with hashes of both ends: what is unchanged, what is verified, and hosts that cannot hash.
+
 #![allow(clippy::unwrap_used)]
 
 use super::tests::{Story, Told, entry, file, noise, plan, tree};

@@ -1,3 +1,5 @@
+//! An image goes onto a host's block device: in which blocks, by dd or over SFTP, and what a cut leaves.
+
 #![allow(clippy::unwrap_used)]
 
 use std::sync::Arc;
