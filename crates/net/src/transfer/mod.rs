@@ -9,6 +9,7 @@
 mod answering;
 mod at_once;
 mod batches;
+mod beside;
 mod block_hash;
 mod blocks;
 mod channels;
