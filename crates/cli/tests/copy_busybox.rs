@@ -9,12 +9,12 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use sshoal_testbed::sshd::{RealSshd, SshdSpec};
+use sshoal_testbed::sshd::SshdSpec;
 use support::copying::{
-    CHECKPOINT, command, has_proof, listing, moved, parts, real, sshoal, text, write,
+    CHECKPOINT, command, commands, has_proof, listing, moved, parts, real, sshoal, text, write,
 };
 use support::program::Running;
-use support::{Shoal, noise, wait_until};
+use support::{noise, wait_until};
 use tempfile::TempDir;
 
 /// Where Debian has it, and where its sshd_config names it.
@@ -97,12 +97,6 @@ fn tree() -> (TempDir, PathBuf) {
     write(&tree.join("a/n\nx"), b"odd", 0o600);
     write(&tree.join("a/large"), &noise(3_000_000), 0o640);
     (dir, tree)
-}
-
-/// Commands that the host has been asked to run (session.c, do_exec, at level VERBOSE).
-fn commands(shoal: &Shoal<RealSshd>) -> usize {
-    let log = shoal.hosts.log(0);
-    log.matches("Starting session: command").count()
 }
 
 #[test]

@@ -8,12 +8,14 @@ mod support;
 use std::ffi::OsStr;
 use std::fs::{self, File, Permissions};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use sshoal_testbed::sshd::{RealSshd, SshdSpec};
-use support::copying::{command, listing, parts, real, sshoal, text, write};
+use support::copying::{
+    command, listing, parts, programs, real, script, sshoal, text, with_programs, write,
+};
 use support::program::Running;
 use support::{Shoal, noise, shared_folder};
 
@@ -46,24 +48,8 @@ fn tree(small: usize) -> (tempfile::TempDir, PathBuf) {
     (dir, tree)
 }
 
-/// A PATH with these programs alone.
-fn programs(named: &[(&str, &str)]) -> tempfile::TempDir {
-    let programs = shared_folder();
-    for (name, program) in named {
-        symlink(program, programs.path().join(name)).unwrap();
-    }
-    programs
-}
-
-/// A program of a few lines.
-fn script(programs: &Path, name: &str, lines: &str) {
-    let path = programs.join(name);
-    fs::write(&path, format!("#!/bin/sh\n{lines}\n")).unwrap();
-    fs::set_permissions(&path, Permissions::from_mode(0o755)).unwrap();
-}
-
 fn with_path(programs: &Path) -> Shoal<RealSshd> {
-    real(SshdSpec::new(1).line(format!("SetEnv PATH={}", programs.display())))
+    real(with_programs(programs))
 }
 
 /// A member of the object `transfer` of the only host.

@@ -9,13 +9,13 @@ use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddrV4, TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
 use sshoal_testbed::sshd::{Layout, RealSshd, SshdSpec};
+use support::copying::SmallDisk;
 use support::program::{Ended, Running};
 use support::{Shoal, wait_until};
 
@@ -154,15 +154,6 @@ fn folder(root: &Path, host: usize) -> PathBuf {
     root.join(host.to_string()).join("in")
 }
 
-/// A file system of 2 MiB; `false` if none may be mounted here.
-fn mount(folder: &Path) -> bool {
-    let mounted = Command::new("mount")
-        .args(["-t", "tmpfs", "-o", "size=2m,mode=0777", "tmpfs"])
-        .arg(folder)
-        .output();
-    mounted.is_ok_and(|mounted| mounted.status.success())
-}
-
 /// A host's line of `--json`.
 fn record(ended: &Ended, label: &str) -> String {
     let shown = ended.stdout();
@@ -214,7 +205,7 @@ fn three_hosts_in_trouble_are_named_the_others_unharmed_and_the_rest_follows() {
     let source = dir.path().join("source");
     let contents: Vec<u8> = (0..LEN).map(|at| (at % 251 + at / 65_521) as u8).collect();
     fs::write(&source, &contents).unwrap();
-    let is_full = mount(&folder(root.path(), FULL));
+    let full = SmallDisk::mount(&folder(root.path(), FULL), "2m");
     for host in [SLOW, DYING, FULL] {
         fs::write(folder(root.path(), host).join("source"), "old").unwrap();
     }
@@ -246,18 +237,12 @@ fn three_hosts_in_trouble_are_named_the_others_unharmed_and_the_rest_follows() {
         let old = fs::read(folder(root.path(), host).join("source")).unwrap();
         assert_eq!(old, b"old");
     }
-    if is_full {
+    if let Some(disk) = full {
         let record = record(&first, &addresses[FULL].ip().to_string());
         assert!(record.contains("no space left"), "{record}");
         let old = fs::read(folder(root.path(), FULL).join("source"));
-        let unmounted = Command::new("umount")
-            .arg("-l")
-            .arg(folder(root.path(), FULL))
-            .status();
-        assert!(unmounted.unwrap().success());
         assert_eq!(old.unwrap(), b"old");
-    } else {
-        println!("a full disk is not tried: no file system may be mounted here");
+        drop(disk);
     }
     let second = put().wait().expect(0);
     for host in 0..HOSTS {
