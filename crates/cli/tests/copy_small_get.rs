@@ -120,6 +120,24 @@ fn a_host_of_busybox_alone_sends_batches() {
     comes_and_is_kept(&real(spec));
 }
 
+/// What is asked of sftp-server, two hundred times a hundred names, and the names alone: links are not written to a disk.
+#[test]
+fn a_folder_of_twenty_thousand_names_comes_whole() {
+    let shoal = real(SshdSpec::new(1));
+    let dir = shared_folder();
+    let tree = dir.path().join("tree");
+    fs::create_dir(&tree).unwrap();
+    for number in 0..19_900 {
+        symlink(number.to_string(), tree.join(format!("link {number}"))).unwrap();
+    }
+    for number in 0..100 {
+        write(&tree.join(number.to_string()), &noise(number), 0o644);
+    }
+    let here = TempDir::new().unwrap();
+    sshoal(&shoal, &["get", "-r", "-p", text(&tree), text(here.path())]).expect(0);
+    assert!(fetched(&tree) == fetched(&host(&shoal, here.path()).join("tree")));
+}
+
 #[test]
 fn all_of_them_are_in_the_archives() {
     let keep =
