@@ -382,3 +382,39 @@ fn ctrl_c_while_the_host_hashes_leaves_no_part() {
     running.wait().expect(130);
     assert_eq!(listing(target.path()).len(), 0);
 }
+
+/// Octets that a program has read so far (proc(5), io).
+fn read_so_far(running: &Running) -> u64 {
+    let io = format!("/proc/{}/io", running.pid().as_raw_nonzero());
+    let io = fs::read_to_string(io).unwrap();
+    let read = io.lines().find_map(|line| line.strip_prefix("rchar: "));
+    read.unwrap().parse().unwrap()
+}
+
+/// Nobody has hashed them in the time that a test has.
+#[test]
+fn ctrl_c_while_a_very_large_file_is_hashed_here_ends_that() {
+    let programs = programs(&[("sh", "/bin/sh")]);
+    script(programs.path(), "sha256sum", "exit 1");
+    let shoal = with_path(programs.path());
+    let (folder, into) = (shared_folder(), tempfile::tempdir().unwrap());
+    let here = into.path().join(shoal.name(0));
+    fs::create_dir(&here).unwrap();
+    let (there, here) = (folder.path().join("f"), here.join("f"));
+    // Of the same size, so that both ends hash.
+    for path in [&there, &here] {
+        File::create(path).unwrap().set_len(1 << 40).unwrap();
+    }
+    for words in [
+        ["put", "--checksum", text(&here), text(&there)],
+        ["get", "--checksum", text(&there), text(into.path())],
+    ] {
+        let running = Running::start(&mut command(&shoal, &words));
+        support::wait_until("it hashes", || read_so_far(&running) > 64 << 20);
+        running.interrupt();
+        let ended = running.wait().expect(130);
+        let ended = ended.says(&["interrupted before it was whole"]);
+        let said = ended.stderr();
+        assert!(!said.contains("not confirmed"), "it had to be left: {said}");
+    }
+}

@@ -80,6 +80,7 @@ impl Transfer {
         self.first_trouble
             .get_or_insert((Vec::new(), Trouble::Interrupted));
         self.hurries = true;
+        self.jobs.stop().order();
         self.engine.interrupt();
         self.note();
     }
