@@ -52,14 +52,20 @@ fn is_told(ended: Ended, names: &[&str], device: &Loop, image: &[u8]) -> usize {
     let certain: usize = rest.split(' ').next().unwrap().parse().unwrap();
     assert!(certain < image.len(), "{said}");
     let medium = device.medium();
-    assert!(medium[..certain] == image[..certain], "it is not true: {said}");
+    assert!(
+        medium[..certain] == image[..certain],
+        "it is not true: {said}"
+    );
     certain
 }
 
 #[test]
 fn the_error_names_host_device_and_what_is_on_it() {
     let sound = ["sh", "stat", "dd"].map(|name| (name, format!("/usr/bin/{name}")));
-    let sound: Vec<(&str, &str)> = sound.iter().map(|(name, path)| (*name, &path[..])).collect();
+    let sound: Vec<(&str, &str)> = sound
+        .iter()
+        .map(|(name, path)| (*name, &path[..]))
+        .collect();
     let sound = programs(&sound);
     // A dd that knows no direct writes.
     let plain = programs(&[("sh", "/usr/bin/sh"), ("stat", "/usr/bin/stat")]);

@@ -12,8 +12,8 @@ use std::path::{Path, PathBuf};
 
 use sshoal_testbed::sshd::{RealSshd, SshdSpec};
 use support::copying::{
-    SmallDisk, command, commands, listing, parts, programs, real, script, sshoal, text, with_programs,
-    write,
+    SmallDisk, command, commands, listing, parts, programs, real, script, sshoal, text,
+    with_programs, write,
 };
 use support::program::Running;
 use support::{Shoal, noise, shared_folder, wait_until};

@@ -14,8 +14,8 @@ use std::process::Command;
 
 use sshoal_testbed::sshd::{RealSshd, SshdSpec};
 use support::copying::{
-    SmallDisk, command, commands, listing, parts, programs, real, script, sshoal, text, with_programs,
-    write,
+    SmallDisk, command, commands, listing, parts, programs, real, script, sshoal, text,
+    with_programs, write,
 };
 use support::program::Running;
 use support::{Shoal, noise, shared_folder, wait_until};

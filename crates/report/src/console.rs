@@ -181,7 +181,11 @@ impl Console {
 
 /// Erases so many lines, of which the cursor is in the last one.
 fn erasure(lines: usize) -> Vec<u8> {
-    [ERASE_LINE, &ERASE_LINE_ABOVE.repeat(lines.saturating_sub(1))].concat()
+    [
+        ERASE_LINE,
+        &ERASE_LINE_ABOVE.repeat(lines.saturating_sub(1)),
+    ]
+    .concat()
 }
 
 /// Writes into one stream of a [`Console`], a bounded part at a time.

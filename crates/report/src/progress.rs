@@ -257,7 +257,10 @@ mod tests {
             let done = if second < 30 { second * 100 } else { 2900 };
             samples.rate(start + Duration::from_secs(second), done);
         }
-        assert_eq!(samples.rate(start + Duration::from_secs(60), 2910), Some(2.0));
+        assert_eq!(
+            samples.rate(start + Duration::from_secs(60), 2910),
+            Some(2.0)
+        );
         // However often it is asked for.
         for ms in 60_000..90_000 {
             samples.rate(start + Duration::from_millis(ms), 2910);
@@ -307,7 +310,10 @@ mod tests {
         let done = [None, None, None, Some(100), None];
         let last = lines(3, done, 24);
         assert_eq!(last.len(), 2);
-        assert!(last[0].starts_with("web3: 100.0 MiB of 100.0 MiB"), "{last:?}");
+        assert!(
+            last[0].starts_with("web3: 100.0 MiB of 100.0 MiB"),
+            "{last:?}"
+        );
     }
 
     #[test]

@@ -216,11 +216,7 @@ impl Reporter {
 
     /// Takes how far the files of all hosts are, and asks for those of each host whose files are under way if that is shown:
     /// for the status lines.
-    pub fn handle_moving(
-        &mut self,
-        all: Moving,
-        of_hosts: impl FnOnce() -> Vec<(HostId, Moving)>,
-    ) {
+    pub fn handle_moving(&mut self, all: Moving, of_hosts: impl FnOnce() -> Vec<(HostId, Moving)>) {
         let is_shown = self.hosts.len() > 1 && self.status_size().is_some();
         let hosts = if is_shown { of_hosts() } else { Vec::new() };
         self.status.moving = Some((all, hosts));

@@ -61,11 +61,7 @@ impl Loop {
         assert!(made.status.success(), "losetup: {said}");
         let path = String::from_utf8(made.stdout).unwrap().trim().to_owned();
         let mode = fs::metadata(&path).unwrap().permissions().mode();
-        let device = Loop {
-            path,
-            mode,
-            file,
-        };
+        let device = Loop { path, mode, file };
         fs::set_permissions(device.path(), fs::Permissions::from_mode(0o666)).unwrap();
         device
     }

@@ -95,9 +95,7 @@ impl Transfer {
             Way::Get(get) => Engine::get(get, host as usize),
         };
         transfer.moved.begin(host as usize);
-        transfer
-            .moved
-            .set_left(host as usize, engine.octets_left());
+        transfer.moved.set_left(host as usize, engine.octets_left());
         Some(Box::new(Transfer {
             plan: plan.clone(),
             jobs: Jobs::new(&transfer.disk),

@@ -59,7 +59,9 @@ fn each_host_has_a_line_until_it_ends_and_output_stands_above_all() {
     };
     let hosts = |done: &[(u32, u64)]| -> Vec<(HostId, Moving)> {
         let hosts = done.iter();
-        hosts.map(|(host, done)| (HostId(*host), moving(*done))).collect()
+        hosts
+            .map(|(host, done)| (HostId(*host), moving(*done)))
+            .collect()
     };
     let at = |ms| start + Duration::from_millis(ms);
     reporter.tick(at(0), &progress).unwrap();
@@ -67,7 +69,10 @@ fn each_host_has_a_line_until_it_ends_and_output_stands_above_all() {
     reporter.tick(at(400), &progress).unwrap();
     let shown = screen(&terminal.text());
     assert_eq!(shown[..2], ["web1: 1 B of 10 B", "web2: 2 B of 10 B"]);
-    assert!(shown[2].starts_with("3 B of 10 B; 0 of 2 done"), "{shown:?}");
+    assert!(
+        shown[2].starts_with("3 B of 10 B; 0 of 2 done"),
+        "{shown:?}"
+    );
     reporter
         .handle_output(HostId(0), Stream::Stderr, b"a line\n")
         .unwrap();
@@ -76,12 +81,18 @@ fn each_host_has_a_line_until_it_ends_and_output_stands_above_all() {
     reporter.handle_moving(moving(4), || hosts(&[(1, 4)]));
     reporter.tick(at(1400), &progress).unwrap();
     let shown = screen(&terminal.text());
-    assert_eq!(shown[..2], ["web1: a line", "web2: 4 B of 10 B, 2 B/s, 0:03 left"]);
+    assert_eq!(
+        shown[..2],
+        ["web1: a line", "web2: 4 B of 10 B, 2 B/s, 0:03 left"]
+    );
     assert!(shown[2].starts_with("4 B of 10 B, 1 B/s"), "{shown:?}");
     reporter.handle_result(&exit(1, 0)).unwrap();
     reporter.finish(RunEnd::default());
     let shown = screen(&terminal.text());
-    assert_eq!(shown[..2], ["web1: a line", "sshoal: 2 of 2 hosts ok, in 0.0 s"]);
+    assert_eq!(
+        shown[..2],
+        ["web1: a line", "sshoal: 2 of 2 hosts ok, in 0.0 s"]
+    );
     assert!(shown[2..].iter().all(String::is_empty), "{shown:?}");
 }
 
