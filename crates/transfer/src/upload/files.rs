@@ -242,6 +242,13 @@ impl Upload {
         }
     }
 
+    /// What a request was about is not on its way any more, whatever became of it.
+    pub(super) fn arrived(&mut self, step: FileStep) {
+        if let FileStep::Write { octets, .. } = step {
+            self.on_the_way = self.on_the_way.saturating_sub(octets.into());
+        }
+    }
+
     pub(super) fn handle_file(
         &mut self,
         channel: usize,
@@ -249,6 +256,7 @@ impl Upload {
         step: FileStep,
         reply: Reply,
     ) {
+        self.arrived(step);
         let Some(file) = self.files.get_mut(&entry) else {
             return;
         };

@@ -45,6 +45,7 @@ impl Upload {
 
     /// A request of which nobody knows whether it was carried out.
     fn take_back(&mut self, entry: usize, step: FileStep) {
+        self.arrived(step);
         let Some(file) = self.files.get_mut(&entry) else {
             return;
         };

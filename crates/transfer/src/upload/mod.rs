@@ -147,6 +147,8 @@ pub struct Upload {
     tally: Tally,
     /// Octets of files' contents that are still to be sent or found unchanged, as the plan has them.
     left: u64,
+    /// Octets of files' contents that have been sent and not confirmed.
+    on_the_way: u64,
     interrupted: bool,
     end_told: bool,
     /// Whether what was read last did not have to be waited for.
@@ -247,6 +249,7 @@ impl Upload {
             events: VecDeque::new(),
             tally: Tally::default(),
             left,
+            on_the_way: 0,
             interrupted: false,
             end_told: false,
             reads_at_once: false,
@@ -263,9 +266,9 @@ impl Upload {
         self.channels.refuse(channel);
     }
 
-    /// Octets of files' contents that are still to be sent, as far as is known.
+    /// Octets of files' contents that are still to be sent or confirmed, as far as is known.
     pub fn octets_left(&self) -> u64 {
-        self.left
+        self.left.saturating_add(self.on_the_way)
     }
 
     /// Octets that are still to be sent by channels, those of streams left out.

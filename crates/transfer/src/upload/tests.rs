@@ -462,3 +462,31 @@ fn whenever_channels_are_lost_everything_arrives() {
     arrives_in_spite_of(&[(2, 1), (5, 2), (9, 3)], false);
     arrives_in_spite_of(&[(30, 3), (31, 2), (60, 1)], false);
 }
+
+#[test]
+fn what_is_sent_and_not_confirmed_is_left() {
+    let len = 3_000_000;
+    let mut story = Story::new(FakeServer::default(), vec![noise(len)]);
+    let plan = plan(b"/f", vec![entry(b"", file(len), None)]);
+    let mut upload = Upload::new(Arc::new(plan), 0);
+    let mut channel = FakeChannel::default();
+    let mut most_sent = 0;
+    while upload.poll_event() != Some(UploadEvent::Ended) {
+        while let Some(need) = upload.poll_need() {
+            story.provide(&mut upload, need);
+        }
+        let sent = upload.transmit(0).collect::<Vec<_>>().concat();
+        upload.transmitted(0, sent.len());
+        most_sent = most_sent.max(sent.len());
+        let all = |upload: &Upload| upload.tally().octets + upload.octets_left();
+        assert_eq!(all(&upload), len as u64);
+        let answer = story.server.handle(&mut channel, &sent);
+        upload.handle_input(0, &answer).unwrap();
+        assert_eq!(all(&upload), len as u64);
+    }
+    assert!(most_sent > 65_536, "nothing was on its way");
+    assert_eq!(
+        (upload.tally().octets, upload.octets_left()),
+        (len as u64, 0)
+    );
+}

@@ -15,6 +15,9 @@ impl Upload {
             return;
         }
         let entries = std::mem::take(&mut it.entries);
+        let sizes = entries.iter().map(|&entry| self.plan.entries[entry].size());
+        let octets: u64 = sizes.sum();
+        self.on_the_way = self.on_the_way.saturating_sub(octets);
         if it.is_dropped || self.interrupted {
             self.small.unwanted.extend(entries);
         } else if is_whole {
@@ -23,8 +26,6 @@ impl Upload {
             } else if self.plan.hashing.verifies != Verify::Never && !entries.is_empty() {
                 self.tally.why_unverified = self.hashes.why_over().or(self.tally.why_unverified);
             }
-            let sizes = entries.iter().map(|&entry| self.plan.entries[entry].size());
-            let octets: u64 = sizes.sum();
             self.small.arrived.extend(entries);
             if octets > 0 {
                 self.moved(octets);

@@ -288,6 +288,7 @@ impl Upload {
         let it = &mut self.small.streams[stream];
         it.put(below, mode, file.modified, &file.data, file.hash);
         it.entries.push(entry);
+        self.on_the_way += self.plan.entries[entry].size();
         self.small_leaves(entry);
     }
 
