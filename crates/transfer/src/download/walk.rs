@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use super::{Asked, Download, DownloadEvent, DownloadNeed, Item, MAX_FOLDERS};
+use crate::owners::Owners;
 use crate::path::{MAX_PATH, is_plain_name, join};
 use crate::sftp::{Attributes, FileType, Handle, Name, Reply, Request, StatusCode};
 use crate::{Trouble, glob};
@@ -57,7 +58,7 @@ impl Download {
     /// Begins listings while there is room.
     pub(super) fn list_folders(&mut self) {
         while self.listings.len() < LISTINGS
-            && self.queue.len() + self.small.waiting() < QUEUE
+            && self.queue.len() + self.small.waiting() + self.accounts.waiting() < QUEUE
             && let Some(listing) = self.to_list.pop()
         {
             let id = self.id();
@@ -142,6 +143,11 @@ impl Download {
         }
     }
 
+    /// Whether folders are to get anything at the end.
+    fn finishes_folders(&self) -> bool {
+        self.plan.preserve || self.plan.owners != Owners::Makers
+    }
+
     fn end_listing(&mut self, id: u64, trouble: Option<Trouble>) {
         let Some(listing) = self.listings.get_mut(&id) else {
             return;
@@ -175,7 +181,7 @@ impl Download {
         match trouble {
             Some(trouble) => self.failed(remote, trouble),
             None if self.interrupted => {}
-            None if self.plan.preserve => match self.folders.len() < MAX_FOLDERS {
+            None if self.finishes_folders() => match self.folders.len() < MAX_FOLDERS {
                 true => self.folders.push((local, attributes)),
                 false => self.failed(remote, too_many("folders")),
             },
@@ -228,6 +234,9 @@ impl Download {
         if item.remote.len() > MAX_PATH || item.local.len() > MAX_PATH {
             return self.failed(item.remote, Trouble::TooLong);
         }
+        let Some(item) = self.await_owner(item) else {
+            return;
+        };
         match item.attributes.file_type() {
             FileType::File => {
                 let size = item.attributes.size.unwrap_or(0);

@@ -1,11 +1,11 @@
-//! The session in which a host hashes its files, beside the SFTP channels.
+//! Sessions beside the SFTP channels in which a host is asked something: to hash its files, and for numbers of its accounts.
 
 use std::time::{Duration, Instant};
 
 use sshoal_proto::{
     Command, Connection, ConnectionError, Event, LocalChannel, SessionRequest, Stream,
 };
-use sshoal_transfer::HostHashes;
+use sshoal_transfer::{HostAccounts, HostHashes};
 
 use super::engine::Engine;
 use super::rate::{Rate, granted};
@@ -17,9 +17,99 @@ const SLOWNESS: Duration = Duration::from_secs(600);
 /// Octets of contents that it hashes in a second at the least, beyond that.
 const LEAST_PACE: u64 = 4 * 1024 * 1024;
 
-/// A host's session.
-#[derive(Default)]
-pub(super) struct HashSession {
+/// How long it may take to look an account up: directories are slow at times.
+const LOOKUP: Duration = Duration::from_secs(60);
+
+/// What a session is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum About {
+    Hashes,
+    Accounts,
+}
+
+/// The host's part in a session: members are named as those of [`HostHashes`] and [`HostAccounts`].
+pub(super) trait Conversation {
+    fn command(&self) -> String;
+    fn wants_session(&self) -> bool;
+    fn opened(&mut self);
+    fn transmit(&self) -> &[u8];
+    fn transmitted(&mut self, octets: usize);
+    fn hear(&mut self, input: &[u8]);
+    fn end(&mut self);
+    /// Whether the host has something to do that it was given.
+    fn is_busy(&self) -> bool;
+    /// How long the host may say nothing; `None` if nothing is waited for.
+    fn patience(&self) -> Option<Duration>;
+}
+
+/// What both have under the same names.
+macro_rules! in_common {
+    ($conversation:ident) => {
+        fn command(&self) -> String {
+            $conversation::command()
+        }
+
+        fn wants_session(&self) -> bool {
+            self.wants_session()
+        }
+
+        fn opened(&mut self) {
+            self.opened();
+        }
+
+        fn transmit(&self) -> &[u8] {
+            self.transmit()
+        }
+
+        fn transmitted(&mut self, octets: usize) {
+            self.transmitted(octets);
+        }
+
+        fn hear(&mut self, input: &[u8]) {
+            self.hear(input);
+        }
+
+        fn end(&mut self) {
+            self.end();
+        }
+    };
+}
+
+impl Conversation for HostHashes {
+    in_common!(HostHashes);
+
+    fn is_busy(&self) -> bool {
+        self.hashing().is_some()
+    }
+
+    fn patience(&self) -> Option<Duration> {
+        match self.hashing() {
+            _ if self.is_opening() => Some(PATIENCE),
+            Some(octets) => Some(SLOWNESS + Duration::from_secs(octets / LEAST_PACE)),
+            None => None,
+        }
+    }
+}
+
+impl Conversation for HostAccounts {
+    in_common!(HostAccounts);
+
+    fn is_busy(&self) -> bool {
+        self.is_asking()
+    }
+
+    fn patience(&self) -> Option<Duration> {
+        match self.is_asking() {
+            _ if self.is_opening() => Some(PATIENCE),
+            true => Some(LOOKUP),
+            false => None,
+        }
+    }
+}
+
+/// One of a host's sessions.
+pub(super) struct Beside {
+    about: About,
     session: Option<Session>,
     /// When it was opened, or last asked or answered something.
     since: Option<Instant>,
@@ -34,7 +124,16 @@ struct Session {
     owed: usize,
 }
 
-impl HashSession {
+impl Beside {
+    pub(super) fn new(about: About) -> Beside {
+        Beside {
+            about,
+            session: None,
+            since: None,
+            is_busy: false,
+        }
+    }
+
     /// Takes what is about the session; returns whether it is.
     pub(super) fn handle(&mut self, engine: &mut Engine, event: &Event, input: &[u8]) -> bool {
         let (Event::Data { channel, .. }
@@ -58,16 +157,20 @@ impl HashSession {
                 self.since = Some(Instant::now());
                 // What a program says of a file that it cannot read is told by its answer, too.
                 if *stream == Stream::Stdout {
-                    engine.hashes().hear(&input[range.clone()]);
-                    engine.handle_hashes();
+                    if let Some(host) = engine.conversation(self.about) {
+                        host.hear(&input[range.clone()]);
+                    }
+                    engine.handle_conversation(self.about);
                 }
             }
             Event::Started(_) => session.started = true,
             Event::ExitStatus { .. } | Event::ExitSignal { .. } => {}
             _ => {
                 session.ended = true;
-                engine.hashes().end();
-                engine.handle_hashes();
+                if let Some(host) = engine.conversation(self.about) {
+                    host.end();
+                }
+                engine.handle_conversation(self.about);
             }
         }
         true
@@ -81,9 +184,12 @@ impl HashSession {
         wake: &mut Option<Instant>,
     ) -> Result<(), ConnectionError> {
         let now = Instant::now();
-        if engine.hashes().wants_session() {
-            let number = connection.open_session(request())?;
-            engine.hashes().opened();
+        let Some(host) = engine.conversation(self.about) else {
+            return Ok(());
+        };
+        if host.wants_session() {
+            let number = connection.open_session(request(host.command()))?;
+            host.opened();
             self.session = Some(Session {
                 number,
                 started: false,
@@ -92,16 +198,16 @@ impl HashSession {
             });
             self.since = Some(now);
         }
-        let is_busy = engine.hashes().hashing().is_some();
+        let is_busy = host.is_busy();
         if is_busy && !std::mem::replace(&mut self.is_busy, is_busy) {
             self.since = Some(now);
         }
         self.is_busy = is_busy;
-        let deadline = patience(engine.hashes()).zip(self.since);
+        let deadline = host.patience().zip(self.since);
         if let Some(by) = deadline.map(|(patience, since)| since + patience) {
             if by <= now {
-                engine.hashes().end();
-                engine.handle_hashes();
+                host.end();
+                engine.handle_conversation(self.about);
             } else {
                 *wake = wake.iter().copied().chain([by]).min();
             }
@@ -115,7 +221,7 @@ impl HashSession {
         Ok(())
     }
 
-    /// Sends which files are to be hashed; returns how many octets.
+    /// Sends what the host is asked; returns how many octets.
     pub(super) fn send(
         &mut self,
         engine: &mut Engine,
@@ -127,35 +233,28 @@ impl HashSession {
         let Some(session) = session.filter(|session| session.started && !session.ended) else {
             return Ok(0);
         };
-        let hashes = engine.hashes();
-        let waiting = hashes.transmit().len();
+        let Some(host) = engine.conversation(self.about) else {
+            return Ok(0);
+        };
+        let waiting = host.transmit().len();
         if waiting == 0 {
             return Ok(0);
         }
         let len = granted(rate, waiting, wake);
-        let taken = connection.send_data(session.number, &hashes.transmit()[..len])?;
+        let taken = connection.send_data(session.number, &host.transmit()[..len])?;
         if let Some(rate) = rate {
             rate.give_back(len - taken);
         }
-        hashes.transmitted(taken);
+        host.transmitted(taken);
         Ok(taken)
     }
 }
 
-/// How long the host may say nothing; `None` if nothing is waited for.
-fn patience(hashes: &HostHashes) -> Option<Duration> {
-    match hashes.hashing() {
-        _ if hashes.is_opening() => Some(PATIENCE),
-        Some(octets) => Some(SLOWNESS + Duration::from_secs(octets / LEAST_PACE)),
-        None => None,
-    }
-}
-
-fn request() -> SessionRequest {
+fn request(command: String) -> SessionRequest {
     SessionRequest {
         environment: Vec::new(),
         pty: None,
-        command: Command::Exec(HostHashes::command().into_bytes()),
+        command: Command::Exec(command.into_bytes()),
         forward_agent: false,
         standard_input: true,
     }
