@@ -96,6 +96,12 @@ fn as_root(shoal: &Shoal<RealSshd>, words: &[&str]) -> Ended {
     sshoal(shoal, &words)
 }
 
+/// Commands that the host has been asked to run (session.c, do_exec, at level VERBOSE): those of batches.
+fn commands(shoal: &Shoal<RealSshd>) -> usize {
+    let log = shoal.hosts.log(0);
+    log.matches("Starting session: command").count()
+}
+
 #[test]
 fn what_is_sent_keeps_its_owners_however_it_goes() {
     if !is_root() {
@@ -125,6 +131,8 @@ fn what_is_sent_keeps_its_owners_however_it_goes() {
             "{method}: {:?}",
             owned(&there)
         );
+        // A batch and its names; no command is needed for owners.
+        assert_eq!(commands(&shoal), 2, "{method}");
         // Again nothing is sent, and owners alone are set where they are others.
         assert_eq!(moved(&as_root(&shoal, &words).expect(0)), 0);
         for name in ["a/b/7", "a/large", "a/link", "a/program", "a/b", ""] {
