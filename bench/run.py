@@ -67,7 +67,8 @@ def parse_arguments():
     parser.add_argument("--hosts-folder", metavar="DIR", help="use the running hosts that DIR describes for T1 and T2")
     parser.add_argument("--open-connections", type=int, help="simulated hosts of T4 (default: 10000)")
     parser.add_argument("--hold-seconds", type=int, help="how long T4's commands sleep (default: 90)")
-    parser.add_argument("--lines", metavar="MS[:LOSS],...", help="lines of T9, as 100 or 100:1e-3 (default: all)")
+    parser.add_argument("--lines", metavar="MS[:LOSS],...", help="lines of T9 and T10, as 100 or 100:1e-3 (default: all)")
+    parser.add_argument("--mebibytes", type=int, help="size of the file of T8 and T9 (default: 1024)")
     parser.add_argument("--no-build", action="store_true", help="measure what is built and installed already")
     return parser.parse_args()
 
@@ -106,13 +107,14 @@ class Options(argparse.Namespace):
         self.cipher_rounds = 1 if quick else rounds(7)
         self.cipher_mebibytes = 16 if quick else 512
         self.idle_seconds = 3
-        self.bulk_octets = (64 if quick else 1024) << 20
+        self.bulk_octets = (arguments.mebibytes or (64 if quick else 1024)) << 20
         self.bulk_rounds = rounds(10)
         # Round trips in milliseconds, and the probability that a segment is lost.
         self.lines = [(round_trip, 0.0) for round_trip in ((0, 100) if quick else (0, 1, 10, 50, 100, 200))]
         self.lines += [(100, loss) for loss in ((1e-3,) if quick else (1e-4, 1e-3))]
         if arguments.lines:
             self.lines = [(float(line.partition(":")[0]), float(line.partition(":")[2] or 0)) for line in arguments.lines.split(",")]
+        self.small_file_lines = sorted({round_trip for round_trip, _ in self.lines}) if arguments.lines else [0, 50]
         self.small_files = 500 if quick else 10_000
         # Where a benchmark needs the client alone on a core, it gets the first; the simulated hosts have the others.
         cores = sorted(os.sched_getaffinity(0))

@@ -10,7 +10,7 @@ what an earlier one has, and the table says so. --write puts the table between t
 import json
 import sys
 from pathlib import Path
-from statistics import median
+from statistics import median, stdev
 
 from harness.desktop import percentile
 from harness.process_starts import WAYS
@@ -149,6 +149,87 @@ def scale(results):
         rows.append([client, *costs, show(rate, "{:.0f}")])
     head = ["client", *(f"CPU a host of {count:,}" for count in counts), "logins a CPU second"]
     return ["Simulated hosts, one core for the client:", "", *table(head, rows)]
+
+
+def times(ours, theirs):
+    """How many times theirs ours is."""
+    return NOTHING if not ours or not theirs else f"{ours / theirs:.2f} x" if ours < 10 * theirs else f"{ours / theirs:.0f} x"
+
+
+def deviation(results, experiment, figure, client, form, **wanted):
+    """The median, and the standard deviation over the rounds where there are several."""
+    rows = [row for row in results.rows(experiment) if row["client"] == client]
+    found = [row[figure] for row in rows if all(row[key] == value for key, value in wanted.items())]
+    if not found:
+        return NOTHING
+    spread = f" ± {form.format(stdev(found))}" if len(found) > 1 else ""
+    return form.format(median(found)) + spread
+
+
+def bulk_loopback(results):
+    """T8: rates and CPU seconds a gigabyte, and how many times as much CPU ssh takes."""
+    value = lambda figure, name, way: results.value("T8", figure, name, way=way)  # noqa: E731
+    rows = []
+    for name in results.clients("T8"):
+        row = [name]
+        for way in ("put", "get"):
+            costs = [show(value(figure, name, way), "{:.2f} s") for figure in ("client_cpu_s_a_gb", "server_cpu_s_a_gb")]
+            row += [deviation(results, "T8", "mb_a_second", name, "{:.0f}", way=way), *costs]
+        rows.append(row)
+    head = ["client", *(f"{way}: {what}" for way in ("put", "get") for what in ("MB a second", "client's CPU a GB", "server's CPU a GB"))]
+    ours = lambda way: value("client_cpu_s_a_gb", "sshoal", way)  # noqa: E731
+    beside = [
+        f"{times(ours(way), value('client_cpu_s_a_gb', peer, way))} of {peer}'s ({way})"
+        for peer in ("ssh cat", "ssh cat aes128-gcm", "scp")
+        for way in ("put", "get")
+        if peer in results.clients("T8")
+    ]
+    size = results.settings("T8")["octets"] >> 20
+    last = f"sshoal's CPU a GB: {', '.join(beside)}."
+    return [f"One file of {size:,} MiB to a host and back, loopback, from memory to memory:", "", *table(head, rows), "", last]
+
+
+def line_name(row):
+    return f"{row['round_trip_ms']:g} ms" + (f", {row['loss']:g} lost" if row["loss"] else "")
+
+
+def bulk_lines(results):
+    """T9: rates on each line, each way."""
+    lines = list(dict.fromkeys((row["round_trip_ms"], row["loss"]) for row in results.rows("T9")))
+    heads = [line_name({"round_trip_ms": trip, "loss": loss}) for trip, loss in lines]
+    size = results.settings("T9")["octets"] >> 20
+    text = []
+    for way in ("put", "get"):
+        rows = []
+        for name in results.clients("T9"):
+            found = [deviation(results, "T9", "mb_a_second", name, "{:.1f}", way=way, round_trip_ms=trip, loss=loss) for trip, loss in lines]
+            if any(cell != NOTHING for cell in found):
+                rows.append([name, *found])
+        text += [f"One file of {size:,} MiB by `{way}`, MB a second by the line's round trip (± standard deviation):", "", *table(["client", *heads], rows), ""]
+    text += [bulk_lines_ratios(results)]
+    return text
+
+
+def bulk_lines_ratios(results):
+    """What sshoal reaches at 100 ms without losses, beside each."""
+    value = lambda name, way: results.value("T9", "mb_a_second", name, way=way, round_trip_ms=100, loss=0)  # noqa: E731
+    peers = [name for name in results.clients("T9") if not name.startswith("sshoal") and value(name, "put")]
+    found = [f"{times(value('sshoal', 'put'), value(name, 'put'))} and {times(value('sshoal', 'get'), value(name, 'get'))} of {name}" for name in peers]
+    return f"At 100 ms sshoal is, put and get: {', '.join(found)}."
+
+
+def small_files(results):
+    """T10: seconds for a tree of small files."""
+    trips = sorted({row["round_trip_ms"] for row in results.rows("T10")})
+    rows = []
+    for name in results.clients("T10"):
+        rows.append([name, *(deviation(results, "T10", "wall_s", name, "{:.2f} s", round_trip_ms=trip) for trip in trips)])
+    value = lambda name, trip: results.value("T10", "wall_s", name, round_trip_ms=trip)  # noqa: E731
+    beside = [f"{ratio(value('sshoal', trip), value(name, trip))} of {name}'s at {trip:g} ms" for trip in trips for name in results.clients("T10") if name != "sshoal"]
+    count = results.settings("T10")["files"]
+    head = ["client", *(f"{trip:g} ms" for trip in trips)]
+    last = f"sshoal's time: {', '.join(beside)}."
+    return [f"{count:,} files of 4 KiB to a host, on its disk at the end, by the line's round trip:", "", *table(head, rows), "", last]
 
 
 def process_starts(results):
@@ -299,6 +380,9 @@ SECTIONS = {
     "T4": open_connections,
     "T5": scale,
     "T7": known_hosts_session,
+    "T8": bulk_loopback,
+    "T9": bulk_lines,
+    "T10": small_files,
     "T12": process_starts,
     "preload": preload,
     "monitoring": monitoring,

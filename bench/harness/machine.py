@@ -17,6 +17,7 @@ def describe():
         "memory_gib": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1),
         "kernel": re.match(r"[\d.]+", platform.release()).group(),
         "system": os_name(),
+        "congestion_control": Path("/proc/sys/net/ipv4/tcp_congestion_control").read_text().strip(),
         "load_before": os.getloadavg(),
         "versions": versions(),
         "commit": first_line(["git", "-C", str(REPO), "rev-parse", "HEAD"]),

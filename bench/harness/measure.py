@@ -10,8 +10,8 @@ from dataclasses import asdict, dataclass
 
 # What every client sees of the environment, beside HOME: nothing of the person who runs the benchmark.
 SEARCH_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-# Longest that one run of one client may take, in seconds.
-PATIENCE = 900
+# Longest that one run of one client may take, in seconds: scp needs most of an hour for 10,000 files on a long line.
+PATIENCE = 4000
 # Descriptors that 10,000 connections and the simulated hosts behind them need in one process.
 DESCRIPTORS = 65536
 

@@ -57,11 +57,11 @@ def small_files(options, record, report):
     """T10: many small files."""
     rows = []
     with served(options) as folder:
-        for round_trip_ms in (0, 50):
+        for round_trip_ms in options.small_file_lines:
             line = {"round_trip_ms": round_trip_ms, "loss": 0}
             found = on_line(folder, line, options.rounds, "tree", chosen(options, "tree"), report)
             rows += [{**line, **row} for row in found]
-    keep(record, "T10", {"files": options.small_files, "octets_a_file": 4096}, rows, report)
+            keep(record, "T10", {"files": options.small_files, "octets_a_file": 4096}, rows, report)
 
 
 def keep(record, name, settings, rows, report):

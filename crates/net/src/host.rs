@@ -107,6 +107,9 @@ impl<'w> Attempt<'w, '_> {
     /// Everything before the first octet that is sent.
     async fn begin(&mut self) -> Result<Box<HostSession<'w>>, Ended> {
         let (link, round_trip) = self.connect().await?;
+        if let Some(transfer) = &self.worker.plan.transfer {
+            transfer.control_congestion(&link, round_trip);
+        }
         self.pass(Gate::Login).await?;
         self.worker.enter(self.host, Phase::Login);
         // The command may leave with the login, so its gate comes first; it only closes when interrupted.

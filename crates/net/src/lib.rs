@@ -6,6 +6,7 @@
 
 mod agent;
 mod cache_folder;
+mod congestion;
 mod coordinator;
 mod crash;
 mod descriptors;
@@ -46,6 +47,7 @@ mod window;
 mod worker;
 
 pub use cache_folder::replace_file;
+pub use congestion::{CongestionControl, CongestionError};
 pub use coordinator::{RunEnd, RunError, run};
 pub use descriptors::{connections_allowed, processes_allowed};
 pub use fetch::{FetchedKeys, fetch_host_keys};

@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use rustix::io::Errno;
-use rustix::net::sockopt::{set_socket_keepalive, set_tcp_quickack};
+use rustix::net::sockopt::{set_socket_keepalive, set_tcp_congestion, set_tcp_quickack};
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 use sshoal_fleet::Failure;
 use tokio::io::{AsyncRead, Interest, ReadBuf};
@@ -106,6 +106,15 @@ impl Link {
         match self {
             // It only saves time: if it cannot be set, nothing is lost.
             Link::Tcp(stream) => drop(set_tcp_quickack(stream, true)),
+            Link::Tunnel(_) | Link::Proxy(_) => {}
+        }
+    }
+
+    /// Has this congestion control decide how fast is sent (tcp(7), TCP_CONGESTION).
+    pub(crate) fn control_congestion_by(&self, name: &str) {
+        match self {
+            // It was tried out before, and only saves time.
+            Link::Tcp(stream) => drop(set_tcp_congestion(stream, name)),
             Link::Tunnel(_) | Link::Proxy(_) => {}
         }
     }

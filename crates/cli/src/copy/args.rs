@@ -1,9 +1,11 @@
 //! The flags of `put` and `get`.
 
+use std::convert::Infallible;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum, ValueHint};
+use sshoal_net::{CongestionControl, CongestionError};
 use sshoal_transfer::{Hashing, Method, Verify};
 
 use super::owners::Chown;
@@ -17,8 +19,39 @@ pub(crate) struct PutArgs {
     /// into the target, and with a slash at its end what is in it does.
     #[arg(value_name = "LOCAL... REMOTE", value_hint = ValueHint::AnyPath)]
     pub(crate) paths: Vec<PathBuf>,
+    /// Which of the kernel's congestion controls sends: auto is BBR on long ways, where the kernel has it and lets this account
+    /// use it; system the kernel's default; or one by its name.
+    #[arg(long, value_name = "auto|system|NAME", value_parser = congestion, default_value = "auto")]
+    pub(crate) congestion: Congestion,
     #[command(flatten)]
     pub(crate) options: CopyArgs,
+}
+
+/// `--congestion`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Congestion {
+    Auto,
+    System,
+    Named(String),
+}
+
+impl Congestion {
+    /// What is used in place of the kernel's default.
+    pub(crate) fn control(&self) -> Result<Option<CongestionControl>, CongestionError> {
+        match self {
+            Congestion::Auto => Ok(CongestionControl::automatic()),
+            Congestion::System => Ok(None),
+            Congestion::Named(name) => CongestionControl::named(name).map(Some),
+        }
+    }
+}
+
+fn congestion(text: &str) -> Result<Congestion, Infallible> {
+    Ok(match text {
+        "auto" => Congestion::Auto,
+        "system" => Congestion::System,
+        name => Congestion::Named(name.to_owned()),
+    })
 }
 
 /// `--method`.

@@ -44,6 +44,7 @@ pub(crate) fn put(args: &PutArgs) -> Result<u8, Box<dyn std::error::Error>> {
             return Err(CopyError::OwnerOfInput.into());
         }
     }
+    let congestion = args.congestion.control()?;
     let targets = hosts::targets(&options.hosts)?;
     let found = match from_input {
         true => standard_input(),
@@ -86,6 +87,7 @@ pub(crate) fn put(args: &PutArgs) -> Result<u8, Box<dyn std::error::Error>> {
         upload: Arc::new(upload),
         source: Arc::new(source),
         journals: tags.journals(&ready.hosts),
+        congestion,
     });
     ready.carry_out(way, false)
 }

@@ -14,9 +14,12 @@ use sshoal_transfer::{AccountKind, Entry, Names, Rights, accounts};
 /// Accounts that getent is asked for at a time.
 const AT_A_TIME: usize = 256;
 
+/// What has been looked for: none where nobody has the name.
+type Known = HashMap<(AccountKind, Vec<u8>), Option<u32>>;
+
 /// Numbers of this machine's accounts, looked for once for all hosts.
 #[derive(Debug, Default)]
-pub struct Accounts(Mutex<HashMap<(AccountKind, Vec<u8>), Option<u32>>>);
+pub struct Accounts(Mutex<Known>);
 
 impl Accounts {
     /// The number of a user or group, if there is one of this name.
@@ -44,7 +47,7 @@ impl Accounts {
     }
 
     /// What it holds is whole after every statement, whoever panicked.
-    fn lock(&self) -> MutexGuard<'_, HashMap<(AccountKind, Vec<u8>), Option<u32>>> {
+    fn lock(&self) -> MutexGuard<'_, Known> {
         match self.0.lock() {
             Ok(known) => known,
             Err(poisoned) => poisoned.into_inner(),

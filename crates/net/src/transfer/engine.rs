@@ -12,8 +12,8 @@ use sshoal_transfer::{
 };
 
 use super::accounts::Accounts;
+use super::asking::{About, Conversation};
 use super::batches::Batches;
-use super::beside::{About, Conversation};
 use super::device::Target;
 use super::disk::Jobs;
 use super::folder::{Folder, Part};

@@ -1,3 +1,5 @@
+//! What a host sends is written below its own folder, and nowhere else.
+
 #![allow(clippy::unwrap_used)]
 
 use super::*;
@@ -145,4 +147,22 @@ fn owners_are_set_and_links_are_not_followed() {
     assert_eq!(look("d"), (1, 4321));
     // What is gone needs none.
     folder.own(b"gone", both).unwrap();
+}
+
+#[test]
+fn hashes_of_files_without_an_end_are_stopped() {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = folder(dir.path());
+    let size = 1 << 40;
+    let part = folder.begin(b"f", None, true, 0o600).unwrap().unwrap();
+    let stop = Stop::default();
+    std::thread::scope(|scope| {
+        let hashing = scope.spawn(|| part.hash(size, &stop));
+        stop.order();
+        assert!(hashing.join().unwrap().is_err());
+    });
+    part.finish(size, KEPT).unwrap();
+    assert!(folder.hash(b"f", size, &stop).is_err());
+    let none = folder.hash(b"f", 5, &Stop::default()).unwrap();
+    assert_eq!(none, None, "it has another size");
 }

@@ -59,7 +59,7 @@ impl Transfer {
         let mut fed = 0;
         if lane == LaneId::FIRST {
             fed += self.feed_streams(connection, has_room)?;
-            fed += self.feed_beside(connection, has_room)?;
+            fed += self.feed_asking(connection, has_room)?;
         }
         for at in 0..self.channels.len() {
             if self.channels[at].lane != lane {
@@ -100,7 +100,7 @@ impl Transfer {
     }
 
     /// The same for what the host is asked in sessions of its own.
-    fn feed_beside(
+    fn feed_asking(
         &mut self,
         connection: &mut Connection,
         has_room: bool,
@@ -113,7 +113,7 @@ impl Transfer {
         let rate = rate.filter(|_| !self.hurries);
         let (engine, wake) = (&mut self.engine, &mut self.wake);
         let mut fed = 0;
-        for it in &mut self.beside {
+        for it in &mut self.asking {
             it.attend(engine, connection, wake)?;
             if has_room {
                 fed += it.send(engine, connection, rate, wake)?;

@@ -108,6 +108,9 @@ impl<'a> Connected<'a> {
     ) -> Result<Self, Failure> {
         let Origin { worker, plan, .. } = origin;
         let endpoint = &plan.endpoint;
+        if let Some(transfer) = &worker.plan.transfer {
+            transfer.control_congestion(&link, round_trip);
+        }
         let algorithms = vec![host_key.algorithm];
         let window = worker.window(endpoint, round_trip);
         let opened = guess::opening(endpoint, worker, round_trip, window, algorithms);
