@@ -106,7 +106,12 @@ impl Observer for Reporting {
             verified,
             why_no_batches,
             why_unverified,
+            why_numbers,
         } = *tally;
+        if let Some(why) = why_numbers {
+            let text = format!("users and groups were kept by number in part: {why}");
+            self.reporter.remark(host, &text)?;
+        }
         if let Some(why) = why_unverified {
             let text = format!("files were not verified: {why}");
             self.reporter.remark(host, &text)?;

@@ -72,6 +72,7 @@ pub use signals::Interruption;
 pub use sshoal_proto::{Secret, Stream};
 pub use sshoal_transfer::Tally;
 pub use transfer::{
-    Get, GetTarget, Moved, PartNames, Put, Rate, Scan, ScanError, Source, TransferPlan, Way, scan,
+    Accounts, Get, GetTarget, Moved, PartNames, Put, Rate, Scan, ScanError, Source, TransferPlan,
+    Way, names_of, rights, scan,
 };
 pub use trial::{Leg, Measured, Measurements, ServerFacts, TrialPlan, TrialWay};

@@ -2,6 +2,7 @@
 
 mod args;
 mod get;
+mod owners;
 mod part_tag;
 mod put;
 
@@ -55,6 +56,16 @@ enum CopyError {
     DeviceForOne(std::path::PathBuf),
     #[error("a block device is not read back: leave --checksum and --verify out")]
     HashesOfDevice,
+    #[error("standard input has no owner to be kept; --chown gives the file one")]
+    OwnerOfInput,
+    #[error("--owner and --chown are for files that are put in place; - prints them as they come")]
+    OwnersOfOutput,
+    #[error("a block device's owner is not changed: leave --owner and --chown out")]
+    OwnersOfDevice,
+    #[error("this machine has no {kind} {name:?}: give a number in place of the name")]
+    NoAccount { kind: &'static str, name: String },
+    #[error("only root gives files to {0} here: run it as root, or leave --chown out")]
+    NotRoot(String),
     #[error("cannot read standard input: {0}")]
     Unreadable(io::Error),
     #[error(

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use sshoal_transfer::{DownloadPlan, UploadPlan};
 
+use super::accounts::Accounts;
 use super::disk::Disk;
 use super::folder::PartNames;
 use super::moved::Moved;
@@ -68,6 +69,8 @@ pub struct Get {
     pub download: Arc<DownloadPlan>,
     /// Where to.
     pub target: GetTarget,
+    /// This machine's users and groups.
+    pub accounts: Arc<Accounts>,
 }
 
 /// Where fetched files go.

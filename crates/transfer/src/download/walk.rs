@@ -5,6 +5,7 @@ mod reads;
 use std::collections::VecDeque;
 
 use super::{Asked, Download, DownloadEvent, DownloadNeed, Item, MAX_FOLDERS};
+use crate::owners::Owners;
 use crate::path::{MAX_PATH, is_plain_name, join};
 use crate::sftp::{Attributes, FileType, Handle, Name, Reply, Request, StatusCode};
 use crate::{Trouble, glob};
@@ -77,7 +78,7 @@ impl Download {
 
     /// Files that are found and not begun.
     fn found(&self) -> usize {
-        self.queue.len() + self.small.waiting()
+        self.queue.len() + self.small.waiting() + self.accounts.waiting()
     }
 
     fn begin_listings(&mut self) {
@@ -194,6 +195,11 @@ impl Download {
         }
     }
 
+    /// Whether folders are to get anything at the end.
+    fn finishes_folders(&self) -> bool {
+        self.plan.preserve || self.plan.owners != Owners::Makers
+    }
+
     fn end_listing(&mut self, id: u64, trouble: Option<Trouble>) {
         let Some(listing) = self.listings.get_mut(&id) else {
             return;
@@ -227,7 +233,7 @@ impl Download {
         match trouble {
             Some(trouble) => self.failed(remote, trouble),
             None if self.interrupted => {}
-            None if self.plan.preserve => match self.folders.len() < MAX_FOLDERS {
+            None if self.finishes_folders() => match self.folders.len() < MAX_FOLDERS {
                 true => self.folders.push((local, attributes)),
                 false => self.failed(remote, too_many("folders")),
             },
@@ -280,6 +286,9 @@ impl Download {
         if item.remote.len() > MAX_PATH || item.local.len() > MAX_PATH {
             return self.failed(item.remote, Trouble::TooLong);
         }
+        let Some(item) = self.await_owner(item) else {
+            return;
+        };
         match item.attributes.file_type() {
             FileType::File => {
                 let size = item.attributes.size.unwrap_or(0);

@@ -1,10 +1,11 @@
 //! Files' contents: each into a part beside its target, by one channel or several, then checked, settled and renamed.
 //!
 //! ```text
-//! Look -> open here -> Create or Resume -> Write (one span a writer) -> check here -> Settle (modes, times, fsync, close) -> Rename
+//! Look -> open here -> Create or Resume -> Write (one span a writer) -> check here -> Settle (owner, mode, times, fsync, close) -> Rename
 //!   \_________________________________________________________________________________________________________ CleanUp
 //! ```
 
+use std::collections::VecDeque;
 use std::ops::Range;
 
 use super::resuming::{Progress, ResumeStep};
@@ -12,7 +13,7 @@ use super::verifying::Hashes;
 use super::{Asked, Kind, Opened, Phase, Upload, UploadNeed};
 use crate::Trouble;
 use crate::ranges::Span;
-use crate::sftp::{FileType, Handle, Reply, Request, StatusCode};
+use crate::sftp::{Attributes, FileType, Handle, Reply, Request, StatusCode};
 
 /// Files that one channel has under way.
 const FILES_A_CHANNEL: usize = 64;
@@ -48,6 +49,10 @@ pub(super) struct File {
     pub(super) todo: Option<Vec<Range<u64>>>,
     pub(super) progress: Progress,
     pub(super) hashes: Hashes,
+    /// What is there already, and lacks this.
+    pub(super) lacks: VecDeque<Attributes>,
+    /// The part's user and group.
+    pub(super) owner: Option<(u32, u32)>,
 }
 
 /// One channel's work on a file.
@@ -83,7 +88,7 @@ pub(super) enum Stage {
     Look,
     /// What is there has the size of what is to be sent: both ends hash it.
     Compare,
-    /// It is the same, and gets its mode and times.
+    /// It is the same, and gets its owner, mode and times.
     Touch,
     OpenHere,
     /// What an earlier transfer left is looked at, and opened.
@@ -120,6 +125,9 @@ pub(super) enum FileStep {
     /// What has been written is on the disk.
     Checkpoint,
     Settle(&'static str),
+    /// Whom the part belongs to.
+    LookAtOwner,
+    Own,
     Rename,
     /// What the server would not replace is out of the way; the answer does not matter.
     Replace,
@@ -216,6 +224,8 @@ impl Upload {
             todo: None,
             progress: Progress::default(),
             hashes: Hashes::default(),
+            lacks: VecDeque::new(),
+            owner: None,
         };
         self.channels[channel].files += 1;
         let path = file.path.clone();
@@ -297,6 +307,13 @@ impl Upload {
                     self.fail_file(entry, Trouble::remote(doing, &status));
                 }
             }
+            (FileStep::LookAtOwner, reply) => self.handle_part_owner(entry, &reply),
+            (FileStep::Own, _) => {
+                if let Some(status) = refused {
+                    let trouble = self.owner(entry).refused(&status);
+                    self.fail_file(entry, trouble);
+                }
+            }
             (FileStep::Rename, _) => match refused {
                 Some(status) if status.code == StatusCode::NoSuchFile && file.renames_again => {
                     self.file_done(entry, false);
@@ -338,7 +355,7 @@ impl Upload {
                         return self.compare(entry, *there, false);
                     }
                     if is_like {
-                        return self.file_done(entry, true);
+                        return self.file_is_there(entry, there);
                     }
                 }
                 _ => {}
@@ -370,7 +387,10 @@ impl Upload {
                 }
             }
             Stage::Settle if file.unanswered == 0 => self.verify_part(entry),
-            Stage::Touch if file.unanswered == 0 => self.file_done(entry, true),
+            Stage::Touch if file.unanswered == 0 => {
+                file.lacks.pop_front();
+                self.touch(entry);
+            }
             Stage::CleanUp if file.unanswered == 0 => self.file_failed(entry),
             _ => {}
         }

@@ -5,6 +5,7 @@
 use super::*;
 use crate::fake_hasher::{FakeHasher, Hasher, fake_hash};
 use crate::fake_server::{FakeChannel, FakeServer, MODIFIED, Node};
+use crate::owners::{Names, Owners};
 
 /// The part of `/f`.
 pub(super) const PART: &[u8] = b"/.f.00000007.part";
@@ -30,6 +31,8 @@ pub(super) struct Story {
     /// How the host hashes, and how many files it was asked for.
     pub(super) hasher: Hasher,
     pub(super) hashed: usize,
+    /// What the host says in a session about its accounts.
+    pub(super) accounts: &'static [u8],
 }
 
 /// What came of it.
@@ -46,6 +49,7 @@ pub(super) fn entry(path: &[u8], kind: Kind, folder: Option<usize>) -> Entry {
         folder,
         kind,
         mode: 0o640,
+        owner: (1000, 100),
         times: (5, MODIFIED),
     }
 }
@@ -60,6 +64,8 @@ pub(super) fn plan(target: &[u8], entries: Vec<Entry>) -> UploadPlan {
         }],
         entries,
         preserve: false,
+        owners: Owners::default(),
+        names: Names::default(),
         method: Method::Auto,
         writes_devices: false,
         hashing: crate::Hashing::default(),
@@ -84,6 +90,7 @@ impl Story {
             lost: Vec::new(),
             hasher: Hasher::Hashes,
             hashed: 0,
+            accounts: b"",
         }
     }
 
@@ -138,6 +145,12 @@ impl Story {
             }
             hasher.converse(self.hasher, upload.hashes(), &self.server);
             upload.handle_hashes();
+            if upload.accounts().wants_session() {
+                upload.accounts().opened();
+                upload.accounts().hear(self.accounts);
+                upload.accounts().end();
+                upload.handle_accounts();
+            }
             self.hashed = hasher.files;
             while let Some((_, segments)) = upload.poll_proven() {
                 self.proven.as_mut().unwrap().extend(&segments);

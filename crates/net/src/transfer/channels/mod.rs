@@ -13,9 +13,9 @@ use sshoal_proto::{
 };
 use sshoal_transfer::{Tally, Trouble};
 
+use super::asking::{About, Asking};
 use super::disk::Jobs;
 use super::engine::{Answer, Engine};
-use super::hashing::HashSession;
 use super::plan::{TransferPlan, Way};
 use super::rate::Rate;
 use super::streams::Streams;
@@ -33,7 +33,7 @@ pub(crate) struct Transfer {
     jobs: Jobs<Answer>,
     channels: Vec<Channel>,
     streams: Streams,
-    hashing: HashSession,
+    asking: [Asking; 2],
     /// What the server's program said on standard error.
     words: Vec<u8>,
     /// The host's number in the run.
@@ -102,7 +102,7 @@ impl Transfer {
             engine,
             channels: vec![Channel::new(LaneId::FIRST, channel)],
             streams: Streams::default(),
-            hashing: HashSession::default(),
+            asking: [About::Hashes, About::Accounts].map(Asking::new),
             words: Vec::new(),
             host: host as usize,
             first_trouble: None,
@@ -145,7 +145,9 @@ impl Transfer {
             let mut channels = self.channels.iter();
             channels.position(|channel| (channel.lane, channel.number) == (lane, number))
         };
-        if lane == LaneId::FIRST && self.hashing.handle(&mut self.engine, &event, input) {
+        let engine = &mut self.engine;
+        let mut asking = self.asking.iter_mut();
+        if lane == LaneId::FIRST && asking.any(|it| it.handle(engine, &event, input)) {
             self.silent_since = Instant::now();
             self.note();
             return Ok(None);

@@ -46,6 +46,8 @@ fn plan(method: Method) -> DownloadPlan {
         sources: vec![b"/srv".to_vec()],
         recursive: true,
         preserve: false,
+        owners: crate::Owners::default(),
+        rights: crate::Rights::default(),
         excludes: Excludes::default(),
         in_order: false,
         method,

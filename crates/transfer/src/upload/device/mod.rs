@@ -20,6 +20,7 @@ use sshoal_journal::Segments;
 
 use super::{Asked, Kind, Opened, Phase, Upload, UploadNeed};
 use crate::device::{Device, Segment, Session, Survey, SurveyStep};
+use crate::owners::Owners;
 use crate::sftp::{Attributes, Handle, Open, Reply, Request, SharedOctets, Status, StatusCode};
 use crate::{Remote, Trouble, Verify};
 use contents::Contents;
@@ -140,6 +141,7 @@ impl Upload {
         let plan = self.plan.clone();
         let path = self.roots[0].clone();
         let refusal = match plan.hashing.verifies {
+            _ if plan.owners != Owners::Makers => Some(Trouble::DeviceOwner),
             _ if !plan.writes_devices => Some(Trouble::DeviceNotConfirmed),
             Verify::Always => Some(Trouble::DeviceNotVerified),
             _ => None,
