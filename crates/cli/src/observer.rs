@@ -132,7 +132,12 @@ impl Observer for Reporting {
     fn progress(&mut self, progress: &Progress) -> io::Result<()> {
         if let Some(moved) = &self.moved {
             let (done, left) = (moved.done(), moved.left());
-            self.reporter.handle_moving(Moving { done, left });
+            let of_hosts = || {
+                let hosts = moved.of_hosts();
+                let hosts = hosts.map(|(host, done, left)| (host, Moving { done, left }));
+                hosts.collect()
+            };
+            self.reporter.handle_moving(Moving { done, left }, of_hosts);
         }
         self.reporter.tick(Instant::now(), progress)
     }

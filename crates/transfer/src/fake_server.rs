@@ -6,6 +6,10 @@ use sshoal_wire::{Decoder, Put};
 
 use crate::sftp::Attributes;
 
+mod listing;
+
+pub(crate) use listing::{Listings, Readdirs};
+
 /// What is at a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Node {
@@ -36,6 +40,8 @@ pub(crate) struct FakeServer {
     pub(crate) short_reads: Option<usize>,
     /// Names that READDIR gives beside those that are there.
     pub(crate) bad_names: Vec<Vec<u8>>,
+    /// How folders are listed, and how often that was asked for.
+    pub(crate) listings: Listings,
     /// How many handles are open on all channels.
     pub(crate) open: usize,
     /// Links that were followed by an OPEN.
@@ -48,7 +54,8 @@ pub(crate) struct FakeServer {
 #[derive(Default)]
 pub(crate) struct FakeChannel {
     input: Vec<u8>,
-    handles: BTreeMap<u32, (Vec<u8>, bool)>,
+    /// Paths, and how many of a folder's names have been told.
+    handles: BTreeMap<u32, (Vec<u8>, usize)>,
     next: u32,
 }
 
@@ -87,7 +94,7 @@ impl FakeServer {
     /// Takes what a client sent on a channel; returns the answers.
     pub(crate) fn handle(&mut self, channel: &mut FakeChannel, octets: &[u8]) -> Vec<u8> {
         channel.input.extend_from_slice(octets);
-        let mut out = Vec::new();
+        let mut answers = Vec::new();
         while let Some((head, rest)) = channel.input.split_first_chunk() {
             let len = u32::from_be_bytes(*head) as usize;
             let Some(packet) = rest.get(..len).map(<[u8]>::to_vec) else {
@@ -97,7 +104,12 @@ impl FakeServer {
             let mut body = Vec::new();
             self.answer(channel, &packet, &mut body)
                 .expect("a client's packet");
-            out.put_string(&body);
+            answers.push((packet[0], body));
+        }
+        self.listings.arrange(&mut answers);
+        let mut out = Vec::new();
+        for (_, body) in &answers {
+            out.put_string(body);
         }
         out
     }
@@ -296,7 +308,7 @@ impl FakeServer {
     ) {
         channel.next += 1;
         self.open += 1;
-        channel.handles.insert(channel.next, (path, false));
+        channel.handles.insert(channel.next, (path, 0));
         out.put_u8(102);
         out.put_u32(id);
         out.put_string(&channel.next.to_be_bytes());
@@ -349,52 +361,6 @@ impl FakeServer {
         }
         status(out, id, OK);
         Ok(())
-    }
-
-    fn open_folder(&mut self, channel: &mut FakeChannel, id: u32, path: &[u8], out: &mut Vec<u8>) {
-        match self.attributes(path).and_then(|found| found.mode) {
-            Some(mode) if mode & 0o040_000 != 0 => {
-                self.give_handle(channel, id, path.to_vec(), out);
-            }
-            _ => status(out, id, MISSING),
-        }
-    }
-
-    /// All at once, then the end.
-    fn read_folder(
-        &mut self,
-        channel: &mut FakeChannel,
-        id: u32,
-        handle: &[u8],
-        out: &mut Vec<u8>,
-    ) {
-        let (path, done) = channel.handles.get_mut(&number(handle)).expect("a handle");
-        if std::mem::replace(done, true) {
-            return status(out, id, EOF);
-        }
-        let prefix = match path.as_slice() {
-            b"." => Vec::new(),
-            b"/" => b"/".to_vec(),
-            path => [path, b"/"].concat(),
-        };
-        let mut found = vec![
-            (b".".to_vec(), Attributes::default()),
-            (b"..".to_vec(), Attributes::default()),
-        ];
-        for path in self.nodes.keys() {
-            if let Some(name) = path.strip_prefix(prefix.as_slice())
-                && !name.is_empty()
-                && !name.contains(&b'/')
-            {
-                found.push((name.to_vec(), self.attributes(path).expect("it is there")));
-            }
-        }
-        let plain = Attributes {
-            mode: Some(0o100_644),
-            ..Attributes::default()
-        };
-        found.extend(self.bad_names.iter().map(|name| (name.clone(), plain)));
-        names(out, id, &found);
     }
 
     fn rename(&mut self, old: &[u8], new: &[u8]) -> bool {

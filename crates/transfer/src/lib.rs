@@ -14,6 +14,7 @@
 //! ```
 
 mod channels;
+mod conversation;
 mod device;
 mod download;
 mod glob;

@@ -124,6 +124,8 @@ impl<'a> Ready<'a> {
         let deadlines = run::deadlines(&args.login, &args.pace, &mut plans);
         let jumps = self.preparation.into_jumps();
         let workers = args.login.workers.unwrap_or_else(|| workers(plans.len()));
+        let (limit, lanes) = (args.limit, args.lanes.number());
+        let transfer = TransferPlan::new(way, plans.len(), limit, lanes);
         let plan = RunPlan {
             limits: run::limits(&args.login, &args.pace, &plans, jumps.len(), &deadlines),
             deadlines,
@@ -137,7 +139,7 @@ impl<'a> Ready<'a> {
             workers,
             work: Work::Sessions(plans),
             jumps,
-            transfer: Some(TransferPlan::new(way, args.limit, args.lanes.number())),
+            transfer: Some(transfer),
             trial: None,
         };
         let showing = Showing {

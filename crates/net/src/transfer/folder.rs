@@ -20,6 +20,7 @@ use sshoal_transfer::{FileHash, PartTag, part_name};
 
 use super::at_once::is_in_memory;
 use super::block_hash::BlockHash;
+use super::disk::Stop;
 use super::keeper::Keeper;
 use super::progress::Progress;
 use super::source::read_at;
@@ -124,7 +125,7 @@ impl Folder {
     }
 
     /// The hash of what is there, if it is a regular file of this size that can be read.
-    pub(super) fn hash(&self, path: &[u8], size: u64) -> io::Result<Option<FileHash>> {
+    pub(super) fn hash(&self, path: &[u8], size: u64, stop: &Stop) -> io::Result<Option<FileHash>> {
         let Some(file) = self.open_file(path)? else {
             return Ok(None);
         };
@@ -132,7 +133,7 @@ impl Folder {
             return Ok(None);
         }
         let hash = BlockHash::<Data>::new();
-        hash.finish(|offset, chunk| read_at(&file, chunk, offset))
+        hash.finish(stop, |offset, chunk| read_at(&file, chunk, offset))
             .map(Some)
     }
 
@@ -278,12 +279,12 @@ impl Part {
     }
 
     /// The hash of all that has been written, as the file of so many octets that it will be.
-    pub(super) fn hash(&self, size: u64) -> io::Result<FileHash> {
+    pub(super) fn hash(&self, size: u64, stop: &Stop) -> io::Result<FileHash> {
         // Holes at its end.
         ftruncate(&self.file, size)?;
         let nothing = BlockHash::new();
         let written = self.written.as_ref().unwrap_or(&nothing);
-        written.finish(|offset, chunk| read_at(&self.file, chunk, offset))
+        written.finish(stop, |offset, chunk| read_at(&self.file, chunk, offset))
     }
 
     /// Puts the file in place of what was there.

@@ -1,3 +1,5 @@
+//! What a host sends is written below its own folder, and nowhere else.
+
 #![allow(clippy::unwrap_used)]
 
 use super::*;
@@ -76,4 +78,22 @@ fn a_mode_that_is_kept_makes_nobody_somebody_else() {
             .unwrap()
             .is_none()
     );
+}
+
+#[test]
+fn hashes_of_files_without_an_end_are_stopped() {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = folder(dir.path());
+    let size = 1 << 40;
+    let part = folder.begin(b"f", None, true, 0o600).unwrap().unwrap();
+    let stop = Stop::default();
+    std::thread::scope(|scope| {
+        let hashing = scope.spawn(|| part.hash(size, &stop));
+        stop.order();
+        assert!(hashing.join().unwrap().is_err());
+    });
+    part.finish(size, KEPT).unwrap();
+    assert!(folder.hash(b"f", size, &stop).is_err());
+    let none = folder.hash(b"f", 5, &Stop::default()).unwrap();
+    assert_eq!(none, None, "it has another size");
 }

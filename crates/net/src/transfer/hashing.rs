@@ -2,16 +2,13 @@
 
 use std::time::{Duration, Instant};
 
-use sshoal_proto::{
-    Command, Connection, ConnectionError, Event, LocalChannel, SessionRequest, Stream,
-};
+use sshoal_proto::{Connection, ConnectionError, Event, LocalChannel, Stream};
 use sshoal_transfer::HostHashes;
 
+use super::beside::{self, PATIENCE};
 use super::engine::Engine;
 use super::rate::{Rate, granted};
 
-/// How long a host may take to begin a command: start-up files of shells are slow at times.
-const PATIENCE: Duration = Duration::from_secs(10);
 /// How long it may take to hash nothing: a disk may have to be woken.
 const SLOWNESS: Duration = Duration::from_secs(600);
 /// Octets of contents that it hashes in a second at the least, beyond that.
@@ -37,19 +34,8 @@ struct Session {
 impl HashSession {
     /// Takes what is about the session; returns whether it is.
     pub(super) fn handle(&mut self, engine: &mut Engine, event: &Event, input: &[u8]) -> bool {
-        let (Event::Data { channel, .. }
-        | Event::Started(channel)
-        | Event::ChannelRefused { channel, .. }
-        | Event::StartRefused(channel)
-        | Event::Eof(channel)
-        | Event::Closed(channel)
-        | Event::ExitStatus { channel, .. }
-        | Event::ExitSignal { channel, .. }) = event
-        else {
-            return false;
-        };
         let session = self.session.as_mut();
-        let Some(session) = session.filter(|session| session.number == *channel) else {
+        let Some(session) = session.filter(|it| beside::channel(event) == Some(it.number)) else {
             return false;
         };
         match event {
@@ -82,7 +68,7 @@ impl HashSession {
     ) -> Result<(), ConnectionError> {
         let now = Instant::now();
         if engine.hashes().wants_session() {
-            let number = connection.open_session(request())?;
+            let number = connection.open_session(beside::request(HostHashes::command()))?;
             engine.hashes().opened();
             self.session = Some(Session {
                 number,
@@ -148,15 +134,5 @@ fn patience(hashes: &HostHashes) -> Option<Duration> {
         _ if hashes.is_opening() => Some(PATIENCE),
         Some(octets) => Some(SLOWNESS + Duration::from_secs(octets / LEAST_PACE)),
         None => None,
-    }
-}
-
-fn request() -> SessionRequest {
-    SessionRequest {
-        environment: Vec::new(),
-        pty: None,
-        command: Command::Exec(HostHashes::command().into_bytes()),
-        forward_agent: false,
-        standard_input: true,
     }
 }

@@ -72,15 +72,16 @@ pub(super) fn perform_upload(
                 return;
             };
             let answer = move |checked| Answer::Checked(entry, checked);
+            let stop = jobs.stop();
             jobs.perform(answer(Err(panicked())), move || {
-                let hash = hashes.then(|| file.hash()).transpose();
+                let hash = hashes.then(|| file.hash(&stop)).transpose();
                 answer(hash.and_then(|hash| Ok((file.is_same()?, hash))))
             });
         }
         UploadNeed::Hash { entry } => {
-            let source = source.clone();
+            let (source, stop) = (source.clone(), jobs.stop());
             jobs.perform(Answer::Hashed(entry, Err(panicked())), move || {
-                Answer::Hashed(entry, source.hash(entry))
+                Answer::Hashed(entry, source.hash(entry, &stop))
             });
         }
         UploadNeed::Release { entry } => drop(open.remove(&entry)),
@@ -153,8 +154,9 @@ pub(super) fn perform_download(
         }
         DownloadNeed::Compare { file, path, size } => {
             let answer = move |hash| Answer::Fetched(Fetched::Compared { file, hash });
+            let stop = jobs.stop();
             jobs.perform(answer(Err(panicked())), move || {
-                answer(folder.hash(&path, size).map_err(text))
+                answer(folder.hash(&path, size, &stop).map_err(text))
             });
         }
         DownloadNeed::Touch {
@@ -174,8 +176,9 @@ pub(super) fn perform_download(
                 jobs.answer(answer(Err("it is closed".to_owned())));
                 return None;
             };
+            let stop = jobs.stop();
             jobs.perform(answer(Err(panicked())), move || {
-                answer(part.hash(size).map_err(text))
+                answer(part.hash(size, &stop).map_err(text))
             });
         }
         DownloadNeed::Begin {

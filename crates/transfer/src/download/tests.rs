@@ -1,3 +1,5 @@
+//! Downloads from a server in memory: what comes, where it goes, what is refused, what a lost channel costs.
+
 #![allow(clippy::unwrap_used)]
 
 use std::collections::BTreeMap;

@@ -1,3 +1,5 @@
+//! Uploads to a server in memory: what arrives, what fails and leaves the old file, what a lost channel costs.
+
 #![allow(clippy::unwrap_used)]
 
 use super::*;

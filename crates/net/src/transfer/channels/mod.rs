@@ -36,8 +36,8 @@ pub(crate) struct Transfer {
     hashing: HashSession,
     /// What the server's program said on standard error.
     words: Vec<u8>,
-    /// Its share of what is left in the run's sum.
-    left: u64,
+    /// The host's number in the run.
+    host: usize,
     first_trouble: Option<(Vec<u8>, Trouble)>,
     /// What the user is to be told, as the command's output.
     output: Vec<(Stream, Vec<u8>)>,
@@ -94,8 +94,8 @@ impl Transfer {
             }
             Way::Get(get) => Engine::get(get, host as usize),
         };
-        let left = engine.octets_left();
-        transfer.moved.change_left(0, left);
+        transfer.moved.begin(host as usize);
+        transfer.moved.set_left(host as usize, engine.octets_left());
         Some(Box::new(Transfer {
             plan: plan.clone(),
             jobs: Jobs::new(&transfer.disk),
@@ -104,7 +104,7 @@ impl Transfer {
             streams: Streams::default(),
             hashing: HashSession::default(),
             words: Vec::new(),
-            left,
+            host: host as usize,
             first_trouble: None,
             output: Vec::new(),
             stage: Stage::Running,
@@ -344,10 +344,9 @@ impl Transfer {
 }
 
 impl Drop for Transfer {
-    /// What is not sent any more is not left either.
     fn drop(&mut self) {
         if let Some(plan) = self.transfer() {
-            plan.moved.change_left(self.left, 0);
+            plan.moved.end(self.host);
         }
     }
 }

@@ -1,3 +1,5 @@
+//! Small files come in batches from hosts whose tar is good, bad or hostile: all that was listed comes, and nothing else.
+
 #![allow(clippy::unwrap_used)]
 
 use std::collections::BTreeMap;

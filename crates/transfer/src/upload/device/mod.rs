@@ -49,6 +49,8 @@ pub(super) struct DevicePut {
     moved: u64,
     /// Requests without a reply.
     unanswered: usize,
+    /// What has failed while it is found out what is on the medium.
+    failing: Option<Trouble>,
     trouble: Option<Trouble>,
 }
 
@@ -60,6 +62,8 @@ enum Stage {
     /// A session is opened, and has yet to say that it writes.
     Session,
     Write(Way),
+    /// A write over SFTP has failed.
+    Prove,
     CheckHere,
     Settle,
     CleanUp,
@@ -82,6 +86,7 @@ pub(super) enum DeviceStep {
         octets: u32,
     },
     Sync,
+    Prove,
     /// The answer does not matter.
     Close,
 }
@@ -106,17 +111,16 @@ impl DevicePut {
             written: Segments::default(),
             moved: 0,
             unanswered: 0,
+            failing: None,
             trouble: None,
         }
     }
 
     /// Octets from the beginning that are written for certain.
     fn written_to(&self) -> u64 {
-        let mut segments = self.written.iter();
-        segments
-            .next()
-            .filter(|it| it.start == 0)
-            .map_or(0, |it| it.end)
+        let first = self.written.iter().next();
+        let first = first.filter(|it| it.start == 0 && self.failing.is_none());
+        first.map_or(0, |it| it.end)
     }
 }
 
@@ -263,7 +267,7 @@ impl Upload {
             }
             (DeviceStep::Claim, _, Some(status)) => self.handle_not_claimed(&status),
             (DeviceStep::Write { .. }, _, Some(status)) => {
-                self.fail_device(Trouble::remote("writing", &status));
+                self.prove_before_failing(Trouble::remote("writing", &status));
             }
             (DeviceStep::Write { offset, octets }, _, None) => {
                 it.written.insert(offset..offset + u64::from(octets));
@@ -271,8 +275,11 @@ impl Upload {
                 self.device_moved(to);
             }
             (DeviceStep::Sync, _, Some(status)) => {
+                // What the kernel took may be lost.
+                it.written = Segments::default();
                 self.fail_device(Trouble::remote("writing to the disk", &status));
             }
+            (DeviceStep::Prove, _, refused) => self.fail_as_proven(refused.is_none()),
             (DeviceStep::Sync, _, None) => self.check_image(),
             (DeviceStep::Claim | DeviceStep::Close, ..) => {}
         }
@@ -343,6 +350,12 @@ impl Upload {
         if it.stage >= Stage::CleanUp || is_too_late {
             return;
         }
+        // What failed first is told, and nobody waits any more for what is proven.
+        let failed = it.failing.take();
+        if failed.is_some() {
+            it.written = Segments::default();
+        }
+        let trouble = failed.unwrap_or(trouble);
         it.trouble = Some(match it.contents.has_begun() {
             true => Trouble::DeviceHalfWritten {
                 at: it.written_to(),

@@ -1,3 +1,5 @@
+//! Small files go in batches to hosts that unpack them well or badly: all arrive, and nothing half done stays.
+
 #![allow(clippy::unwrap_used)]
 
 use super::*;
