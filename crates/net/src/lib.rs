@@ -40,6 +40,7 @@ mod session;
 mod shell;
 mod shortcuts;
 mod signals;
+mod timing;
 mod transfer;
 mod trial;
 mod trust;
@@ -71,6 +72,10 @@ pub use server_cache::{Protection, remember_fastest, server_cache_path};
 pub use signals::Interruption;
 pub use sshoal_proto::{Secret, Stream};
 pub use sshoal_transfer::Tally;
+pub use timing::{
+    Errand, ErrandDone, ErrandEnd, Mark, Passed, TimedLogin, TimingPlan, Timings, time_agent,
+    time_lookup,
+};
 pub use transfer::{
     Accounts, Get, GetTarget, Moved, PartNames, Put, Rate, Scan, ScanError, Source, TransferPlan,
     Way, names_of, rights, scan,

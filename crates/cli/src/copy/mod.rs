@@ -152,6 +152,7 @@ impl<'a> Ready<'a> {
             jumps,
             transfer: Some(transfer),
             trial: None,
+            timing: None,
         };
         let showing = Showing {
             output: &output(args),
