@@ -16,6 +16,7 @@ use crate::hosts_command::HostsArgs;
 use crate::known_hosts::KnownHostsArgs;
 use crate::mpssh::MpsshArgs;
 use crate::retry::RetryKind;
+use crate::why::WhyArgs;
 
 /// SSH for a whole shoal of hosts.
 #[derive(Debug, Parser)]
@@ -47,6 +48,8 @@ pub(crate) enum Command {
     Get(Box<GetArgs>),
     /// Measure all ciphers and MACs to a host, and say which to use.
     Ciphers(Box<CiphersArgs>),
+    /// Say why the login to a host is slow: where its time goes, and what to change.
+    Why(Box<WhyArgs>),
     /// Look into known_hosts files and change them.
     KnownHosts(KnownHostsArgs),
     /// Expand, fold, count and split host lists; list groups.

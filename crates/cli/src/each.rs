@@ -83,6 +83,7 @@ pub(crate) fn run(args: &EachArgs) -> Result<u8, Box<dyn std::error::Error>> {
         workers: 1,
         transfer: None,
         trial: None,
+        timing: None,
     };
     let showing = Showing {
         output: &args.output,

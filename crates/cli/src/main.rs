@@ -25,6 +25,8 @@ mod template;
 mod terminal;
 mod tips;
 mod transport;
+mod watch;
+mod why;
 
 use std::ffi::OsString;
 use std::io::{self, IsTerminal, Write};
@@ -128,6 +130,13 @@ fn execute(cli: &Cli) -> Result<u8, Box<dyn std::error::Error>> {
                 verbose => verbose.saturating_add(1),
             });
             ciphers::run(args)
+        }
+        Command::Why(args) => {
+            trace(match args.verbose {
+                0 => 0,
+                verbose => verbose.saturating_add(1),
+            });
+            why::run(args)
         }
         Command::KnownHosts(args) => known_hosts::run(args),
         Command::Hosts(args) => hosts_command::run(args),

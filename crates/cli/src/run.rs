@@ -91,6 +91,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<u8, Box<dyn std::error::Error>> {
         work: Work::Sessions(plans),
         transfer: None,
         trial: None,
+        timing: None,
         jumps,
     };
     let showing = Showing {

@@ -175,6 +175,7 @@ fn bash_completes_hosts_where_lists_stand() {
         ("sshoal put --exclude-hosts webm", "webmail"),
         ("sshoal put -x webm", "webmail"),
         ("sshoal ciphers webm", "webmail"),
+        ("sshoal why webm", "webmail"),
     ] {
         assert_eq!(bash(&user, line).last().unwrap(), last, "{line}");
     }

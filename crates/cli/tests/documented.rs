@@ -24,6 +24,7 @@ const EXPLAIN: &str = "docs/explain.md";
 const MPSSH: &str = "docs/mpssh.md";
 const PUT_GET: &str = "docs/put-get.md";
 const CIPHERS: &str = "docs/ciphers.md";
+const WHY: &str = "docs/why.md";
 const KNOWN_HOSTS: &str = "docs/known-hosts.md";
 const EXPLANATIONS: &[(&str, &str)] = &[
     ("hosts", HOSTS),
@@ -32,6 +33,7 @@ const EXPLANATIONS: &[(&str, &str)] = &[
     ("put", PUT_GET),
     ("get", PUT_GET),
     ("ciphers", CIPHERS),
+    ("why", WHY),
 ];
 /// Where the keys of the defaults file are.
 const CONFIG: &str = "docs/config.md";

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use sshoal_fleet::{Failure, FailureKind};
 use sshoal_ssh_config::AddressFamily;
@@ -54,23 +54,46 @@ pub(crate) async fn addresses(host: &Endpoint) -> Result<Vec<SocketAddr>, Failur
     }
 }
 
+/// An address that was tried.
+pub(crate) struct Tried {
+    pub(crate) address: SocketAddr,
+    /// From the first packet to the answer, or to when it did not matter any more.
+    pub(crate) took: Duration,
+    /// Why there was no connection.
+    pub(crate) problem: Option<String>,
+}
+
 /// Connects to the first address that answers, starting the next when one fails or takes long.
 pub(crate) async fn connect(
     addresses: &[SocketAddr],
     options: &TcpOptions,
 ) -> Result<Link, Failure> {
-    within_connect_timeout(options.connect_timeout, try_often(addresses, options)).await
+    connect_telling(addresses, options, &mut Vec::new()).await
+}
+
+/// The same; also tells what became of each address, the good one last.
+pub(crate) async fn connect_telling(
+    addresses: &[SocketAddr],
+    options: &TcpOptions,
+    tried: &mut Vec<Tried>,
+) -> Result<Link, Failure> {
+    let connecting = try_often(addresses, options, tried);
+    within_connect_timeout(options.connect_timeout, connecting).await
 }
 
 /// ConnectionAttempts, with ssh's pause between them (sshconnect.c, ssh_connect_direct).
-async fn try_often(addresses: &[SocketAddr], options: &TcpOptions) -> Result<Link, Failure> {
+async fn try_often(
+    addresses: &[SocketAddr],
+    options: &TcpOptions,
+    tried: &mut Vec<Tried>,
+) -> Result<Link, Failure> {
     for _ in 1..options.attempts {
-        if let Ok(link) = race(addresses, *options).await {
+        if let Ok(link) = race(addresses, *options, tried).await {
             return Ok(link);
         }
         tokio::time::sleep(PAUSE_BETWEEN_ATTEMPTS).await;
     }
-    race(addresses, *options).await
+    race(addresses, *options, tried).await
 }
 
 /// Bounds a connection by the host's own ConnectTimeout.
@@ -90,25 +113,24 @@ pub(crate) async fn within_connect_timeout<T>(
     }
 }
 
-async fn race(addresses: &[SocketAddr], options: TcpOptions) -> Result<Link, Failure> {
-    let failed = |address: SocketAddr, error: &io::Error| {
-        let to = match options.bind.map(|bind| bind.towards(address)) {
-            None => address.to_string(),
-            Some(Some(from)) => format!("{address} from {} (BindAddress)", from.ip()),
-            Some(None) => format!("{address}: BindAddress or BindInterface is of the other family"),
-        };
-        failures::connecting(&to, error)
-    };
+async fn race(
+    addresses: &[SocketAddr],
+    options: TcpOptions,
+    tried: &mut Vec<Tried>,
+) -> Result<Link, Failure> {
     if let [only] = addresses {
-        return Link::connect(*only, &options)
-            .await
-            .map_err(|error| failed(*only, &error));
+        let begun = Instant::now();
+        let link = Link::connect(*only, &options).await;
+        return settle((*only, begun), link, &options, tried);
     }
     let mut waiting = addresses.iter().copied();
     let mut running: JoinSet<(SocketAddr, io::Result<Link>)> = JoinSet::new();
+    // Those that have not answered, and since when.
+    let mut unanswered: Vec<(SocketAddr, Instant)> = Vec::new();
     let mut last = None;
     loop {
         if let Some(address) = waiting.next() {
+            unanswered.push((address, Instant::now()));
             running.spawn_local(async move { (address, Link::connect(address, &options).await) });
         } else if running.is_empty() {
             return Err(last.unwrap_or_else(|| {
@@ -120,12 +142,92 @@ async fn race(addresses: &[SocketAddr], options: TcpOptions) -> Result<Link, Fai
         } else {
             ATTEMPT_DELAY
         };
-        match tokio::time::timeout(patience, running.join_next()).await {
-            Ok(Some(Ok((_, Ok(link))))) => return Ok(link),
-            Ok(Some(Ok((address, Err(error))))) => {
-                last = Some(failed(address, &error));
-            }
-            Ok(Some(Err(_)) | None) | Err(_) => {}
+        let Ok(Some(Ok((address, result)))) =
+            tokio::time::timeout(patience, running.join_next()).await
+        else {
+            continue;
+        };
+        let place = unanswered.iter().position(|(of, _)| *of == address);
+        let attempt = place.map(|place| unanswered.remove(place));
+        let attempt = attempt.unwrap_or_else(|| (address, Instant::now()));
+        if result.is_ok() {
+            tried.extend(unanswered.drain(..).map(|(address, begun)| Tried {
+                address,
+                took: begun.elapsed(),
+                problem: Some(format!("no answer from {address}")),
+            }));
         }
+        match settle(attempt, result, &options, tried) {
+            Ok(link) => return Ok(link),
+            Err(failure) => last = Some(failure),
+        }
+    }
+}
+
+/// What became of an address.
+fn settle(
+    (address, begun): (SocketAddr, Instant),
+    result: io::Result<Link>,
+    options: &TcpOptions,
+    tried: &mut Vec<Tried>,
+) -> Result<Link, Failure> {
+    let took = begun.elapsed();
+    let result = result.map_err(|error| {
+        let to = match options.bind.map(|bind| bind.towards(address)) {
+            None => address.to_string(),
+            Some(Some(from)) => format!("{address} from {} (BindAddress)", from.ip()),
+            Some(None) => format!("{address}: BindAddress or BindInterface is of the other family"),
+        };
+        failures::connecting(&to, &error)
+    });
+    tried.push(Tried {
+        address,
+        took,
+        problem: result.as_ref().err().map(|failure| failure.detail.clone()),
+    });
+    result
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use std::net::TcpListener;
+
+    use tokio::runtime::Builder;
+    use tokio::task::LocalSet;
+
+    use super::*;
+
+    /// Connects to these on loopback; whether there was a connection, and what became of each address.
+    fn tried(addresses: &[SocketAddr]) -> (bool, Vec<(SocketAddr, bool)>) {
+        let options = TcpOptions {
+            address_family: AddressFamily::Any,
+            bind: None,
+            attempts: 1,
+            connect_timeout: None,
+            keep_alive: false,
+        };
+        let mut tried = Vec::new();
+        let runtime = Builder::new_current_thread().enable_all().build().unwrap();
+        let connecting = connect_telling(addresses, &options, &mut tried);
+        let link = LocalSet::new().block_on(&runtime, connecting);
+        let tried = tried.iter();
+        let tried = tried.map(|tried| (tried.address, tried.problem.is_none()));
+        (link.is_ok(), tried.collect())
+    }
+
+    #[test]
+    fn what_became_of_each_address_is_told_the_good_one_last() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let good = listener.local_addr().unwrap();
+        // Nobody listens there: the port is good's, the address another.
+        let dead = SocketAddr::from(([127, 0, 0, 2], good.port()));
+        assert_eq!(tried(&[good]), (true, vec![(good, true)]));
+        assert_eq!(tried(&[dead]), (false, vec![(dead, false)]));
+        assert_eq!(
+            tried(&[dead, good]),
+            (true, vec![(dead, false), (good, true)])
+        );
     }
 }

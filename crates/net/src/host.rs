@@ -18,6 +18,7 @@ use crate::openssh;
 use crate::plan::{HostPlan, NativePlan, Work};
 use crate::proxy;
 use crate::session::HostSession;
+use crate::timing::{Passed, Timing, Turn};
 use crate::worker::{Control, Report, Worker};
 
 /// Where a host's task gets its orders.
@@ -47,6 +48,15 @@ pub(crate) async fn attempt(worker: Rc<Worker>, host: HostId, mut orders: Orders
 }
 
 async fn run(worker: &Rc<Worker>, host: HostId, orders: &mut Orders) -> Result<Outcome, Ended> {
+    let turn = Turn::take(worker, host, orders).await?;
+    let end = perform(worker, host, orders).await;
+    if let Some(turn) = turn {
+        turn.end(&end);
+    }
+    end
+}
+
+async fn perform(worker: &Rc<Worker>, host: HostId, orders: &mut Orders) -> Result<Outcome, Ended> {
     let index = host.0 as usize;
     match &worker.plan.work {
         Work::Sessions(hosts) => match &hosts[index] {
@@ -106,7 +116,8 @@ impl<'w> Attempt<'w, '_> {
 
     /// Everything before the first octet that is sent.
     async fn begin(&mut self) -> Result<Box<HostSession<'w>>, Ended> {
-        let (link, round_trip) = self.connect().await?;
+        let timing = Timing::begin(self.worker, self.host);
+        let (link, round_trip) = self.connect(timing.as_ref()).await?;
         if let Some(transfer) = &self.worker.plan.transfer {
             transfer.control_congestion(&link, round_trip);
         }
@@ -123,35 +134,42 @@ impl<'w> Attempt<'w, '_> {
             link,
             round_trip,
             algorithms,
+            timing,
         )?;
         Ok(Box::new(session))
     }
 
     /// Connects directly, by a ProxyCommand or through the jump host; also tells how long that took, at least a round trip.
-    async fn connect(&mut self) -> Result<(Link, Duration), Ended> {
+    async fn connect(&mut self, timing: Option<&Timing>) -> Result<(Link, Duration), Ended> {
         let endpoint = &self.plan.endpoint;
         if let Some(command) = &endpoint.proxy_command {
             self.worker.enter(self.host, Phase::Connect);
             let connecting = Instant::now();
             let proxy = proxy::connect(self.worker, endpoint, command);
             let proxy = self.unless_aborted(proxy).await?;
+            pass_timing(timing, Passed::Connected(None));
             return Ok((Link::Proxy(Box::new(proxy)), connecting.elapsed()));
         }
         let Some(jump) = endpoint.via else {
             let lookup = dial::addresses(endpoint);
             let addresses = self.unless_aborted(lookup).await?;
+            pass_timing(timing, Passed::LookedUp(addresses.len()));
             self.worker.enter(self.host, Phase::Connect);
             let connecting = Instant::now();
-            let link = self
-                .unless_aborted(dial::connect(&addresses, &endpoint.tcp))
-                .await?;
-            return Ok((link, connecting.elapsed()));
+            let mut tried = Vec::new();
+            let link = dial::connect_telling(&addresses, &endpoint.tcp, &mut tried);
+            let link = self.unless_aborted(link).await;
+            if let Some(timing) = timing {
+                timing.connected(tried);
+            }
+            return Ok((link?, connecting.elapsed()));
         };
         // The jump host looks the name up.
         self.worker.enter(self.host, Phase::Connect);
         let connecting = Instant::now();
         let tunnel = jump::tunnel(self.worker, jump, endpoint);
         let tunnel = self.unless_aborted(tunnel).await?;
+        pass_timing(timing, Passed::Connected(None));
         Ok((Link::Tunnel(tunnel), connecting.elapsed()))
     }
 
@@ -169,6 +187,12 @@ impl<'w> Attempt<'w, '_> {
             result = work => result.map_err(E::into),
             _ = self.orders.recv() => Err(aborted(ExecFate::NotSent)),
         }
+    }
+}
+
+fn pass_timing(timing: Option<&Timing>, what: Passed) {
+    if let Some(timing) = timing {
+        timing.pass(what);
     }
 }
 

@@ -40,6 +40,7 @@ mod session;
 mod shell;
 mod shortcuts;
 mod signals;
+mod timing;
 mod transfer;
 mod trial;
 mod trust;
@@ -71,7 +72,12 @@ pub use server_cache::{Protection, remember_fastest, server_cache_path};
 pub use signals::Interruption;
 pub use sshoal_proto::{Secret, Stream};
 pub use sshoal_transfer::Tally;
+pub use timing::{
+    Errand, ErrandDone, ErrandEnd, Mark, Passed, TimedLogin, TimingPlan, Timings, time_agent,
+    time_lookup,
+};
 pub use transfer::{
-    Get, GetTarget, Moved, PartNames, Put, Rate, Scan, ScanError, Source, TransferPlan, Way, scan,
+    Accounts, Get, GetTarget, Moved, PartNames, Put, Rate, Scan, ScanError, Source, TransferPlan,
+    Way, names_of, rights, scan,
 };
 pub use trial::{Leg, Measured, Measurements, ServerFacts, TrialPlan, TrialWay};

@@ -25,6 +25,7 @@ use crate::host::{Orders, aborted, pass};
 use crate::input::Feeder;
 use crate::plan::SshPlan;
 use crate::process::is_shortage;
+use crate::timing::SshTiming;
 use crate::trial::{SshTrial, ZEROS};
 use crate::worker::{Banner, Control, Report, Worker};
 
@@ -50,6 +51,7 @@ pub(crate) async fn run(
         .filter(|_| reads)
         .map(Feeder::new);
     let measures = worker.plan.trial.is_some();
+    let timing = SshTiming::begin(worker, host);
     let input = match (plan.lends_terminal, &feeder) {
         (true, _) => Input::Terminal,
         (false, Some(_)) => Input::Pipe,
@@ -58,7 +60,7 @@ pub(crate) async fn run(
     };
     let mut ssh =
         Ssh::start(&worker.plan.ssh, &plan.line, input).map_err(|error| not_started(&error))?;
-    if !plan.lends_terminal {
+    if !plan.lends_terminal && timing.is_none() {
         // Everything else on the machine comes first (docs/adr/0009).
         hints::lengthen_time_slice_of(ssh.id());
     }
@@ -70,6 +72,7 @@ pub(crate) async fn run(
         log: RefCell::default(),
         told: RefCell::default(),
         trial: SshTrial::begin(&worker.plan, host.0, ssh.id()).map(RefCell::new),
+        timing: timing.map(RefCell::new),
         moved: Notify::new(),
     };
     if plan.lends_terminal {
@@ -201,6 +204,8 @@ struct Heard<'a> {
     told: RefCell<Vec<u8>>,
     /// What is measured in place of a command.
     trial: Option<RefCell<SshTrial>>,
+    /// When what was passed, if the login is measured.
+    timing: Option<RefCell<SshTiming>>,
     /// Something has come for it.
     moved: Notify,
 }
@@ -261,6 +266,9 @@ impl Heard<'_> {
 
     /// Hands on what the command has written; or measures it.
     async fn hand_on(&self, stream: Stream, octets: Vec<u8>) {
+        if let Some(timing) = &self.timing {
+            return timing.borrow_mut().take_output();
+        }
         match &self.trial {
             None => self.worker.deliver(self.host, stream, octets).await,
             Some(trial) => {
@@ -293,6 +301,9 @@ impl Heard<'_> {
     }
 
     fn take_log(&self, octets: &[u8]) {
+        if let Some(timing) = &self.timing {
+            timing.borrow_mut().take_log(octets);
+        }
         let mut steps = Vec::new();
         self.log
             .borrow_mut()

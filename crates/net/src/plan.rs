@@ -8,7 +8,7 @@ use std::time::Duration;
 use sshoal_fleet::{Deadlines, HostId, JumpId, Limits, RetryPolicy};
 use sshoal_known_hosts::{KnownHosts, RevokedHostKeys};
 use sshoal_openssh::{CommandLine, Surroundings};
-use sshoal_proto::{Command, Secret, SessionRequest, Settings};
+use sshoal_proto::{Command, Pipelining, Secret, SessionRequest, Settings};
 use sshoal_ssh_config::AddressFamily;
 
 use crate::agent::Agent;
@@ -16,6 +16,7 @@ use crate::input::Input;
 use crate::interfaces::LocalAddresses;
 use crate::known_hosts::KnownHostsCommand;
 use crate::login::LoginPlan;
+use crate::timing::TimingPlan;
 use crate::transfer::{Transfer, TransferPlan};
 use crate::trial::{TrialPlan, TrialWay};
 
@@ -55,6 +56,8 @@ pub struct RunPlan {
     pub transfer: Option<TransferPlan>,
     /// What the sessions measure; their requests must be its own ([`NativePlan::measures`]).
     pub trial: Option<TrialPlan>,
+    /// What is measured of the logins; their plans must be made for that ([`NativePlan::is_timed`]).
+    pub timing: Option<TimingPlan>,
 }
 
 impl RunPlan {
@@ -327,6 +330,32 @@ impl NativePlan {
         self.lends_terminal = false;
         self.forwarded_agent = None;
         Arc::make_mut(&mut self.endpoint.settings).keeps_lists = true;
+    }
+}
+
+impl NativePlan {
+    /// The login is measured, to the first output of this command: it merges no flights.
+    pub fn is_timed(&mut self, command: &[u8]) {
+        let environment = std::mem::take(&mut self.request.environment);
+        self.request = SessionRequest {
+            environment,
+            ..SessionRequest::exec(command.to_vec())
+        };
+        self.lends_terminal = false;
+        self.forwarded_agent = None;
+        let settings = Arc::make_mut(&mut self.endpoint.settings);
+        settings.pipelining = Pipelining::None;
+        settings.notes_arrivals = true;
+    }
+}
+
+impl SshPlan {
+    /// The same by ssh.
+    pub fn is_timed(&mut self, command: &[u8]) {
+        self.line.command = command.to_vec();
+        self.line.names_packets = true;
+        self.lends_terminal = false;
+        self.line.has_terminal = false;
     }
 }
 

@@ -28,6 +28,7 @@ use crate::login::Login;
 use crate::outbox::Outbox;
 use crate::plan::NativePlan;
 use crate::shortcuts::Shortcuts;
+use crate::timing::{Errands, Timing};
 use crate::transfer::{LaneId, Lanes, Transfer};
 use crate::trial::Trial;
 use crate::window::WindowChanges;
@@ -72,6 +73,10 @@ struct State<'a> {
     round_trip: Duration,
     /// What is measured in place of a command.
     trial: Option<Box<Trial>>,
+    /// When what was passed, if the login is measured.
+    timing: Option<Timing>,
+    /// What follows it then.
+    errands: Option<Box<Errands>>,
     /// The agent's channels, if it is forwarded.
     forwarding: Option<Box<AgentForwarding>>,
     /// Octets handed on that the server has not been told of.
@@ -97,6 +102,7 @@ impl<'a> HostSession<'a> {
         link: Link,
         round_trip: Duration,
         host_key_algorithms: Vec<&'static str>,
+        timing: Option<Timing>,
     ) -> Result<Self, Ended> {
         let opened = guess::opening(
             &plan.endpoint,
@@ -135,6 +141,8 @@ impl<'a> HostSession<'a> {
                 host_key: None,
                 round_trip,
                 trial: Trial::begin(&worker.plan, host.0, channel),
+                errands: timing.as_ref().and_then(Timing::errands),
+                timing,
                 forwarding: plan
                     .forwarded_agent
                     .clone()
@@ -153,7 +161,9 @@ impl<'a> HostSession<'a> {
     /// Until the command's channel is closed or the connection is over.
     pub(crate) async fn run(&mut self, orders: &mut Orders) -> Result<Outcome, Ended> {
         let span = self.span();
-        match caught(self.advance(orders).instrument(span)).await {
+        let end = caught(self.advance(orders).instrument(span)).await;
+        self.look();
+        match end {
             Ok(end) => {
                 self.state.login.show_last_banners(self.state.worker);
                 self.drive.hang_up();
@@ -177,8 +187,10 @@ impl<'a> HostSession<'a> {
     async fn advance(&mut self, orders: &mut Orders) -> Result<Outcome, Ended> {
         loop {
             self.drive.answer_events(&mut self.state);
+            self.look();
             self.state.grant_wishes();
             self.state.advance_transfer();
+            self.state.end_with_errands();
             self.deliver()?;
             if let Some(failure) = self.state.failure.take() {
                 return Err(self.failed(failure));
@@ -193,13 +205,17 @@ impl<'a> HostSession<'a> {
             self.drive.flush();
             self.hasten();
             self.feed()?;
-            if self.state.transfer.as_mut().is_some_and(|it| it.has_news()) {
+            let errands = self.state.errands.as_ref();
+            if self.state.transfer.as_mut().is_some_and(|it| it.has_news())
+                || errands.is_some_and(|errands| errands.are_over())
+            {
                 continue;
             }
             self.state.limit_proof();
             match self.wait(orders).await {
                 // The command has ended, and what else comes is of no concern to it.
                 Err(_) if self.state.is_over() => self.state.give_up_proof(),
+                Err(_) if self.state.runs_errands() => self.state.give_up_errands(),
                 result => result?,
             }
         }
@@ -208,6 +224,9 @@ impl<'a> HostSession<'a> {
     /// Where login and command go message by message, sshd's next one waits for our acknowledgement of the last
     /// (ADR 0003).
     fn hasten(&self) {
+        if self.state.timing.is_some() {
+            return self.drive.acknowledge_at_once();
+        }
         let phase = self.drive.connection.phase();
         let step_by_step = matches!(
             phase,
@@ -218,8 +237,29 @@ impl<'a> HostSession<'a> {
         }
     }
 
+    /// Notes what was passed, if the login is measured.
+    fn look(&mut self) {
+        if let Some(timing) = &mut self.state.timing {
+            timing.look(&self.drive.connection, self.state.login.offered_now());
+        }
+    }
+
+    /// Goes on with what follows a login that is measured. The login stays what it was if that fails.
+    fn run_errands(&mut self) {
+        if let Some(errands) = &mut self.state.errands {
+            if errands.advance(&mut self.drive.connection).is_err() {
+                errands.give_up();
+            }
+            self.drive.flush();
+        }
+    }
+
     /// Sends standard input for as long as server and stream take it.
     fn feed(&mut self) -> Result<(), Ended> {
+        if self.state.errands.is_some() {
+            self.run_errands();
+            return Ok(());
+        }
         if self.state.transfer.is_some() {
             return self.feed_transfer();
         }
@@ -287,7 +327,8 @@ impl<'a> HostSession<'a> {
         let timeout = drive.connection.poll_timeout();
         let wake = state.transfer.as_ref().and_then(|transfer| transfer.wake());
         let lanes = state.lanes.as_ref().and_then(|lanes| lanes.wake());
-        let wake = wake.into_iter().chain(lanes).min();
+        let errands = state.errands.as_ref().and_then(|errands| errands.wake());
+        let wake = wake.into_iter().chain(lanes).chain(errands).min();
         let last_moment = state.last_moment.into_iter().chain(state.proof_by).min();
         let started = state.started;
         let feeder = feeder
@@ -317,6 +358,11 @@ impl<'a> HostSession<'a> {
     }
 
     fn obey(&mut self, order: Option<Control>) -> Result<(), Ended> {
+        if self.state.runs_errands() && !matches!(order, Some(Control::Admit(_))) {
+            self.state.torn_down |= order != Some(Control::Interrupt);
+            self.state.give_up_errands();
+            return Ok(());
+        }
         let fate = self.fate();
         let connection = &mut self.drive.connection;
         match order {
@@ -345,7 +391,7 @@ impl<'a> HostSession<'a> {
         let delivered = std::mem::take(&mut state.delivered);
         // What a transfer has to say did not come on the channel as it is.
         let is_ours = state.worker.plan.transfer.is_some();
-        if delivered == 0 || is_ours || state.is_over() {
+        if delivered == 0 || is_ours || state.is_over() || state.runs_errands() {
             return Ok(());
         }
         let channel = state.channel;

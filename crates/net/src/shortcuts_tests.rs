@@ -124,6 +124,7 @@ fn plan(folder: &Path, server: &Server, server_cache: std::path::PathBuf) -> Run
         workers: 1,
         transfer: None,
         trial: None,
+        timing: None,
     }
 }
 
@@ -142,7 +143,7 @@ async fn attempt(worker: &Rc<Worker>, server: &Server) -> Result<Outcome, Ended>
     let (_orders, mut obeyed) = mpsc::unbounded_channel();
     let plan = host(worker);
     let algorithms = plan.endpoint.trust.algorithms_by(None);
-    let mut session = HostSession::begin(worker, HostId(0), plan, link, FAR, algorithms)?;
+    let mut session = HostSession::begin(worker, HostId(0), plan, link, FAR, algorithms, None)?;
     session.run(&mut obeyed).await
 }
 

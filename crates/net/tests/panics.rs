@@ -178,6 +178,7 @@ fn outcomes(hosts: Vec<HostPlan>, jumps: Vec<Endpoint>, workers: usize) -> Vec<O
         workers,
         transfer: None,
         trial: None,
+        timing: None,
     };
     let (tell, told) = mpsc::channel();
     std::thread::spawn(move || tell.send(run(plan, Results::default()).unwrap().summary));

@@ -45,6 +45,8 @@ pub struct CommandLine {
     pub has_password: bool,
     /// Whether it gets our terminal: then it may ask there, and its log is its own.
     pub has_terminal: bool,
+    /// Whether its log is to tell of each packet (LogLevel DEBUG3): for measurements.
+    pub names_packets: bool,
     /// What to run.
     pub command: Vec<u8>,
 }
@@ -81,7 +83,10 @@ impl CommandLine {
             }
         }
         if let Some(log) = log {
-            option("LogLevel=DEBUG1");
+            option(match self.names_packets {
+                true => "LogLevel=DEBUG3",
+                false => "LogLevel=DEBUG1",
+            });
             words.extend(["-E".into(), log.into()]);
         }
         self.where_to(&mut words);

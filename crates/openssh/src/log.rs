@@ -123,6 +123,10 @@ impl Log {
 
     fn line(&mut self, line: &[u8], tell: &mut impl FnMut(Progress)) {
         let line = String::from_utf8_lossy(line.trim_ascii());
+        if is_detail(&line) {
+            self.facts.speaks = true;
+            return;
+        }
         if let Some(step) = self.facts.learn(&line)
             && self.progress < Some(step)
         {
@@ -145,6 +149,11 @@ impl Log {
         }
         self.words.push_back(line.to_owned());
     }
+}
+
+/// What ssh says besides at LogLevel DEBUG3 (log.c, do_log): nothing depends on it.
+fn is_detail(line: &str) -> bool {
+    line.starts_with("debug2: ") || line.starts_with("debug3: ")
 }
 
 /// What ssh says at every end (clientloop.c, client_loop).
@@ -284,6 +293,21 @@ mod tests {
             ]
         );
         assert_eq!(log.fate(), Fate::MayHaveRun);
+    }
+
+    #[test]
+    fn what_debug3_adds_changes_nothing() {
+        let verbose: String = LOGIN
+            .lines()
+            .map(|line| {
+                format!("{line}\r\ndebug3: receive packet: type 91\r\ndebug2: channel 0: x\r\n")
+            })
+            .collect();
+        let (plain, steps) = read(LOGIN);
+        let (log, verbose_steps) = read(&verbose);
+        assert_eq!(verbose_steps, steps);
+        assert_eq!(log.fate(), Fate::NotSent);
+        assert!(log.words().eq(plain.words()));
     }
 
     #[test]

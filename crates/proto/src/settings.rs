@@ -39,6 +39,9 @@ pub struct Settings {
     pub pipelining: Pipelining,
     /// Whether all names of the server's first KEXINIT are kept ([`Connection::server_lists`](crate::Connection::server_lists)).
     pub keeps_lists: bool,
+    /// Whether it is noted when each message of the server's came ([`Connection::arrivals`](crate::Connection::arrivals)):
+    /// for measurements, which read as soon as an octet is there.
+    pub notes_arrivals: bool,
 }
 
 /// Why settings cannot be used.
@@ -73,6 +76,7 @@ impl Settings {
             binds_to_host_key: true,
             pipelining: Pipelining::Exec,
             keeps_lists: false,
+            notes_arrivals: false,
         }
     }
 

@@ -12,7 +12,6 @@ mod pairs;
 mod picture;
 mod table;
 mod trials;
-mod watch;
 mod weak;
 
 use std::fs;
@@ -27,6 +26,7 @@ use sshoal_targets::Target;
 
 use crate::args::HostArgs;
 use crate::say::say;
+use crate::watch::Watch;
 use crate::{hosts, manual, run};
 
 use advice::{Advice, advice};
@@ -35,7 +35,6 @@ use figures::{Kex, Row, failure, rate};
 use installed::Installed;
 use pairs::{By, Pair, Wanted, combinations, key_exchanges, negotiated};
 use trials::{Done, Performed, Trial, Trials, ssh_program};
-use watch::Watch;
 use weak::Weakness;
 
 /// Blocks of 64 KiB in the first measurement, which finds out how many the others need.

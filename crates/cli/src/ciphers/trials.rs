@@ -15,9 +15,9 @@ use sshoal_targets::Target;
 
 use super::args::CiphersArgs;
 use super::pairs::By;
-use super::watch::Watch;
 use crate::args::PaceArgs;
 use crate::observer::cut_short;
+use crate::watch::Watch;
 use crate::{fan_out, prompt, run, terminal, transport};
 
 /// What would have a measurement go by a connection that is there already, or measure how zeros are compressed.
@@ -116,6 +116,7 @@ impl Trials<'_> {
             work: Work::Sessions(hosts),
             jumps: native.into_jumps(),
             transfer: None,
+            timing: None,
             trial: Some(TrialPlan {
                 way: self.way,
                 blocks: trials.iter().map(|trial| trial.blocks).collect(),

@@ -252,6 +252,7 @@ fn plan(work: Work) -> RunPlan {
         workers: 1,
         transfer: None,
         trial: None,
+        timing: None,
     }
 }
 

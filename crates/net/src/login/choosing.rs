@@ -23,11 +23,16 @@ impl Login<'_> {
             Offer::Nothing | Offer::None => {}
             Offer::Key(candidate) => match accepted {
                 true => {
-                    candidate.key.standing.accepted();
+                    if !self.takes_each_step {
+                        candidate.key.standing.accepted();
+                    }
                     self.add_to_agent(&candidate);
                 }
                 false => {
-                    candidate.key.standing.refused();
+                    // Logins that are measured try keys in the same order each time.
+                    if !self.takes_each_step {
+                        candidate.key.standing.refused();
+                    }
                     self.denial.refused(&candidate.key);
                 }
             },
@@ -77,6 +82,10 @@ impl Login<'_> {
 
     /// Tries the next credential, begins to find it out, or gives up.
     pub(super) fn choose(&mut self, connection: &mut Connection) -> Result<(), Failure> {
+        if self.takes_each_step && self.methods.is_none() && matches!(self.offer, Offer::Nothing) {
+            self.ask_for_methods(connection);
+            return Ok(());
+        }
         let plan = self.plan;
         let ours = plan.methods.iter().copied();
         for method in ours
@@ -167,6 +176,9 @@ impl Login<'_> {
     /// A probe costs a round trip and sshd's delay; it spares a person a touch or a passphrase, and the agent a
     /// signature by a key that is probably not the right one.
     fn wants_probe(&self, candidate: &Candidate) -> bool {
+        if self.takes_each_step {
+            return true;
+        }
         match &candidate.signer {
             KeySigner::Held(_) => false,
             KeySigner::Locked(_) => true,

@@ -83,6 +83,8 @@ pub(crate) struct Login<'a> {
     label: &'a str,
     /// How long the agent may take for an answer that needs nobody's touch.
     patience: Duration,
+    /// Whether the login is measured: each step is taken by itself, as ssh takes it.
+    takes_each_step: bool,
     /// The run's password, if there is one and this host may have it.
     password: Option<&'a Secret>,
     password_state: PasswordState,
@@ -154,6 +156,7 @@ impl<'a> Login<'a> {
             user: &host.user,
             label: &host.label,
             patience: patience(run.deadlines.login),
+            takes_each_step: run.timing.is_some(),
             password: None,
             password_state: PasswordState::Unsent,
             feeds_secret: false,
@@ -193,6 +196,17 @@ impl<'a> Login<'a> {
     /// Whether more than one credential was asked for.
     pub(crate) fn took_several(&self) -> bool {
         self.several
+    }
+
+    /// What the server judges now, for a reader.
+    pub(crate) fn offered_now(&self) -> Option<String> {
+        match &self.offer {
+            Offer::Nothing => None,
+            Offer::None => Some("none".to_owned()),
+            Offer::Key(candidate) => Some(format!("publickey {}", candidate.key.shown())),
+            Offer::KeyboardInteractive => Some("keyboard-interactive".to_owned()),
+            Offer::Password => Some("password".to_owned()),
+        }
     }
 
     /// The next thing that others are to do.

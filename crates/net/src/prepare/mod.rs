@@ -285,6 +285,11 @@ impl Preparation {
         })
     }
 
+    /// Whether a command of `Match exec` was run to resolve what was resolved so far.
+    pub fn has_run_commands(&self) -> bool {
+        self.questions.have_run_commands()
+    }
+
     /// What is wrong with the key files that hosts do without ([`SshOptions::does_without_keys`]), each once.
     pub fn unusable_keys(&self) -> impl ExactSizeIterator<Item = &str> {
         self.login_plans.unusable().iter().map(String::as_str)

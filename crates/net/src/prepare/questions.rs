@@ -1,6 +1,7 @@
 //! Answers what an ssh_config asks of the system while a host is resolved.
 
 use std::collections::HashSet;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use sshoal_ssh_config::{Answers, Config, Query, Question, ResolveError, Resolved, Unresolved};
@@ -11,7 +12,11 @@ use crate::interfaces;
 /// What was asked so far, and the answers: they serve all hosts, so that a `Match exec` runs once for each different
 /// command, and a name is looked up once.
 #[derive(Default)]
-pub(super) struct Questions(Mutex<Answers>);
+pub(super) struct Questions {
+    answers: Mutex<Answers>,
+    /// Whether a command of `Match exec` was among them.
+    has_run: AtomicBool,
+}
 
 /// Questions that are yet to be put, each once.
 #[derive(Default)]
@@ -53,7 +58,7 @@ impl Questions {
         config: &Config,
         query: &Query<'_>,
     ) -> Result<Result<Resolved, Question>, ResolveError> {
-        let mut answers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
             match config.resolve(query, &answers) {
                 Ok(resolved) => return Ok(Ok(resolved)),
@@ -67,9 +72,18 @@ impl Questions {
         }
     }
 
+    /// Whether any command of `Match exec` was run.
+    pub(super) fn have_run_commands(&self) -> bool {
+        self.has_run.load(Ordering::Relaxed)
+    }
+
     /// Answers questions that take time, many at a time.
     pub(super) fn find_out(&self, open: Open) {
-        let mut answers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_command = |question: &Question| matches!(question, Question::Exec { .. });
+        if open.in_order.iter().any(is_command) {
+            self.has_run.store(true, Ordering::Relaxed);
+        }
+        let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
         inquiries::find_out(open.in_order, &mut answers);
     }
 }

@@ -103,6 +103,7 @@ impl Preparation {
             checking: checking(resolved),
             has_password: false,
             has_terminal: request.pty.is_some(),
+            names_packets: false,
             command: match request.command {
                 Command::Exec(line) => line,
                 Command::Shell | Command::Subsystem(_) => Vec::new(),

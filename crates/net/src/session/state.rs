@@ -21,7 +21,12 @@ impl Answer for State<'_> {
             Event::HostKey(shown) if self.transfer.is_some() => {
                 self.host_key = Some(Rc::new(shown.clone()));
             }
-            Event::AuthenticationNeeded(_) => self.report(FleetEvent::KeysExchanged),
+            Event::AuthenticationNeeded(last) => {
+                self.report(FleetEvent::KeysExchanged);
+                if let (Some(timing), Some(last)) = (&self.timing, last) {
+                    timing.methods(&last.methods);
+                }
+            }
             // Only now have merged flights worked.
             Event::Started(_) => self.learn(connection, !self.login.took_several()),
             Event::Authenticated => {
@@ -49,6 +54,12 @@ impl Answer for State<'_> {
                 };
                 let event = match (event, &mut self.trial) {
                     (Ok(Some(event)), Some(trial)) => trial.handle(connection, event, input),
+                    (event, _) => event,
+                };
+                let event = match (event, &mut self.errands) {
+                    (Ok(Some(event)), Some(errands)) => {
+                        Ok(errands.handle(self.channel, event, input))
+                    }
                     (event, _) => event,
                 };
                 match event {
@@ -223,6 +234,27 @@ impl State<'_> {
         match &mut self.lanes {
             Some(lanes) => lanes.advance(transfer),
             None => false,
+        }
+    }
+
+    /// Whether the session is over and only what follows its login goes on.
+    pub(super) fn runs_errands(&self) -> bool {
+        let errands = self.errands.as_ref();
+        errands.is_some_and(|errands| errands.have_begun())
+    }
+
+    pub(super) fn give_up_errands(&mut self) {
+        if let Some(errands) = &mut self.errands {
+            errands.give_up();
+        }
+    }
+
+    /// The session counts as closed when all that follows its login is done.
+    pub(super) fn end_with_errands(&mut self) {
+        let errands = self.errands.as_ref();
+        if errands.is_some_and(|errands| errands.are_over()) {
+            self.errands = None;
+            self.closed = true;
         }
     }
 

@@ -73,6 +73,16 @@ impl Connection {
         self.keepalive.unanswered = self.keepalive.unanswered.saturating_add(1);
         // The next one is due an interval from now, whether or not anything is heard.
         self.keepalive.last_sign = now;
+        self.send_request()
+    }
+
+    /// Sends a keepalive request that was not due.
+    pub(super) fn send_keepalive(&mut self) -> Result<(), ConnectionError> {
+        self.keepalive.unanswered = self.keepalive.unanswered.saturating_add(1);
+        self.send_request()
+    }
+
+    fn send_request(&mut self) -> Result<(), ConnectionError> {
         self.send(|out| {
             GlobalRequest {
                 request_name: KEEPALIVE,

@@ -227,6 +227,7 @@ impl Connection {
                 let established = Established {
                     session_id: hash,
                     host_key: host_key.to_vec(),
+                    kex_algorithm: agreed.chosen.kex.name,
                     host_key_algorithm: agreed.chosen.host_key,
                     proof: signature.to_vec(),
                     strict: agreed.chosen.strict,

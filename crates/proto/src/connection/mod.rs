@@ -4,6 +4,7 @@
 //! `authentication` and `channel_messages` hold the handlers in the order in which a login meets
 //! them; `sessions` sends what the caller wants on channels.
 
+mod arrivals;
 mod authentication;
 mod channel_messages;
 mod host_keys;
@@ -31,6 +32,8 @@ use authentication::Authentication;
 use host_keys::HostKeys;
 use keepalive::Keepalive;
 use key_exchange::{Established, Exchange};
+
+pub use arrivals::Arrival;
 
 /// Most events kept for the caller; no more input is taken until it has polled them.
 const MAX_EVENTS: usize = 256;
@@ -63,6 +66,8 @@ pub struct Connection {
     profile: Option<Box<ServerProfile>>,
     /// As long as the settings want it kept.
     lists: Option<Box<ServerLists>>,
+    /// What has come, if the settings have it noted.
+    arrivals: Vec<Arrival>,
     login: Login,
     channels: ChannelTable,
     /// Whether the server was asked to forward the agent.
@@ -148,6 +153,7 @@ impl Connection {
             established: None,
             profile: None,
             lists: None,
+            arrivals: Vec::new(),
             login: Login::Unkeyed,
             channels: ChannelTable::default(),
             forwards_agent: false,
@@ -261,6 +267,12 @@ impl Connection {
         self.established
             .as_deref()
             .map(|established| established.session_id.as_slice())
+    }
+
+    /// The algorithm of the first key exchange, for example "curve25519-sha256"; `None` before its host key is accepted.
+    pub fn kex_algorithm(&self) -> Option<&'static str> {
+        let established = self.established.as_deref();
+        established.map(|established| established.kex_algorithm)
     }
 
     /// The algorithm of the host key that was accepted first, for example "rsa-sha2-512".

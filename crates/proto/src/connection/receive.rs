@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use sshoal_wire::{self as wire, Dialect, Message, Unimplemented, message_name};
 
-use super::{Connection, Login, MAX_EVENTS, MAX_OUTPUT};
+use super::{Arrival, Connection, Login, MAX_EVENTS, MAX_OUTPUT};
 use crate::error::{ConnectionError, Misbehaviour, printable};
 use crate::transport::Packet;
 
@@ -63,6 +63,9 @@ impl Connection {
     /// The fewest octets that can bring this side any further, counted from what was taken last: a server that keeps
     /// to the protocol does not pause before it has sent them. A reader need not be woken for less.
     pub fn least_input(&self) -> usize {
+        if self.settings.notes_arrivals {
+            return 1;
+        }
         let much_to_come = match (&self.server, &self.login) {
             (Err(reader), _) => reader.is_unused(),
             (Ok(_), Login::Unkeyed) => self.exchange.awaits_long_message(),
@@ -86,6 +89,7 @@ impl Connection {
             if let Some(identification) = found {
                 tracing::debug!(server = identification.as_str(), "identified");
                 self.server = Ok(identification);
+                self.note_arrival(now, Arrival::IDENTIFICATION);
             }
             return Ok(octets);
         }
@@ -125,6 +129,7 @@ impl Connection {
         }
         let message = Message::decode(octets, self.dialect())?;
         tracing::debug!(message = message.name(), octets = octets.len(), "received");
+        self.note_arrival(now, message.name());
         if let Message::Unknown { number } = message {
             return self.handle_unknown(number, sequence);
         }

@@ -5,6 +5,7 @@
 #![allow(unreachable_pub, reason = "modules of one program")]
 
 mod agent_channels;
+mod arrivals;
 mod channels;
 mod exec_fate;
 mod guesses;

@@ -68,7 +68,9 @@ pub(in crate::connection) struct Established {
     pub(in crate::connection) session_id: Vec<u8>,
     /// The accepted host key or certificate.
     pub(in crate::connection) host_key: Vec<u8>,
-    /// What it was negotiated as.
+    /// What the exchange was negotiated as.
+    pub(in crate::connection) kex_algorithm: &'static str,
+    /// What the key was negotiated as.
     pub(in crate::connection) host_key_algorithm: &'static str,
     /// Its signature of the session identifier.
     pub(in crate::connection) proof: Vec<u8>,

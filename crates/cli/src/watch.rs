@@ -1,4 +1,4 @@
-//! What the user sees while it is measured: on a terminal how far it is, otherwise what must be known.
+//! What the user sees while something is measured: on a terminal how far it is, otherwise what must be known.
 
 use std::io::{self, IsTerminal, Write};
 use std::time::{Duration, Instant};
@@ -16,7 +16,7 @@ const REDRAW_EVERY: Duration = Duration::from_millis(200);
 const CLEAR: &[u8] = b"\r\x1b[K";
 
 /// Collects the results.
-pub(super) struct Watch {
+pub(crate) struct Watch {
     what: String,
     since: Instant,
     results: Vec<HostResult>,
@@ -27,7 +27,7 @@ pub(super) struct Watch {
 
 impl Watch {
     /// `what` is measured, as in "web1: 3 rounds".
-    pub(super) fn new(what: String) -> Watch {
+    pub(crate) fn new(what: String) -> Watch {
         Watch {
             what,
             since: Instant::now(),
@@ -62,7 +62,7 @@ impl Watch {
 }
 
 impl Observer for Watch {
-    /// There is none: trials keep their output to themselves.
+    /// There is none: what is measured keeps its output to itself.
     fn output(&mut self, _: HostId, _: Stream, _: &[u8]) -> io::Result<()> {
         Ok(())
     }
@@ -116,12 +116,12 @@ impl Observer for Watch {
         Ok(prompt::confirm(lines, fingerprint, wanted))
     }
 
-    /// Trials have no input that could be too large to keep.
+    /// Nothing is read that could be too large to keep.
     fn fail(&mut self, why: &str) -> io::Error {
         io::Error::other(why.to_owned())
     }
 
-    /// No trial has one.
+    /// Nothing has one.
     fn terminal_lent(&mut self) -> io::Result<()> {
         Ok(())
     }

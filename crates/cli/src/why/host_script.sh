@@ -1,0 +1,220 @@
+# What an unprivileged user can find out about a host that has to do with logins. Read by sh(1) of any make, from standard
+# input. Each line that it prints is "NAME VALUE"; "+NAME" and "-NAME" are the beginning and the end of what is timed where
+# the lines arrive. It writes nothing but that, and reads no more of a file than this:
+limit=65536
+# Octets of authorized_keys in which lines are counted; processes, scripts and folders that are looked at.
+keys_limit=16777216
+processes_limit=4096
+scripts_limit=64
+depth_limit=32
+
+say() { printf '%s %s\n' "$1" "$2"; }
+begin() { printf '+%s\n' "$1"; }
+end() { printf -- '-%s\n' "$1"; }
+has() { command -v "$1" >/dev/null 2>&1; }
+# The command behind the name is timed under it.
+timed() {
+	name=$1
+	shift
+	begin "$name"
+	"$@" >/dev/null 2>&1
+	end "$name"
+}
+
+# status PID: its parent, and when it was started.
+status() {
+	read -r line <"/proc/$1/stat" || return 1
+	line=${line##*) }
+	set -- $line
+	parent=$2 started=${20}
+} 2>/dev/null
+
+# The processes of sshd above us: the listener, and the one that it has for this connection.
+find_sshd() {
+	listener= connection= pid=$$ depth=0
+	while [ "$depth" -lt "$depth_limit" ] && status "$pid" && [ "$parent" -gt 1 ]; do
+		depth=$((depth + 1)) pid=$parent name=
+		read -r name <"/proc/$pid/comm"
+		case $name in
+		sshd*) connection=$listener listener=$pid ;;
+		*) [ -n "$listener" ] && break ;;
+		esac
+	done
+	title=$(tr '\000' ' ' <"/proc/$listener/cmdline" | head -c 4096)
+	case $title in
+	*'[listener]'*) ;;
+	*) connection=$listener title= ;;
+	esac
+} 2>/dev/null
+
+count_processes() {
+	status "$connection" || return
+	since=$started count=0 seen=0
+	for folder in /proc/[0-9]*; do
+		seen=$((seen + 1))
+		[ "$seen" -gt "$processes_limit" ] && break
+		status "${folder#/proc/}" && [ "$started" -ge "$since" ] && count=$((count + 1))
+	done
+	say host.processes.login "$count"
+} 2>/dev/null
+
+startup_files() {
+	found=
+	case ${SHELL##*/} in
+	bash) set -- /etc/bash.bashrc /etc/bashrc "$HOME/.bashrc" "${BASH_ENV-}" ;;
+	zsh) set -- /etc/zshenv /etc/zsh/zshenv "${ZDOTDIR:-$HOME}/.zshenv" ;;
+	fish) set -- /etc/fish/config.fish "$HOME/.config/fish/config.fish" ;;
+	*csh) set -- /etc/csh.cshrc "$HOME/.cshrc" "$HOME/.tcshrc" ;;
+	*) set -- ;;
+	esac
+	for file in "$@"; do
+		[ -n "$file" ] && [ -r "$file" ] && found="$found $file"
+	done
+	say host.shell_startup.files "${found# }"
+}
+
+pressure() {
+	for kind in cpu io memory; do
+		while read -r some average rest; do
+			[ "$some" = some ] && say "host.pressure.$kind" "${average#avg10=}"
+		done <"/proc/pressure/$kind"
+	done
+} 2>/dev/null
+
+processor() {
+	read -r name line </proc/stat && say "$1" "$line"
+} 2>/dev/null
+
+# The tightest quota of the control groups that we are in, and how often they were throttled: version 2, then version 1.
+quota() {
+	group=
+	while IFS=: read -r number kind path; do
+		case $number:$kind in
+		0:) group=/sys/fs/cgroup$path ;;
+		*:cpu | *:cpu,* | *:*,cpu | *:*,cpu,*) [ -d /sys/fs/cgroup/cpu ] && old=/sys/fs/cgroup/cpu$path ;;
+		esac
+	done </proc/self/cgroup
+	depth=0
+	while [ -n "$group" ] && [ "$depth" -lt "$depth_limit" ]; do
+		depth=$((depth + 1))
+		read -r line <"$group/cpu.max" && say host.cpu_quota "$line"
+		while read -r name value; do
+			[ "$name" = nr_throttled ] && say host.throttled "$value"
+		done <"$group/cpu.stat"
+		[ "$group" = /sys/fs/cgroup ] && break
+		group=${group%/*}
+	done
+	[ -n "${old-}" ] || return
+	read -r allowed <"$old/cpu.cfs_quota_us" && read -r period <"$old/cpu.cfs_period_us" &&
+		say host.cpu_quota "$allowed $period"
+	while read -r name value; do
+		[ "$name" = nr_throttled ] && say host.throttled "$value"
+	done <"$old/cpu.stat"
+} 2>/dev/null
+
+# Lines of sshd_config outside of Match; what is included comes first, as Debian and others have it.
+sshd_settings() {
+	case $title in
+	*' -f '*)
+		file=${title#*' -f '}
+		set -- "${file%% *}"
+		;;
+	*) set -- /etc/ssh/sshd_config.d/*.conf /etc/ssh/sshd_config ;;
+	esac
+	words='UseDNS|UsePAM|AuthorizedKeysCommand|MaxStartups|PermitUserRC|X11Forwarding|HostKey'
+	for file in "$@"; do
+		[ -r "$file" ] || continue
+		say host.sshd_config.readable yes
+		head -c "$limit" "$file" | sed -e '/^[[:space:]]*[Mm][Aa][Tt][Cc][Hh][[:space:]]/,$d' |
+			grep -iE "^[[:space:]]*($words)[[:space:]=]" | head -n 50 |
+			while read -r line; do say sshd "$line"; done
+	done
+} 2>/dev/null
+
+keys() {
+	file=$HOME/.ssh/authorized_keys
+	[ -r "$file" ] || return
+	set -- $(ls -lnL "$file")
+	say host.authorized_keys.octets "$5"
+	say host.authorized_keys.lines "$(head -c "$keys_limit" "$file" | wc -l)"
+} 2>/dev/null
+
+pam() {
+	[ -r /etc/pam.d/sshd ] || return
+	for module in motd lastlog systemd; do
+		say "host.pam.$module" ''
+		for file in sshd common-session common-auth common-account system-auth password-auth postlogin; do
+			head -c "$limit" "/etc/pam.d/$file" | grep -E "^[^#]*pam_$module" | head -n 8 |
+				while read -r line; do say "host.pam.$module" "$line"; done
+		done
+	done
+} 2>/dev/null
+
+name_service() {
+	head -c "$limit" /etc/nsswitch.conf | while read -r database sources; do
+		case $database in
+		passwd: | group:) say "host.nsswitch.${database%:}" "$sources" ;;
+		esac
+	done
+} 2>/dev/null
+
+# As pam_motd has them run, by run-parts; but as this user.
+motd_scripts() {
+	[ -d /etc/update-motd.d ] || return
+	begin host.motd_scripts.time
+	seen=0
+	for file in /etc/update-motd.d/*; do
+		case ${file##*/} in *[!A-Za-z0-9_-]*) continue ;; esac
+		[ -f "$file" ] && [ -x "$file" ] || continue
+		seen=$((seen + 1))
+		[ "$seen" -gt "$scripts_limit" ] && break
+		timed "motd $file" "$file"
+	done
+	end host.motd_scripts.time
+}
+
+system() {
+	head -c "$limit" /etc/os-release | while read -r line; do
+		case $line in PRETTY_NAME=*) say host.os "${line#PRETTY_NAME=}" ;; esac
+	done
+}
+
+main() {
+	say host.begun yes
+	processor processor.before
+	find_sshd
+	[ -n "$connection" ] && count_processes
+	say host.shell "${SHELL-}"
+	# As sshd starts it: a shell that it starts is no other's child.
+	unset SHLVL
+	if [ -x "${SHELL-}" ]; then
+		timed host.shell.startup.time "$SHELL" -c : <&3
+		timed host.shell.bare.time env -i /bin/sh -c :
+	fi
+	startup_files
+	timed host.id.time id
+	if has getent; then
+		timed host.getent_passwd.time getent passwd "${LOGNAME:-${USER-}}"
+		client=${SSH_CLIENT%% *}
+		[ -n "$client" ] && timed host.getent_hosts.time getent hosts "$client"
+	fi
+	timed host.home.time ls -ld "$HOME/." "$HOME/.ssh"
+	say host.home.filesystem "$(stat -f -c %T "$HOME" 2>/dev/null)"
+	pressure
+	read -r load rest </proc/loadavg && say host.load "$load"
+	quota
+	sshd_settings
+	keys
+	[ -e /etc/ssh/sshrc ] && say host.sshrc yes || say host.sshrc no
+	[ -e "$HOME/.ssh/rc" ] && say host.user_rc yes || say host.user_rc no
+	pam
+	name_service
+	motd_scripts
+	system
+	processor processor.after
+	say host.done yes
+}
+
+exec 3<&0
+LC_ALL=C main </dev/null 2>/dev/null
+exit 0

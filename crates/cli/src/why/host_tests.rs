@@ -1,0 +1,210 @@
+//! What is made of the script's lines, good and bad; and the script itself, run by the shells that there are.
+
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+use super::*;
+
+fn ms(milliseconds: u64) -> Duration {
+    Duration::from_millis(milliseconds)
+}
+
+/// A session that says this, each line 10 ms after the one before.
+fn said(text: &str) -> ErrandDone {
+    let lines = text.split_inclusive('\n').enumerate();
+    ErrandDone {
+        output: lines
+            .map(|(number, line)| (ms(10 * number as u64), line.as_bytes().to_vec()))
+            .collect(),
+        took: ms(1000),
+        end: ErrandEnd::Exit(Some(0)),
+        ..ErrandDone::default()
+    }
+}
+
+fn learned(text: &str) -> Facts {
+    let mut facts = Facts::default();
+    learn(&said(text), &mut facts).unwrap();
+    facts
+}
+
+#[test]
+fn lines_become_facts_of_their_kinds() {
+    let facts = learned(
+        "host.begun yes\nhost.shell /bin/bash\nhost.load 0.42\nhost.sshrc no\nhost.user_rc yes\n\
+         host.os \"Debian GNU/Linux 12 (bookworm)\"\nhost.pam.motd \n\
+         host.pam.motd session optional pam_motd.so motd=/run/motd.dynamic\n\
+         host.pam.motd session optional pam_motd.so noupdate\nhost.pam.systemd \n",
+    );
+    assert_eq!(facts.text("host.shell"), Some("/bin/bash"));
+    assert_eq!(facts.number("host.load"), Some(0.42));
+    assert_eq!(facts.yes("host.sshrc"), Some(false));
+    assert_eq!(facts.yes("host.user_rc"), Some(true));
+    assert_eq!(
+        facts.text("host.os"),
+        Some("Debian GNU/Linux 12 (bookworm)")
+    );
+    let motd = facts.text("host.pam.motd").unwrap();
+    assert_eq!(motd.lines().count(), 2);
+    assert_eq!(facts.text("host.pam.systemd"), Some(""));
+}
+
+#[test]
+fn what_is_timed_is_timed_by_the_arrival_of_its_lines() {
+    let facts = learned(
+        "host.begun yes\n+host.id.time\n-host.id.time\n+host.motd_scripts.time\n\
+         +motd /etc/update-motd.d/10-a\n-motd /etc/update-motd.d/10-a\n\
+         +motd /etc/update-motd.d/20-b\nnoise\n-motd /etc/update-motd.d/20-b\n\
+         -host.motd_scripts.time\n-host.home.time\n",
+    );
+    assert_eq!(facts.time("host.id.time"), Some(ms(10)));
+    assert_eq!(facts.time("host.motd_scripts.time"), Some(ms(60)));
+    let slowest = facts.text("host.motd_scripts.slowest");
+    assert_eq!(slowest, Some("/etc/update-motd.d/20-b 20 ms"));
+    assert_eq!(facts.time("host.home.time"), None);
+}
+
+#[test]
+fn what_does_not_end_has_taken_until_the_end() {
+    let facts = learned("host.begun yes\n+host.home.time\n");
+    assert_eq!(facts.time("host.home.time"), Some(ms(990)));
+}
+
+#[test]
+fn a_quota_is_a_share_of_one_processor_and_the_tightest_counts() {
+    let facts = learned(
+        "host.begun yes\nhost.cpu_quota max 100000\nhost.cpu_quota 5000 100000\n\
+         host.cpu_quota 200000 100000\nhost.cpu_quota -1 100000\nhost.throttled 3\nhost.throttled 7\n",
+    );
+    assert_eq!(facts.number("host.cpu_quota"), Some(5.0));
+    assert_eq!(facts.number("host.throttled"), Some(7.0));
+    let none = learned("host.begun yes\nhost.cpu_quota max 100000\n");
+    assert_eq!(none.number("host.cpu_quota"), None);
+}
+
+#[test]
+fn steal_is_a_share_of_the_time_in_between() {
+    let of = |after: &str| {
+        let before = "processor.before 100 0 100 800 0 0 0 50 0 0";
+        learned(&format!(
+            "host.begun yes\n{before}\nprocessor.after {after}\n"
+        ))
+        .number("host.steal")
+    };
+    assert_eq!(of("110 0 110 810 0 0 0 60 0 0"), Some(25.0));
+    assert_eq!(of("101 0 100 800 0 0 0 50 0 0"), None, "too short a time");
+    assert_eq!(of("101 0 nonsense"), None);
+}
+
+#[test]
+fn of_sshd_config_the_first_value_counts_and_each_host_key() {
+    let facts = learned(
+        "host.begun yes\nhost.sshd_config.readable yes\nsshd usedns yes\nsshd UseDNS no\n\
+         sshd HostKey /etc/ssh/a\nsshd   HostKey=/etc/ssh/b\nsshd Port 22\nsshd \n",
+    );
+    assert_eq!(facts.text("host.sshd_config.UseDNS"), Some("yes"));
+    let keys = facts.text("host.sshd_config.HostKey");
+    assert_eq!(keys, Some("/etc/ssh/a /etc/ssh/b"));
+    assert_eq!(facts.text("host.sshd_config.Port"), None);
+}
+
+#[test]
+fn what_is_not_understood_is_left_out() {
+    let facts = learned(
+        "host.begun yes\nhost.load much\nhost.pressure.cpu inf\nhost.unheard_of 1\n\
+         login.kex mine\n+unheard of\n-unheard of\n\u{1b}[31mhost.load 1\nhost.load\n",
+    );
+    assert_eq!(facts.iter().count(), 0, "{facts:?}");
+}
+
+#[test]
+fn what_is_said_before_the_script_is_no_fact() {
+    let facts = learned("host.shell /bin/evil\nWelcome!\nhost.begun yes\nhost.load 1\n");
+    assert_eq!(facts.text("host.shell"), None);
+    assert_eq!(facts.number("host.load"), Some(1.0));
+}
+
+#[test]
+fn long_lines_many_lines_and_controls_are_bounded() {
+    let long = "x".repeat(100_000);
+    let many = "host.pam.motd session optional pam_motd.so\n".repeat(1000);
+    let facts = learned(&format!(
+        "host.begun yes\nhost.shell {long}\nhost.os a\u{1b}[2Jb\n{many}"
+    ));
+    assert!(facts.text("host.shell").unwrap().len() <= MAX_LINE);
+    assert!(!facts.text("host.os").unwrap().contains('\u{1b}'));
+    assert!(facts.text("host.pam.motd").unwrap().len() <= MAX_TEXT);
+}
+
+#[test]
+fn a_host_that_does_not_run_it_says_why() {
+    let mut facts = Facts::default();
+    let mut errand = said("\nThis account is currently not available.\n");
+    errand.end = ErrandEnd::Exit(Some(1));
+    let why = learn(&errand, &mut facts).unwrap_err();
+    assert!(
+        why.contains("status 1") && why.contains("not available"),
+        "{why}"
+    );
+    errand.output.clear();
+    errand.end = ErrandEnd::Refused("no session".to_owned());
+    let why = learn(&errand, &mut facts).unwrap_err();
+    assert!(why.contains("refused: no session"), "{why}");
+    assert_eq!(facts.iter().count(), 0);
+}
+
+/// What the script says on this machine by that shell; `None` if there is no such shell.
+fn run_by(shell: &[&str]) -> Option<Facts> {
+    let mut command = Command::new(shell[0]);
+    command.args(&shell[1..]).env("SHELL", "/bin/sh");
+    let pipes = command.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = pipes.stderr(Stdio::piped()).spawn().ok()?;
+    let mut stdin = child.stdin.take().unwrap();
+    stdin.write_all(SCRIPT.as_bytes()).unwrap();
+    drop(stdin);
+    let output = child.wait_with_output().unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(
+        output.status.success() && errors.is_empty(),
+        "{shell:?}: {errors}"
+    );
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.ends_with("host.done yes\n"), "{shell:?}: {text}");
+    Some(learned(&text))
+}
+
+#[test]
+fn the_script_runs_by_every_sh_that_there_is() {
+    let shells = [
+        &["dash"][..],
+        &["bash"],
+        &["bash", "--posix"],
+        &["busybox", "sh"],
+        &["sh"],
+    ];
+    let answers: Vec<Facts> = shells.iter().filter_map(|shell| run_by(shell)).collect();
+    assert!(!answers.is_empty());
+    for facts in answers {
+        assert_eq!(facts.text("host.shell"), Some("/bin/sh"));
+        for time in ["host.id.time", "host.home.time", SHELL_STARTUP, SHELL_BARE] {
+            assert!(facts.time(time).is_some(), "{time}: {facts:?}");
+        }
+        assert!(facts.number("host.load").is_some());
+        assert!(facts.yes("host.user_rc").is_some());
+        let names: Vec<&str> = facts.iter().map(|(name, _)| name).collect();
+        assert!(
+            names.iter().all(|name| name.starts_with("host.")),
+            "{names:?}"
+        );
+    }
+}
+
+proptest::proptest! {
+    #[test]
+    fn whatever_comes_nothing_breaks(octets in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..400)) {
+        let mut errand = said("host.begun yes\n");
+        errand.output.push((ms(20), octets));
+        let mut facts = Facts::default();
+        proptest::prop_assert!(learn(&errand, &mut facts).is_ok());
+    }
+}

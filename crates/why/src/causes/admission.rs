@@ -1,0 +1,171 @@
+//! Before sshd speaks, what it refuses, and the key by which it proves who it is.
+
+use super::{Cause, Payer, Resource};
+use crate::cost::Cost;
+use crate::evidence::{Phase, Tier};
+use crate::fix::{Fix, Place};
+use crate::signs::{Answer, Case, Test, known, needed, proof, shape};
+use crate::words;
+
+pub(super) const CAUSES: &[Cause] = &[
+    Cause {
+        id: "max-startups",
+        title: "sshd drops connections while many others log in (MaxStartups)",
+        phases: &[Phase::Banner],
+        tier: Tier::Client,
+        payer: Payer::Everyone,
+        resource: Resource::Programs,
+        signs: &[
+            known(Test::By(|case| {
+                refused(case, &["exceeded maxstartups", "not allowed at this time"])
+            })),
+            proof(Test::By(|case| refused(case, &["exceeded maxstartups"]))),
+        ],
+        cost: Cost::FailedLogins,
+        fix: Fix::sshd("MaxStartups 100:30:500"),
+        source: "sshd_config(5): random drops from 10 unauthenticated connections on",
+    },
+    Cause {
+        id: "source-penalties",
+        title: "sshd refuses this address for a while (PerSourcePenalties)",
+        phases: &[Phase::Banner],
+        tier: Tier::Client,
+        payer: Payer::Everyone,
+        resource: Resource::Programs,
+        signs: &[
+            known(Test::By(|case| {
+                refused(case, &["not allowed at this time"])
+            })),
+            needed(Test::By(has_penalties)),
+        ],
+        cost: Cost::FailedLogins,
+        fix: Fix::by_hand(
+            Place::Host,
+            "/etc/ssh/sshd_config",
+            "PerSourcePenaltyExemptList CIDR   (the network of this client)",
+            "that line taken out again, and systemctl reload ssh",
+        ),
+        source: "sshd_config(5), from OpenSSH 9.8: 1 to 5 s a failure, enforced from 15 s on",
+    },
+    Cause {
+        id: "tcp-wrappers",
+        title: "hosts.allow or hosts.deny has host names, which sshd looks up (libwrap)",
+        phases: &[Phase::Banner],
+        tier: Tier::NoRoot,
+        payer: Payer::Everyone,
+        resource: Resource::Network,
+        signs: &[
+            needed(Test::Slow {
+                fact: "host.getent_hosts.time",
+                ms: 10,
+            }),
+            shape(Test::Lost(Phase::Banner)),
+        ],
+        cost: Cost::Excess,
+        fix: Fix::by_hand(
+            Place::Host,
+            "/etc/hosts.allow and /etc/hosts.deny",
+            "addresses only: sshd: 192.0.2.0/255.255.255.0",
+            "the former lines",
+        ),
+        source: "hosts_access(5); measured: 10 s with a dead resolver",
+    },
+    Cause {
+        id: "socket-activation",
+        title: "systemd starts an sshd for each connection",
+        phases: &[Phase::Banner],
+        tier: Tier::Root,
+        payer: Payer::Everyone,
+        resource: Resource::Programs,
+        signs: &[shape(Test::Lost(Phase::Banner))],
+        cost: Cost::Excess,
+        fix: Fix::by_hand(
+            Place::Host,
+            "systemd's units",
+            "systemctl disable --now ssh.socket && systemctl enable --now ssh.service",
+            "systemctl disable --now ssh.service && systemctl enable --now ssh.socket",
+        ),
+        source: "systemd.socket(5), Accept=",
+    },
+    Cause {
+        id: "rsa-host-key",
+        title: "sshd proves itself by a large RSA key",
+        phases: &[Phase::KeyExchange],
+        tier: Tier::Client,
+        payer: Payer::Everyone,
+        resource: Resource::Cpu,
+        signs: &[known(Test::By(rsa_host_key))],
+        cost: Cost::Excess,
+        fix: Fix::by_hand(
+            Place::Host,
+            "/etc/ssh/sshd_config, before all other HostKey lines",
+            "HostKey /etc/ssh/ssh_host_ed25519_key   (and keep a HostKey line for each key in use)",
+            "that line taken out again, and systemctl reload ssh",
+        ),
+        source: "measured: RSA of 8192 bits takes about 50 ms more",
+    },
+];
+
+/// What stood in a banner's place, or what a failed login says.
+fn refused(case: &Case, texts: &[&str]) -> Answer {
+    let told = case.evidence.facts.text("login.refused_text");
+    let failures = case
+        .evidence
+        .logins
+        .iter()
+        .filter_map(|login| login.failure.as_deref());
+    for text in told.into_iter().chain(failures) {
+        let lower = text.to_ascii_lowercase();
+        if texts.iter().any(|known| lower.contains(known)) {
+            return Answer::Yes(format!("in place of a banner: {}", words::foreign(text)));
+        }
+    }
+    Answer::No("each connection was answered by a banner".to_owned())
+}
+
+/// Penalties came with OpenSSH 9.8.
+fn has_penalties(case: &Case) -> Answer {
+    let Some(identification) = case.evidence.identification.as_deref() else {
+        return Answer::Unknown("the server's version is not known".to_owned());
+    };
+    let words = words::foreign(identification);
+    match version(identification) {
+        None => Answer::Unknown(words),
+        Some(version) if version >= (9, 8) => Answer::Yes(words),
+        Some(_) => Answer::No(words),
+    }
+}
+
+/// `SSH-2.0-OpenSSH_9.2p1 Debian-2` is (9, 2).
+fn version(identification: &str) -> Option<(u32, u32)> {
+    let (_, version) = identification.split_once("OpenSSH_")?;
+    let (major, rest) = version.split_once('.')?;
+    let minor: String = rest.chars().take_while(char::is_ascii_digit).collect();
+    Some((major.parse().ok()?, minor.parse().ok()?))
+}
+
+/// Which key has proven the host, and whether it is one that takes long to sign.
+fn rsa_host_key(case: &Case) -> Answer {
+    let Some(algorithm) = case.of_login("login.host_key") else {
+        return Answer::Unknown("the host key's algorithm is not known".to_owned());
+    };
+    let words = format!("host key: {algorithm}");
+    if algorithm.contains("rsa") {
+        Answer::Yes(words)
+    } else {
+        Answer::No(words)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::version;
+
+    #[test]
+    fn versions_are_those_of_openssh() {
+        assert_eq!(version("SSH-2.0-OpenSSH_9.2p1 Debian-2"), Some((9, 2)));
+        assert_eq!(version("SSH-2.0-OpenSSH_10.5"), Some((10, 5)));
+        assert_eq!(version("SSH-2.0-dropbear_2022.83"), None);
+        assert_eq!(version("SSH-2.0-OpenSSH_"), None);
+    }
+}

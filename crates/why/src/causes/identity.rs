@@ -1,0 +1,229 @@
+//! Who logs in: names, keys, and whether PAM lets the account in.
+
+use std::time::Duration;
+
+use super::{Cause, Payer, Resource};
+use crate::cost::Cost;
+use crate::evidence::{Phase, Tier};
+use crate::fix::{Fix, Place};
+use crate::signs::{Answer, Case, Test, needed, proof, shape};
+use crate::words;
+
+/// Where a key is looked for.
+const KEY_REQUESTS: &[Phase] = &[Phase::KeyProbe, Phase::SignedRequest];
+
+/// File systems behind which another machine stands.
+const REMOTE: &[&str] = &[
+    "nfs", "autofs", "cifs", "smb", "sshfs", "afs", "ceph", "lustre", "gluster", "gpfs", "beegfs",
+    "9p", "v9fs",
+];
+
+/// A lookup in files takes less, and no more than a few times what it takes to start a program.
+const SLOW_LOOKUP: Duration = Duration::from_millis(15);
+
+pub(super) const CAUSES: &[Cause] = &[
+    Cause {
+        id: "use-dns",
+        title: "sshd looks up the name of the client's address (UseDNS)",
+        phases: &[Phase::FirstRequest],
+        tier: Tier::NoRoot,
+        payer: Payer::Everyone,
+        resource: Resource::Network,
+        signs: &[
+            needed(Test::Sshd {
+                keyword: "UseDNS",
+                default: "no",
+                is: &["yes"],
+            }),
+            needed(Test::Slow {
+                fact: "host.getent_hosts.time",
+                ms: 10,
+            }),
+            shape(Test::Lost(Phase::FirstRequest)),
+        ],
+        cost: Cost::Excess,
+        fix: Fix::sshd("UseDNS no"),
+        source: "sshd_config(5); measured: 11 to 15 s with a dead resolver",
+    },
+    Cause {
+        id: "authorized-keys-command",
+        title: "AuthorizedKeysCommand is slow, and runs for the probe and for the signature",
+        phases: KEY_REQUESTS,
+        tier: Tier::NoRoot,
+        payer: Payer::Everyone,
+        resource: Resource::Programs,
+        signs: &[
+            needed(Test::Not(&Test::Sshd {
+                keyword: "AuthorizedKeysCommand",
+                default: "none",
+                is: &["none"],
+            })),
+            needed(Test::Any(&[
+                Test::Lost(Phase::KeyProbe),
+                Test::Lost(Phase::SignedRequest),
+            ])),
+            shape(Test::Lost(Phase::KeyProbe)),
+        ],
+        cost: Cost::EachKeyRequest,
+        fix: Fix::by_hand(
+            Place::Host,
+            "/etc/ssh/sshd_config, and the command that it names",
+            "AuthorizedKeysCommand with a cache of its answers; or TrustedUserCAKeys with certificates",
+            "the former AuthorizedKeysCommand line",
+        ),
+        source: "sshd_config(5); measured: a script of 0.7 s costs 1.04 s a request, padding included",
+    },
+    Cause {
+        id: "authorized-keys-size",
+        title: "authorized_keys is huge",
+        phases: KEY_REQUESTS,
+        tier: Tier::NoRoot,
+        payer: Payer::Everyone,
+        resource: Resource::Files,
+        signs: &[
+            needed(Test::AtLeast {
+                fact: "host.authorized_keys.lines",
+                number: 2_000.0,
+                unit: " lines",
+            }),
+            shape(Test::Lost(Phase::KeyProbe)),
+        ],
+        cost: Cost::EachKeyRequest,
+        fix: Fix::by_hand(
+            Place::Host,
+            "~/.ssh/authorized_keys",
+            "only the keys of this user; or TrustedUserCAKeys with certificates",
+            "the former file",
+        ),
+        source: "auth2-pubkeyfile.c reads it for each request; measured: 0.2 to 0.9 s for 100,000 lines",
+    },
+    Cause {
+        id: "network-home",
+        title: "the home folder is on the network",
+        phases: &[
+            Phase::KeyProbe,
+            Phase::SignedRequest,
+            Phase::ChannelOpen,
+            Phase::FirstOutput,
+        ],
+        tier: Tier::NoRoot,
+        payer: Payer::Everyone,
+        resource: Resource::Files,
+        signs: &[
+            needed(Test::Has {
+                fact: "host.home.filesystem",
+                any: REMOTE,
+            }),
+            needed(Test::Any(&[
+                Test::Lost(Phase::KeyProbe),
+                Test::Lost(Phase::FirstOutput),
+            ])),
+            proof(Test::Slow {
+                fact: "host.home.time",
+                ms: 10,
+            }),
+            shape(Test::Lost(Phase::KeyProbe)),
+            shape(Test::Lost(Phase::FirstOutput)),
+        ],
+        cost: Cost::Excess,
+        fix: Fix::by_hand(
+            Place::Host,
+            "/etc/ssh/sshd_config",
+            "AuthorizedKeysFile /etc/ssh/authorized_keys/%u   (once the keys are there)",
+            "that line taken out again, and systemctl reload ssh",
+        ),
+        source: "sshd and the shell open files of the home as the user",
+    },
+    Cause {
+        id: "name-service",
+        title: "users and groups are looked up slowly (NSS, sssd, LDAP)",
+        phases: &[
+            Phase::Banner,
+            Phase::FirstRequest,
+            Phase::KeyProbe,
+            Phase::SignedRequest,
+            Phase::ChannelOpen,
+            Phase::FirstOutput,
+        ],
+        tier: Tier::NoRoot,
+        payer: Payer::Everyone,
+        resource: Resource::Network,
+        signs: &[
+            needed(Test::By(slow_lookups)),
+            proof(Test::By(slow_lookups)),
+            shape(Test::Lost(Phase::Banner)),
+            shape(Test::Lost(Phase::FirstRequest)),
+        ],
+        cost: Cost::Calls(&["host.getent_passwd.time", "host.id.time"]),
+        fix: Fix::by_hand(
+            Place::Host,
+            "/etc/sssd/sssd.conf and /etc/nsswitch.conf",
+            "ignore_group_members = true   (sssd.conf); passwd: files sss   (nsswitch.conf, files first)",
+            "the former lines",
+        ),
+        source: "nsswitch.conf(5), sssd-ldap(5); measured: 300 ms a call cost a login 1.7 s",
+    },
+    Cause {
+        id: "pam-account",
+        title: "a module of PAM's account stack is slow",
+        phases: &[Phase::SignedRequest],
+        tier: Tier::Root,
+        payer: Payer::Everyone,
+        resource: Resource::Programs,
+        signs: &[
+            needed(Test::Sshd {
+                keyword: "UsePAM",
+                default: "no",
+                is: &["yes"],
+            }),
+            shape(Test::Lost(Phase::SignedRequest)),
+            // A key's request is not merely checked slowly.
+            shape(Test::Not(&Test::Lost(Phase::KeyProbe))),
+        ],
+        cost: Cost::Excess,
+        fix: Fix::by_hand(
+            Place::Host,
+            "/etc/pam.d/sshd (and what it includes)",
+            "# account required MODULE   (the slow line of the account stack, out of use)",
+            "the former account line",
+        ),
+        source: "auth-pam.c: do_pam_account runs once the signature is right, and is not padded",
+    },
+];
+
+/// Whether asking for the user and its groups takes long, beside starting a program that does nothing.
+fn slow_lookups(case: &Case) -> Answer {
+    let times = [
+        ("id", "host.id.time"),
+        ("getent passwd", "host.getent_passwd.time"),
+    ]
+    .map(|(name, fact)| (case.time(fact), name));
+    let Some((time, name)) = times
+        .into_iter()
+        .filter_map(|(time, name)| Some((time?, name)))
+        .max()
+    else {
+        return Answer::Unknown("lookups of users were not timed on the host".to_owned());
+    };
+    let mut told = format!("{name} takes {} on the host", words::time(time));
+    let mut least = SLOW_LOOKUP;
+    // By the host's own clock, or else as it looks from here.
+    let from_here = || {
+        Some(
+            case.time("host.bare_exec.time")?
+                .saturating_sub(case.round_trip()),
+        )
+    };
+    if let Some(bare) = case.time("host.shell.bare.time").or_else(from_here) {
+        told = format!("{told}, a bare program {}", words::time(bare));
+        least = least.max(bare * 3);
+    }
+    if let Some(sources) = case.word("host.nsswitch.passwd") {
+        told = format!("{told}; passwd: {sources}");
+    }
+    if time >= least {
+        Answer::Yes(told)
+    } else {
+        Answer::No(told)
+    }
+}

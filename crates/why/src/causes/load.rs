@@ -1,0 +1,149 @@
+//! The host's processors, disks and memory. What starves a login stands first: it slows everything down that other causes are
+//! measured by. What it merely shares comes last.
+
+use super::{Cause, Payer, Resource, SERVER};
+use crate::cost::Cost;
+use crate::evidence::{Phase, Tier};
+use crate::fix::{Fix, Place};
+use crate::signs::{Test, known, needed, proof, shape};
+
+/// Arithmetic is among them: names, disks and PAM do not slow that down.
+const STRETCHED: Test = Test::Together {
+    phases: SERVER,
+    least: 4,
+};
+
+pub(super) const STARVED: &[Cause] = &[
+    Cause {
+        id: "cpu-quota",
+        title: "sshd's control group may use little CPU",
+        phases: SERVER,
+        tier: Tier::NoRoot,
+        payer: Payer::Everyone,
+        resource: Resource::Cpu,
+        signs: &[
+            needed(Test::Together {
+                phases: SERVER,
+                least: 3,
+            }),
+            needed(Test::Not(&Test::AtLeast {
+                fact: "host.cpu_quota",
+                number: 100.0,
+                unit: " % of a core",
+            })),
+            needed(Test::AtLeast {
+                fact: "host.throttled",
+                number: 1.0,
+                unit: " times throttled",
+            }),
+            proof(Test::Not(&Test::AtLeast {
+                fact: "host.cpu_quota",
+                number: 50.0,
+                unit: " % of a core",
+            })),
+            shape(STRETCHED),
+            shape(Test::Lost(Phase::KeyExchange)),
+        ],
+        cost: Cost::Excess,
+        fix: Fix::by_hand(
+            Place::Host,
+            "the unit of sshd, or the container's limits",
+            "systemctl set-property ssh.service CPUQuota=",
+            "systemctl revert ssh.service",
+        ),
+        source: "cgroup v2, cpu.max and cpu.stat; measured: a quota of 5 % turned 47 ms into 616 ms",
+    },
+    Cause {
+        id: "cpu-steal",
+        title: "the hypervisor gives the host's processors to others",
+        phases: SERVER,
+        tier: Tier::NoRoot,
+        payer: Payer::Everyone,
+        resource: Resource::Cpu,
+        signs: &[
+            known(Test::AtLeast {
+                fact: "host.steal",
+                number: 10.0,
+                unit: " % stolen",
+            }),
+            needed(Test::Together {
+                phases: SERVER,
+                least: 3,
+            }),
+        ],
+        cost: Cost::Stretch,
+        fix: Fix::by_hand(
+            Place::Host,
+            "the hypervisor's configuration",
+            "fewer or smaller guests on that machine, or a share of its own for this one",
+            "the former shares",
+        ),
+        source: "proc(5), the column steal of /proc/stat",
+    },
+];
+
+pub(super) const CONTENDED: &[Cause] = &[
+    Cause {
+        id: "cpu-pressure",
+        title: "others use the host's processors",
+        phases: SERVER,
+        tier: Tier::NoRoot,
+        payer: Payer::Everyone,
+        resource: Resource::Cpu,
+        signs: &[known(Test::AtLeast {
+            fact: "host.pressure.cpu",
+            number: 20.0,
+            unit: " % of the last 10 s",
+        })],
+        cost: Cost::Stretch,
+        fix: Fix::by_hand(
+            Place::Host,
+            "the unit of the load, or of sshd",
+            "systemctl set-property ssh.service CPUWeight=1000",
+            "systemctl revert ssh.service",
+        ),
+        source: "/proc/pressure/cpu, avg10",
+    },
+    Cause {
+        id: "memory-pressure",
+        title: "the host is short of memory",
+        phases: SERVER,
+        tier: Tier::NoRoot,
+        payer: Payer::Everyone,
+        resource: Resource::Memory,
+        signs: &[known(Test::AtLeast {
+            fact: "host.pressure.memory",
+            number: 10.0,
+            unit: " % of the last 10 s",
+        })],
+        cost: Cost::Stretch,
+        fix: Fix::by_hand(
+            Place::Host,
+            "the unit of what takes the memory",
+            "systemctl set-property ssh.service MemoryMin=64M, and MemoryHigh= for the load",
+            "systemctl revert ssh.service",
+        ),
+        source: "/proc/pressure/memory, avg10",
+    },
+    Cause {
+        id: "disk-load",
+        title: "the host's disks are busy",
+        phases: SERVER,
+        tier: Tier::NoRoot,
+        payer: Payer::Everyone,
+        resource: Resource::BlockIo,
+        signs: &[known(Test::AtLeast {
+            fact: "host.pressure.io",
+            number: 10.0,
+            unit: " % of the last 10 s",
+        })],
+        cost: Cost::Stretch,
+        fix: Fix::by_hand(
+            Place::Host,
+            "the unit of the load",
+            "systemctl set-property LOAD.service IOWeight=10 (or ionice -c3)",
+            "systemctl revert LOAD.service",
+        ),
+        source: "/proc/pressure/io, avg10",
+    },
+];

@@ -1,0 +1,232 @@
+//! After the login: PAM's session, and the shell.
+
+use super::{Cause, Payer, Resource};
+use crate::cost::Cost;
+use crate::evidence::{Phase, Tier};
+use crate::fix::{Fix, Place};
+use crate::signs::{Answer, Case, Test, known, needed, proof, shape};
+use crate::words;
+
+/// The time-out of a call over D-Bus is 25 s; sshd goes on without the session then.
+const LOGIND_TIMEOUT_MS: u64 = 20_000;
+
+/// What a shell's start may take beyond that of a bare one.
+const SHELL_MS: u64 = 10;
+
+pub(super) const CAUSES: &[Cause] = &[
+    Cause {
+        id: "pam-motd",
+        title: "pam_motd runs the scripts of update-motd.d at each login, even for a command",
+        phases: &[Phase::ChannelOpen],
+        tier: Tier::NoRoot,
+        payer: Payer::Everyone,
+        resource: Resource::Programs,
+        signs: &[
+            needed(Test::By(motd)),
+            needed(Test::Slow {
+                fact: "host.motd_scripts.time",
+                ms: 10,
+            }),
+            proof(Test::Slow {
+                fact: "host.motd_scripts.time",
+                ms: 10,
+            }),
+            shape(Test::Lost(Phase::ChannelOpen)),
+        ],
+        cost: Cost::Measured(&["host.motd_scripts.time"]),
+        fix: Fix::commands(
+            Place::Host,
+            "/etc/pam.d/sshd",
+            "session optional pam_motd.so noupdate",
+            "session optional pam_motd.so motd=/run/motd.dynamic   (the former line)",
+            r"edit /etc/pam.d/sshd '/^[[:space:]]*session.*pam_motd\.so/ { /noupdate/! s/$/ noupdate/; }'",
+        ),
+        source: "pam_motd(8); measured: it runs for commands without a terminal, too",
+    },
+    Cause {
+        id: "pam-systemd",
+        title: "logind does not answer pam_systemd",
+        phases: &[Phase::ChannelOpen],
+        tier: Tier::NoRoot,
+        payer: Payer::Everyone,
+        resource: Resource::Programs,
+        signs: &[
+            needed(Test::Has {
+                fact: "host.pam.systemd",
+                any: &["pam_systemd"],
+            }),
+            known(Test::By(waits_for_logind)),
+        ],
+        cost: Cost::Excess,
+        fix: Fix::commands(
+            Place::Host,
+            "systemd-logind",
+            "systemctl restart systemd-logind",
+            "none needed: nothing is configured",
+            "systemctl restart systemd-logind",
+        ),
+        source: "D-Bus' time-out of 25 s; \"Failed to create session\" in the journal",
+    },
+    Cause {
+        id: "pam-lastlog",
+        title: "pam_lastlog reads all failed logins (showfailed)",
+        phases: &[Phase::ChannelOpen],
+        tier: Tier::NoRoot,
+        payer: Payer::Everyone,
+        resource: Resource::Files,
+        signs: &[
+            known(Test::Has {
+                fact: "host.pam.lastlog",
+                any: &["showfailed"],
+            }),
+            shape(Test::Lost(Phase::ChannelOpen)),
+        ],
+        cost: Cost::Excess,
+        fix: Fix::commands(
+            Place::Host,
+            "/etc/pam.d/sshd",
+            "session optional pam_lastlog.so",
+            "the former line, with showfailed",
+            r"edit /etc/pam.d/sshd '/^[[:space:]]*session.*pam_lastlog\.so/ s/[[:space:]]showfailed//'",
+        ),
+        source: "pam_lastlog(8): it reads the whole of /var/log/btmp",
+    },
+    Cause {
+        id: "pam-session",
+        title: "a module of PAM's session stack is slow",
+        phases: &[Phase::ChannelOpen],
+        tier: Tier::Root,
+        payer: Payer::Everyone,
+        resource: Resource::Programs,
+        signs: &[
+            needed(Test::Sshd {
+                keyword: "UsePAM",
+                default: "no",
+                is: &["yes"],
+            }),
+            shape(Test::Lost(Phase::ChannelOpen)),
+        ],
+        cost: Cost::Excess,
+        fix: Fix::by_hand(
+            Place::Host,
+            "/etc/pam.d/sshd (and what it includes)",
+            "# session optional MODULE   (the slow line of the session stack, out of use)",
+            "the former session line",
+        ),
+        source: "sshd.c: do_pam_session runs between the login and the first channel",
+    },
+    Cause {
+        id: "audit",
+        title: "audit rules or SELinux slow the session down",
+        phases: &[Phase::ChannelOpen, Phase::FirstOutput],
+        tier: Tier::Root,
+        payer: Payer::Everyone,
+        resource: Resource::Cpu,
+        signs: &[
+            shape(Test::Lost(Phase::ChannelOpen)),
+            shape(Test::Lost(Phase::FirstOutput)),
+        ],
+        cost: Cost::Excess,
+        fix: Fix::by_hand(
+            Place::Host,
+            "/etc/audit/rules.d",
+            "fewer rules for system calls (auditctl -s tells what is lost and waited for)",
+            "the former rules, and augenrules --load",
+        ),
+        source: "auditctl(8)",
+    },
+    Cause {
+        id: "shell-startup",
+        title: "the shell's start-up files are slow, and run for a command, too",
+        phases: &[Phase::FirstOutput],
+        tier: Tier::NoRoot,
+        payer: Payer::Everyone,
+        resource: Resource::Programs,
+        signs: &[
+            needed(Test::By(shell_is_slow)),
+            shape(Test::Lost(Phase::FirstOutput)),
+        ],
+        cost: Cost::Difference("host.shell.time", "host.bare_exec.time"),
+        fix: Fix::by_hand(
+            Place::Host,
+            "~/.bashrc (or what host.shell_startup.files names), as its first line",
+            "case $- in *i*) ;; *) return ;; esac",
+            "that line taken out again",
+        ),
+        source: "bash(1): a shell started by sshd reads ~/.bashrc; measured: a pyenv init takes 97 to 260 ms",
+    },
+    Cause {
+        id: "ssh-rc",
+        title: "sshrc, ~/.ssh/rc or xauth runs before the command",
+        phases: &[Phase::FirstOutput],
+        tier: Tier::NoRoot,
+        payer: Payer::Everyone,
+        resource: Resource::Programs,
+        signs: &[
+            needed(Test::Any(&[
+                Test::Is("host.user_rc"),
+                Test::Is("host.sshrc"),
+            ])),
+            shape(Test::Lost(Phase::FirstOutput)),
+        ],
+        cost: Cost::Excess,
+        fix: Fix::sshd("PermitUserRC no\nX11Forwarding no"),
+        source: "sshd(8), SSHRC",
+    },
+];
+
+/// Whether pam_motd runs scripts: a line of it without noupdate.
+fn motd(case: &Case) -> Answer {
+    let Some(lines) = case.evidence.facts.text("host.pam.motd") else {
+        return Answer::Unknown("PAM's lines for sshd are not known".to_owned());
+    };
+    let runs = |line: &&str| line.contains("pam_motd") && !line.contains("noupdate");
+    if let Some(line) = lines.lines().find(runs) {
+        let slowest = case.word("host.motd_scripts.slowest");
+        let slowest = slowest.map_or(String::new(), |slowest| format!("; slowest: {slowest}"));
+        Answer::Yes(format!(
+            "/etc/pam.d/sshd: {}{slowest}",
+            words::foreign(line)
+        ))
+    } else {
+        Answer::No("PAM's lines for sshd run no scripts of update-motd.d".to_owned())
+    }
+}
+
+fn waits_for_logind(case: &Case) -> Answer {
+    let phase = Phase::ChannelOpen;
+    let Some((row, words)) = case.ledger.row(phase).zip(case.told(phase)) else {
+        return Answer::Unknown("no channel was opened".to_owned());
+    };
+    if row.excess.as_millis() >= u128::from(LOGIND_TIMEOUT_MS) {
+        Answer::Yes(words)
+    } else {
+        Answer::No(words)
+    }
+}
+
+/// A shell with its files against a bare one, on the same connection.
+fn shell_is_slow(case: &Case) -> Answer {
+    let times = case
+        .time("host.shell.time")
+        .zip(case.time("host.bare_exec.time"));
+    let Some((shell, bare)) = times else {
+        return Answer::Unknown("the shell was not timed on the host".to_owned());
+    };
+    let mut words = format!(
+        "the user's shell takes {}, a bare one {}",
+        words::time(shell),
+        words::time(bare)
+    );
+    if let Some(files) = case.word("host.shell_startup.files") {
+        if files.is_empty() {
+            return Answer::No(format!("{words}; it has no start-up files"));
+        }
+        words = format!("{words}; start-up files: {files}");
+    }
+    if shell.saturating_sub(bare).as_millis() >= u128::from(SHELL_MS) {
+        Answer::Yes(words)
+    } else {
+        Answer::No(words)
+    }
+}

@@ -1,0 +1,190 @@
+//! How much of what is lost in its phases is a cause's: the ways to reckon it, as data.
+
+use std::time::Duration;
+
+use crate::evidence::Phase;
+use crate::reckoning::LEAST;
+use crate::signs::Case;
+
+/// sshd writes twice after a login, and the client's kernel holds its acknowledgement back for 40 ms (Linux, TCP_DELACK_MIN).
+const DELAYED_ACK: [Duration; 2] = [Duration::from_millis(34), Duration::from_millis(50)];
+
+/// What a command that does nothing takes even where nothing is slow.
+const USUAL: Duration = Duration::from_millis(2);
+
+/// sshd and the shell look a user and its groups up a few times in each phase.
+const MAX_CALLS: f64 = 6.0;
+
+/// A way to reckon a cost.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Cost {
+    /// All that is lost in its phases.
+    Excess,
+    /// What was measured apart (the slowest of these facts), as far as it is lost in its phases; where nothing was measured, all
+    /// that is.
+    Measured(&'static [&'static str]),
+    /// What a function reckons, give or take a half for another machine, as far as it is lost in its phases.
+    Reckoned(fn(&Case) -> Option<Duration>),
+    /// Calls, each as long as the slowest of these facts: whole numbers of them in each phase.
+    Calls(&'static [&'static str]),
+    /// One fact less the other, as far as it is lost; all that is where they are not known.
+    Difference(&'static str, &'static str),
+    /// Work for each request that names a key: the signed request loses no more by it than the probe.
+    EachKeyRequest,
+    /// All key probes but one.
+    FurtherProbes,
+    /// Phases that are stretched alike: so much as they are in the middle.
+    Stretch,
+    /// What ssh loses beside us by a delayed acknowledgement.
+    DelayedAck,
+    /// Logins that failed. Nothing of a login that succeeded.
+    FailedLogins,
+}
+
+/// What a cause costs in each phase.
+pub(crate) type Shares = Vec<(Phase, Duration)>;
+
+impl Cost {
+    /// The shares of a cause that lives in these phases, of what others have not taken.
+    pub(crate) fn shares(self, phases: &[Phase], case: &Case) -> Shares {
+        match self {
+            Cost::Excess => excess(phases, case),
+            Cost::Measured(facts) => match slowest(facts, case) {
+                Some(time) => capped(time.saturating_sub(USUAL), phases, case),
+                None => excess(phases, case),
+            },
+            Cost::Reckoned(reckoned) => match reckoned(case) {
+                Some(time) => capped(time + time / 2, phases, case),
+                None => excess(phases, case),
+            },
+            Cost::Calls(facts) => match slowest(facts, case) {
+                Some(time) => calls(time, phases, case),
+                None => excess(phases, case),
+            },
+            Cost::Difference(whole, part) => match case.time(whole).zip(case.time(part)) {
+                Some((whole, part)) => capped(whole.saturating_sub(part), phases, case),
+                None => excess(phases, case),
+            },
+            Cost::EachKeyRequest => each_key_request(phases, case),
+            Cost::FurtherProbes => further_probes(case),
+            Cost::Stretch => stretch(phases, case),
+            Cost::DelayedAck => delayed_ack(phases, case),
+            Cost::FailedLogins => Vec::new(),
+        }
+    }
+}
+
+/// The sum of shares.
+pub(crate) fn sum(shares: &[(Phase, Duration)]) -> Duration {
+    shares.iter().map(|(_, time)| *time).sum()
+}
+
+fn excess(phases: &[Phase], case: &Case) -> Shares {
+    let lost = |phase: &Phase| {
+        let remaining = case.ledger.remaining(*phase);
+        case.ledger.is_lost(*phase).then_some((*phase, remaining))
+    };
+    phases.iter().filter_map(lost).collect()
+}
+
+fn slowest(facts: &[&str], case: &Case) -> Option<Duration> {
+    facts.iter().filter_map(|fact| case.time(fact)).max()
+}
+
+/// A time that lies in these phases together, as far as it is lost in them.
+fn capped(time: Duration, phases: &[Phase], case: &Case) -> Shares {
+    let mut left = time;
+    let share = |phase: &Phase| {
+        let share = case.ledger.remaining(*phase).min(left);
+        left -= share;
+        (!share.is_zero()).then_some((*phase, share))
+    };
+    phases.iter().filter_map(share).collect()
+}
+
+fn calls(call: Duration, phases: &[Phase], case: &Case) -> Shares {
+    if call < LEAST {
+        return Vec::new();
+    }
+    let of_phase = |phase: &Phase| {
+        let remaining = case.ledger.remaining(*phase);
+        let count = (remaining.as_secs_f64() / call.as_secs_f64()).round();
+        let count = count.min(MAX_CALLS);
+        (count >= 1.0).then(|| (*phase, remaining.min(call.mul_f64(count))))
+    };
+    phases.iter().filter_map(of_phase).collect()
+}
+
+fn each_key_request(phases: &[Phase], case: &Case) -> Shares {
+    let mut shares = excess(phases, case);
+    let Some(probe) = case.ledger.row(Phase::KeyProbe) else {
+        return shares;
+    };
+    let requests = u32::try_from(probe.requests.max(1)).unwrap_or(u32::MAX);
+    // What a request pads to is a step of twice the last: a little more work may double it.
+    let most = if probe.is_lost() {
+        probe.excess / requests * 2 + probe.floor
+    } else {
+        Duration::ZERO
+    };
+    for (phase, share) in &mut shares {
+        if *phase == Phase::SignedRequest {
+            *share = (*share).min(most);
+        }
+    }
+    shares
+}
+
+fn further_probes(case: &Case) -> Shares {
+    let Some(row) = case
+        .ledger
+        .row(Phase::KeyProbe)
+        .filter(|row| row.requests > 1)
+    else {
+        return Vec::new();
+    };
+    let requests = u32::try_from(row.requests).unwrap_or(u32::MAX);
+    let further = row.sample.median / requests * (requests - 1);
+    vec![(row.phase, further.min(case.ledger.remaining(row.phase)))]
+}
+
+/// Each phase gives up to twice of what the one in the middle is stretched by: a stall hits them unevenly.
+fn stretch(phases: &[Phase], case: &Case) -> Shares {
+    let rows: Vec<_> = phases
+        .iter()
+        .filter_map(|phase| case.ledger.row(*phase))
+        .collect();
+    let mut factors: Vec<f64> = rows
+        .iter()
+        .filter(|row| !row.own.is_zero())
+        .map(|row| (row.excess + row.own).as_secs_f64() / row.own.as_secs_f64())
+        .collect();
+    factors.sort_by(f64::total_cmp);
+    let Some(factor) = factors.get(factors.len() / 2) else {
+        return Vec::new();
+    };
+    let share = |row: &&crate::reckoning::Row| {
+        let most = row.own.mul_f64((factor - 1.0) * 2.0);
+        (row.phase, case.ledger.remaining(row.phase).min(most))
+    };
+    rows.iter()
+        .map(share)
+        .filter(|(_, share)| !share.is_zero())
+        .collect()
+}
+
+fn delayed_ack(phases: &[Phase], case: &Case) -> Shares {
+    let of_phase = |phase: &Phase| {
+        let beside = |ledger: &crate::ledger::Ledger| {
+            let row = ledger.row(*phase)?;
+            Some(row.sample.median.saturating_sub(row.network))
+        };
+        let here = beside(case.ledger)?;
+        let ours = case.ours.and_then(beside).unwrap_or_default();
+        let difference = here.saturating_sub(ours);
+        let share = difference.min(case.ledger.remaining(*phase));
+        let is_one = DELAYED_ACK[0] <= difference && difference <= DELAYED_ACK[1] + LEAST;
+        is_one.then_some((*phase, share))
+    };
+    phases.iter().filter_map(of_phase).take(1).collect()
+}

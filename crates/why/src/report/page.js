@@ -1,0 +1,217 @@
+"use strict";
+// The page of one host. All text of the data gets in as text, never as markup.
+(() => {
+  const data = JSON.parse(document.getElementById("data").textContent);
+  const main = document.querySelector("main");
+  const tip = document.getElementById("tip");
+
+  const element = (name, properties, ...children) => {
+    const made = Object.assign(document.createElement(name), properties);
+    made.append(...children);
+    return made;
+  };
+  const time = (us) => {
+    const ms = us / 1000;
+    if (ms < 9.95) return ms.toFixed(1) + " ms";
+    if (ms < 999.5) return ms.toFixed(0) + " ms";
+    return (ms / 1000).toFixed(2) + " s";
+  };
+  const parts = { network: "network", padding: "sshd's padding", own: "usual work", unexplained: "unexplained" };
+  const part = (of) => (Object.hasOwn(parts, of) ? parts[of] : of);
+  const kind = (of) => (Object.hasOwn(parts, of) ? of : "cause");
+  const whose = { sshoal: "sshoal", ssh: "stock ssh" };
+
+  // ---- what was found -------------------------------------------------------------------------------------------------
+
+  const finding = (found) => element("article", { className: "finding" },
+    element("h3", {}, element("span", { className: "cost" }, time(found.cost_us)), found.title + " ",
+      element("span", { className: "tag" }, found.cause), " ", element("span", { className: "tag" }, found.certainty)),
+    element("ul", {}, ...found.evidence.map((line) => element("li", {}, line))),
+    element("p", {}, found.fix.place === "host" ? "On the host, " : "On this machine, ", element("code", {}, found.fix.file), ":"),
+    element("pre", {}, found.fix.line),
+    element("p", { className: "dim" }, "Back: " + found.fix.undo),
+    element("p", {}, "Saves about " + time(found.saving_us) + " a login" +
+      (found.ssh_cost_us === null ? "" : ", with stock ssh " + time(found.ssh_cost_us)) + "."));
+
+  const findings = (title, list) => list.length === 0 ? [] : [element("h2", {}, title), ...list.map(finding)];
+
+  const head = () => {
+    const totals = data.logins.map((login) => (login.by === "ssh" ? "stock ssh " : "login ") + time(login.total_us));
+    if (data.round_trip) totals.push("round trip " + time(data.round_trip.median_us));
+    const server = [data.address, data.identification].filter(Boolean).join(", ");
+    return [
+      element("h1", {}, "Why is the login to " + data.host + " slow?"),
+      element("p", { className: "dim" }, server),
+      element("p", {}, totals.join(" · ")),
+      element("p", { className: "dim" }, [data.tier + " tier", ...data.tier_notes].join("; ")),
+      ...data.failures.map((failure) => element("p", {}, "A login failed: " + failure)),
+    ];
+  };
+
+  // ---- the waterfall: a view of the time from `from` to `to`, and all bars placed by it -------------------------------------
+
+  const longest = Math.max(1, ...data.logins.map((login) => login.total_us));
+  const view = { from: 0, to: longest };
+  const placed = [];
+  let axis = null;
+
+  const bars = (phase) => {
+    let start = phase.start_us;
+    return phase.shares.map((share) => {
+      const bar = element("span", { className: "bar " + kind(share.of) });
+      placed.push({ bar, start, end: start + share.us });
+      start += share.us;
+      return bar;
+    });
+  };
+  const about = (phase) => [
+    phase.title + ": " + time(phase.duration.median_us) + " (± " + time(phase.duration.spread_us) + ", " + phase.duration.count + " logins)",
+    ...phase.shares.map((share) => part(share.of) + " " + time(share.us) + (share.round_trips === null ? "" : " (" + share.round_trips + " round trips)")),
+    ...phase.details,
+  ].join("\n");
+  const row = (phase) => {
+    const made = element("div", { className: "row", tabIndex: 0 },
+      element("span", {}, phase.title + (phase.requests > 1 ? " × " + phase.requests : "")),
+      element("span", { className: "time" }, time(phase.duration.median_us)),
+      element("span", { className: "track" }, ...bars(phase)));
+    made.setAttribute("role", "listitem");
+    made.setAttribute("aria-label", about(phase));
+    made.dataset.words = (phase.title + " " + phase.phase + " " + phase.shares.map((share) => share.of).join(" ") + " " + phase.details.join(" ")).toLowerCase();
+    const show = (x, y) => {
+      tip.textContent = about(phase);
+      tip.hidden = false;
+      tip.style.left = Math.max(4, Math.min(x, innerWidth - tip.offsetWidth - 8)) + "px";
+      tip.style.top = Math.max(4, y + tip.offsetHeight + 16 > innerHeight ? y - tip.offsetHeight - 8 : y + 16) + "px";
+    };
+    made.addEventListener("pointermove", (event) => show(event.clientX, event.clientY));
+    made.addEventListener("pointerleave", () => { tip.hidden = true; });
+    made.addEventListener("focus", () => { const box = made.getBoundingClientRect(); show(box.left, box.bottom - 12); });
+    made.addEventListener("blur", () => { tip.hidden = true; });
+    return made;
+  };
+
+  const place = () => {
+    const span = view.to - view.from;
+    const percent = (us) => ((us - view.from) / span) * 100;
+    for (const { bar, start, end } of placed) {
+      bar.style.left = percent(start) + "%";
+      bar.style.width = Math.max(percent(end) - percent(start), 0.15) + "%";
+    }
+    const rough = span / 5;
+    const power = 10 ** Math.floor(Math.log10(rough));
+    const step = power * [1, 2, 5, 10].find((factor) => factor * power >= rough);
+    const ticks = [];
+    for (let at = Math.ceil(view.from / step) * step; at < view.to; at += step) {
+      const tick = element("span", { className: "tick" }, time(at));
+      tick.style.left = percent(at) + "%";
+      ticks.push(tick);
+    }
+    axis.replaceChildren(...ticks);
+  };
+  const show = (from, to) => {
+    const span = Math.min(longest, Math.max(100, to - from));
+    view.from = Math.min(Math.max(0, from), longest - span);
+    view.to = view.from + span;
+    place();
+  };
+  const zoom = (factor, at) => {
+    const centre = view.from + (view.to - view.from) * at;
+    show(centre - (centre - view.from) * factor, centre + (view.to - centre) * factor);
+  };
+  const pan = (part) => show(view.from + (view.to - view.from) * part, view.to + (view.to - view.from) * part);
+
+  const waterfall = () => {
+    const made = element("div", { className: "waterfall" });
+    axis = element("span", { className: "track" });
+    made.append(element("div", { className: "axis" }, element("span"), element("span"), axis));
+    for (const login of data.logins) {
+      const list = element("div", {}, ...login.phases.map(row));
+      list.setAttribute("role", "list");
+      made.append(element("h3", {}, whose[login.by] + ": " + time(login.total_us) + ", " + time(login.unexplained_us) + " of it unexplained"), list);
+    }
+    const within = (x) => { const box = axis.getBoundingClientRect(); return Math.min(1, Math.max(0, (x - box.left) / box.width)); };
+    made.addEventListener("wheel", (event) => {
+      if (!event.ctrlKey && !event.metaKey) return;
+      event.preventDefault();
+      zoom(event.deltaY < 0 ? 0.8 : 1.25, within(event.clientX));
+    }, { passive: false });
+    let dragged = null;
+    made.addEventListener("pointerdown", (event) => { dragged = event.clientX; });
+    addEventListener("pointerup", () => { dragged = null; });
+    addEventListener("pointercancel", () => { dragged = null; });
+    made.addEventListener("pointermove", (event) => {
+      if (dragged === null) return;
+      pan((dragged - event.clientX) / axis.getBoundingClientRect().width);
+      dragged = event.clientX;
+    });
+    const keys = {
+      "+": () => zoom(0.5, 0.5), "=": () => zoom(0.5, 0.5), "-": () => zoom(2, 0.5), "0": () => show(0, longest),
+      ArrowLeft: () => pan(-0.2), ArrowRight: () => pan(0.2),
+      ArrowUp: () => step(-1), ArrowDown: () => step(1), Escape: () => { tip.hidden = true; },
+    };
+    const step = (by) => {
+      const rows = [...made.querySelectorAll(".row:not([hidden])")];
+      const next = rows[rows.indexOf(document.activeElement) + by];
+      if (next) next.focus();
+    };
+    made.addEventListener("keydown", (event) => {
+      if (event.ctrlKey || event.metaKey || event.altKey || !Object.hasOwn(keys, event.key)) return;
+      event.preventDefault();
+      keys[event.key]();
+    });
+    return made;
+  };
+
+  const button = (text, label, pressed) => {
+    const made = element("button", { type: "button" }, text);
+    made.setAttribute("aria-label", label);
+    made.addEventListener("click", pressed);
+    return made;
+  };
+  const legend = () => element("ul", { className: "legend" }, ...["cause", "unexplained", "network", "padding", "own"].map((of) =>
+    element("li", {}, element("i", { className: of }), of === "cause" ? "a cause" : part(of))));
+
+  // ---- all causes and resources --------------------------------------------------------------------------------------
+
+  const statuses = { "found": "found", "ruled-out": "ruled out", "not-looked-at": "not looked at" };
+  const line = (name, title, status, reason) => {
+    const made = element("tr", {},
+      element("td", {}, element("code", {}, name)),
+      element("td", {}, title),
+      element("td", { className: "status" + (status === "found" ? " found" : "") }, statuses[status]),
+      element("td", { className: "dim" }, reason ?? ""));
+    made.dataset.words = [name, title, statuses[status], reason ?? ""].join(" ").toLowerCase();
+    return made;
+  };
+  const table = (lines) => element("div", { className: "scroll" }, element("table", { className: "causes" },
+    element("thead", {}, element("tr", {}, ...["name", "what it is", "verdict", "because"].map((title) => element("th", { scope: "col" }, title)))),
+    element("tbody", {}, ...lines)));
+
+  const search = element("input", { type: "search", placeholder: "phase, cause, word", id: "search" });
+  search.setAttribute("aria-label", "search phases and causes");
+  search.addEventListener("input", () => {
+    const wanted = search.value.trim().toLowerCase().split(/\s+/);
+    for (const item of main.querySelectorAll("[data-words]")) {
+      item.hidden = !wanted.every((word) => item.dataset.words.includes(word));
+    }
+  });
+
+  main.append(
+    ...head(),
+    ...findings("Found", data.findings),
+    ...(data.findings.length === 0 ? [element("p", {}, "Nothing found: no known cause costs this login anything that counts.")] : []),
+    ...findings("Stock ssh alone pays for", data.ssh_findings),
+    element("h2", {}, "Where the time goes"),
+    element("div", { className: "tools" }, search,
+      button("+", "zoom in", () => zoom(0.5, 0.5)), button("−", "zoom out", () => zoom(2, 0.5)),
+      button("←", "earlier", () => pan(-0.2)), button("→", "later", () => pan(0.2)),
+      button("all", "show all", () => show(0, longest))),
+    waterfall(), legend(),
+    element("p", { className: "dim" }, "Keys in the waterfall: + and − zoom, ← and → move, ↑ and ↓ go from phase to phase, 0 shows all. Ctrl and the wheel zoom, too."),
+    element("h2", {}, "Resources"),
+    table(data.resources.map((resource) => line(resource.resource, "", resource.status, resource.reason))),
+    element("h2", {}, "All causes"),
+    table(data.causes.map((cause) => line(cause.cause, cause.title, cause.status, cause.reason))),
+  );
+  place();
+})();
