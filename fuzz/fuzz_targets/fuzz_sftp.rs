@@ -9,7 +9,8 @@ use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
 use sshoal_journal::Segments;
 use sshoal_transfer::{
-    Begun, Download, DownloadNeed, DownloadPlan, Excludes, Fetched, FileHash, Hashing, Method, Verify,
+    Begun, Download, DownloadNeed, DownloadPlan, Excludes, Fetched, FileHash, Hashing, Method, Owners,
+    Rights, Verify,
 };
 use sshoal_wire::Put;
 
@@ -30,6 +31,8 @@ fuzz_target!(|steps: Vec<Step<'_>>| {
         sources: vec![b"/a".to_vec(), b"*/b*".to_vec()],
         recursive: true,
         preserve: true,
+        owners: Owners::Kept { by_name: true },
+        rights: Rights::All,
         excludes: Excludes::default(),
         in_order: false,
         method: Method::Sftp,
@@ -96,6 +99,10 @@ fn provide(download: &mut Download, need: DownloadNeed) {
             assert!(stays_inside(&path));
             Fetched::Folder { id, made: Ok(()) }
         }
+        DownloadNeed::Accounts { users, groups } => Fetched::Accounts {
+            users: users.iter().map(|name| Some(name.len() as u32)).collect(),
+            groups: groups.iter().map(|_| None).collect(),
+        },
         DownloadNeed::Compare { file, path, size } => {
             assert!(stays_inside(&path));
             let hash = Ok((size % 2 == 0).then_some(FileHash([0; 32])));

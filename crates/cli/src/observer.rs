@@ -106,7 +106,12 @@ impl Observer for Reporting {
             verified,
             why_no_batches,
             why_unverified,
+            why_numbers,
         } = *tally;
+        if let Some(why) = why_numbers {
+            let text = format!("users and groups were kept by number in part: {why}");
+            self.reporter.remark(host, &text)?;
+        }
         if let Some(why) = why_unverified {
             let text = format!("files were not verified: {why}");
             self.reporter.remark(host, &text)?;
@@ -132,7 +137,12 @@ impl Observer for Reporting {
     fn progress(&mut self, progress: &Progress) -> io::Result<()> {
         if let Some(moved) = &self.moved {
             let (done, left) = (moved.done(), moved.left());
-            self.reporter.handle_moving(Moving { done, left });
+            let of_hosts = || {
+                let hosts = moved.of_hosts();
+                let hosts = hosts.map(|(host, done, left)| (host, Moving { done, left }));
+                hosts.collect()
+            };
+            self.reporter.handle_moving(Moving { done, left }, of_hosts);
         }
         self.reporter.tick(Instant::now(), progress)
     }

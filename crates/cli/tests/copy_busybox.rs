@@ -9,12 +9,12 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use sshoal_testbed::sshd::{RealSshd, SshdSpec};
+use sshoal_testbed::sshd::SshdSpec;
 use support::copying::{
-    CHECKPOINT, command, has_proof, listing, moved, parts, real, sshoal, text, write,
+    CHECKPOINT, command, commands, has_proof, listing, moved, parts, real, sshoal, text, write,
 };
 use support::program::Running;
-use support::{Shoal, noise, wait_until};
+use support::{noise, wait_until};
 use tempfile::TempDir;
 
 /// Where Debian has it, and where its sshd_config names it.
@@ -49,8 +49,8 @@ impl Root {
         // sftp-server asks who it is.
         fs::create_dir(it.path("/etc")).unwrap();
         fs::copy("/etc/passwd", it.path("/etc/passwd")).unwrap();
-        fs::create_dir(it.path("/work")).unwrap();
-        fs::set_permissions(it.path("/work"), Permissions::from_mode(0o777)).unwrap();
+        fs::create_dir(it.path("/srv")).unwrap();
+        fs::set_permissions(it.path("/srv"), Permissions::from_mode(0o777)).unwrap();
         it
     }
 
@@ -99,23 +99,17 @@ fn tree() -> (TempDir, PathBuf) {
     (dir, tree)
 }
 
-/// Commands that the host has been asked to run (session.c, do_exec, at level VERBOSE).
-fn commands(shoal: &Shoal<RealSshd>) -> usize {
-    let log = shoal.hosts.log(0);
-    log.matches("Starting session: command").count()
-}
-
 #[test]
 fn many_small_files_go_and_come_in_batches() {
     let root = Root::new(&[SFTP_SERVER]);
     let shoal = real(root.spec());
     let (dir, tree) = tree();
-    sshoal(&shoal, &["put", "-r", "-p", text(&tree), "/work"]).expect(0);
-    assert!(listing(&tree) == listing(&root.path("/work/tree")), "put");
+    sshoal(&shoal, &["put", "-r", "-p", text(&tree), "/srv"]).expect(0);
+    assert!(listing(&tree) == listing(&root.path("/srv/tree")), "put");
     let put = commands(&shoal);
     assert!(put > 0);
     let back = dir.path().join("back");
-    let words = ["get", "-r", "-p", "-v", "/work/tree", text(&back)];
+    let words = ["get", "-r", "-p", "-v", "/srv/tree", text(&back)];
     let ended = sshoal(&shoal, &words).expect(0);
     assert!(!ended.stderr().contains("one by one"), "{}", ended.stderr());
     assert!(
@@ -123,7 +117,7 @@ fn many_small_files_go_and_come_in_batches() {
         "get"
     );
     assert!(commands(&shoal) > put);
-    assert_eq!(parts(&root.path("/work")), Vec::<Vec<u8>>::new());
+    assert_eq!(parts(&root.path("/srv")), Vec::<Vec<u8>>::new());
 }
 
 #[test]
@@ -135,8 +129,8 @@ fn a_transfer_that_was_cut_goes_on() {
     fs::write(&source, noise(5 * CHECKPOINT as usize)).unwrap();
     let fetched = dir.path().join("fetched");
     for words in [
-        ["put", "--lanes", "1", text(&source), "/work/file"],
-        ["get", "--lanes", "1", "/work/file", text(&fetched)],
+        ["put", "--lanes", "1", text(&source), "/srv/file"],
+        ["get", "--lanes", "1", "/srv/file", text(&fetched)],
     ] {
         let cut = [&words[..], &["--limit", "40M"]].concat();
         let mut running = Running::start(&mut command(&shoal, &cut));
@@ -150,7 +144,7 @@ fn a_transfer_that_was_cut_goes_on() {
         assert!(moved(&ended) < 5 * CHECKPOINT, "{}", ended.stdout());
     }
     let contents = fs::read(&source).unwrap();
-    assert!(fs::read(root.path("/work/file")).unwrap() == contents);
+    assert!(fs::read(root.path("/srv/file")).unwrap() == contents);
     assert!(fs::read(fetched.join(shoal.name(0)).join("file")).unwrap() == contents);
 }
 
@@ -160,16 +154,16 @@ fn without_an_sftp_server_the_error_says_what_is_missing() {
     let shoal = real(root.spec());
     let (dir, tree) = tree();
     for words in [
-        &["put", "-r", text(&tree), "/work"][..],
-        &["get", "/work", text(&dir.path().join("back"))],
+        &["put", "-r", text(&tree), "/srv"][..],
+        &["get", "/srv", text(&dir.path().join("back"))],
     ] {
         let missing = ["the host has no SFTP", "Subsystem sftp internal-sftp"];
         sshoal(&shoal, words).expect(3).says(&missing);
     }
     // sshd has one of its own, which needs no file.
     let shoal = real(root.spec().line("Subsystem sftp internal-sftp"));
-    sshoal(&shoal, &["put", "-r", "-p", text(&tree), "/work"]).expect(0);
-    assert!(listing(&tree) == listing(&root.path("/work/tree")));
+    sshoal(&shoal, &["put", "-r", "-p", text(&tree), "/srv"]).expect(0);
+    assert!(listing(&tree) == listing(&root.path("/srv/tree")));
 }
 
 /// What the account needs is there, and nothing else.

@@ -10,14 +10,14 @@ mod loop_device;
 mod support;
 
 use std::fs::{self, File};
-use std::os::unix::fs::{FileExt, PermissionsExt, symlink};
+use std::os::unix::fs::{FileExt, symlink};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
 use loop_device::{Loop, Mount, are_there};
 use rustix::process::{Pid, Signal, kill_process};
 use sshoal_testbed::sshd::{RealSshd, SshdSpec};
-use support::copying::{command, real, sshoal, text};
+use support::copying::{command, commands, programs, real, script, sshoal, text, with_programs};
 use support::program::Running;
 use support::{Shoal, descendants, noise, shared_folder, wait_until};
 
@@ -44,12 +44,6 @@ fn holds(device: &Loop, image: &str) {
     assert!(held[..image.len()] == image, "the image has not arrived");
     let rest = &held[image.len()..];
     assert!(rest.iter().all(|&octet| octet == 0xff), "more was written");
-}
-
-/// Commands that the first host has been asked to run (session.c, do_exec, at level VERBOSE).
-fn commands(shoal: &Shoal<RealSshd>) -> usize {
-    let log = shoal.hosts.log(0);
-    log.matches("Starting session: command").count()
 }
 
 fn has_run_a_command(shoal: &Shoal<RealSshd>) -> bool {
@@ -135,14 +129,9 @@ fn hosts_without_a_shell_or_without_dd_are_written_over_sftp() {
     if !are_there() {
         return;
     }
-    let old = shared_folder();
+    let old = programs(&[("sh", "/usr/bin/sh"), ("stat", "/usr/bin/stat")]);
     // A dd that knows no fullblock, as that of an old BusyBox.
-    let dd = old.path().join("dd");
-    fs::write(&dd, "#!/bin/sh\necho 'dd: unknown operand' >&2; exit 1\n").unwrap();
-    fs::set_permissions(&dd, fs::Permissions::from_mode(0o755)).unwrap();
-    for program in ["sh", "stat"] {
-        symlink(format!("/usr/bin/{program}"), old.path().join(program)).unwrap();
-    }
+    script(old.path(), "dd", "echo 'dd: unknown operand' >&2; exit 1");
     for line in [
         "ForceCommand internal-sftp".to_owned(),
         "MaxSessions 1".to_owned(),
@@ -160,23 +149,14 @@ fn the_dd_of_busybox_will_do_with_direct_writes_or_without() {
     if !are_there() {
         return;
     }
-    let programs = shared_folder();
-    for applet in ["sh", "dd", "stat"] {
-        symlink("/bin/busybox", programs.path().join(applet)).unwrap();
-    }
-    let path = format!("SetEnv PATH={}", programs.path().display());
-    let shoal = real(SshdSpec::new(1).line(&path));
+    let programs = programs(&["sh", "dd", "stat"].map(|applet| (applet, "/bin/busybox")));
+    let shoal = real(with_programs(programs.path()));
     assert_eq!(reads_of_put(&shoal, 4096, 3 * MIB + 4096), 0);
     assert!(has_run_a_command(&shoal));
     // One that knows no direct writes.
     fs::remove_file(programs.path().join("dd")).unwrap();
-    let dd = "#!/bin/sh\ncase \"$*\" in *direct*) exit 1;; esac\nexec /bin/busybox dd \"$@\"\n";
-    fs::write(programs.path().join("dd"), dd).unwrap();
-    fs::set_permissions(
-        programs.path().join("dd"),
-        fs::Permissions::from_mode(0o755),
-    )
-    .unwrap();
+    let dd = "case \"$*\" in *direct*) exit 1;; esac\nexec /bin/busybox dd \"$@\"";
+    script(programs.path(), "dd", dd);
     assert_eq!(reads_of_put(&shoal, 4096, 3 * MIB + 4096), 0);
     assert!(reads_of_put(&shoal, 4096, MIB + 9) <= 1);
 }
@@ -363,16 +343,12 @@ fn what_is_cut_says_how_far_it_came_and_is_done_again() {
     if !are_there() {
         return;
     }
-    let broken = shared_folder();
-    for program in ["sh", "stat"] {
-        symlink(format!("/usr/bin/{program}"), broken.path().join(program)).unwrap();
-    }
+    let broken = programs(&[("sh", "/usr/bin/sh"), ("stat", "/usr/bin/stat")]);
     // The second segment fails as a disk would.
-    let dd = "#!/bin/sh\ncase \"$*\" in *seek=64*) echo 'dd: error writing: Input/output error' >&2; exit 1;; esac\n\
-        exec /bin/dd \"$@\"\n";
-    fs::write(broken.path().join("dd"), dd).unwrap();
-    fs::set_permissions(broken.path().join("dd"), fs::Permissions::from_mode(0o755)).unwrap();
-    let shoal = real(SshdSpec::new(1).line(format!("SetEnv PATH={}", broken.path().display())));
+    let dd = "case \"$*\" in *seek=64*) echo 'dd: error writing: Input/output error' >&2; exit 1;; esac\n\
+        exec /bin/dd \"$@\"";
+    script(broken.path(), "dd", dd);
+    let shoal = real(with_programs(broken.path()));
     let dir = tempfile::tempdir().unwrap();
     let device = Loop::new(68 * MIB, 4096);
     let large = image(dir.path(), 67 * MIB);

@@ -8,12 +8,14 @@ mod support;
 use std::ffi::OsStr;
 use std::fs::{self, File, Permissions};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use sshoal_testbed::sshd::{RealSshd, SshdSpec};
-use support::copying::{command, listing, parts, real, sshoal, text, write};
+use support::copying::{
+    command, listing, parts, programs, real, script, sshoal, text, with_programs, write,
+};
 use support::program::Running;
 use support::{Shoal, noise, shared_folder};
 
@@ -46,24 +48,8 @@ fn tree(small: usize) -> (tempfile::TempDir, PathBuf) {
     (dir, tree)
 }
 
-/// A PATH with these programs alone.
-fn programs(named: &[(&str, &str)]) -> tempfile::TempDir {
-    let programs = shared_folder();
-    for (name, program) in named {
-        symlink(program, programs.path().join(name)).unwrap();
-    }
-    programs
-}
-
-/// A program of a few lines.
-fn script(programs: &Path, name: &str, lines: &str) {
-    let path = programs.join(name);
-    fs::write(&path, format!("#!/bin/sh\n{lines}\n")).unwrap();
-    fs::set_permissions(&path, Permissions::from_mode(0o755)).unwrap();
-}
-
 fn with_path(programs: &Path) -> Shoal<RealSshd> {
-    real(SshdSpec::new(1).line(format!("SetEnv PATH={}", programs.display())))
+    real(with_programs(programs))
 }
 
 /// A member of the object `transfer` of the only host.
@@ -395,4 +381,40 @@ fn ctrl_c_while_the_host_hashes_leaves_no_part() {
     running.interrupt();
     running.wait().expect(130);
     assert_eq!(listing(target.path()).len(), 0);
+}
+
+/// Octets that a program has read so far (proc(5), io).
+fn read_so_far(running: &Running) -> u64 {
+    let io = format!("/proc/{}/io", running.pid().as_raw_nonzero());
+    let io = fs::read_to_string(io).unwrap();
+    let read = io.lines().find_map(|line| line.strip_prefix("rchar: "));
+    read.unwrap().parse().unwrap()
+}
+
+/// Nobody has hashed them in the time that a test has.
+#[test]
+fn ctrl_c_while_a_very_large_file_is_hashed_here_ends_that() {
+    let programs = programs(&[("sh", "/bin/sh")]);
+    script(programs.path(), "sha256sum", "exit 1");
+    let shoal = with_path(programs.path());
+    let (folder, into) = (shared_folder(), tempfile::tempdir().unwrap());
+    let here = into.path().join(shoal.name(0));
+    fs::create_dir(&here).unwrap();
+    let (there, here) = (folder.path().join("f"), here.join("f"));
+    // Of the same size, so that both ends hash.
+    for path in [&there, &here] {
+        File::create(path).unwrap().set_len(1 << 40).unwrap();
+    }
+    for words in [
+        ["put", "--checksum", text(&here), text(&there)],
+        ["get", "--checksum", text(&there), text(into.path())],
+    ] {
+        let running = Running::start(&mut command(&shoal, &words));
+        support::wait_until("it hashes", || read_so_far(&running) > 64 << 20);
+        running.interrupt();
+        let ended = running.wait().expect(130);
+        let ended = ended.says(&["interrupted before it was whole"]);
+        let said = ended.stderr();
+        assert!(!said.contains("not confirmed"), "it had to be left: {said}");
+    }
 }

@@ -5,17 +5,13 @@
 mod support;
 
 use std::fs::{self, Permissions};
-use std::io::{self, Read, Write};
-use std::net::{Shutdown, SocketAddrV4, TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
-use std::thread;
 use std::time::Duration;
 
 use sshoal_testbed::sshd::{Layout, RealSshd, SshdSpec};
+use support::copying::SmallDisk;
+use support::line::Line;
 use support::program::{Ended, Running};
 use support::{Shoal, wait_until};
 
@@ -27,104 +23,6 @@ const FULL: usize = 11;
 /// `sshoal_transfer::CHECKPOINT`.
 const CHECKPOINT: u64 = 16 << 20;
 const LEN: u64 = 4 * CHECKPOINT;
-
-/// A line before a host: so fast, and for so many octets.
-struct Line {
-    port: u16,
-    state: Arc<State>,
-}
-
-struct State {
-    /// How long each 16 KiB take to the host.
-    pause: Duration,
-    /// Octets that it still carries to the host.
-    left: Mutex<u64>,
-    is_free: AtomicBool,
-    connections: Mutex<Vec<TcpStream>>,
-}
-
-impl Line {
-    fn to(host: SocketAddrV4, pause: Duration, octets: u64) -> Line {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let port = listener.local_addr().unwrap().port();
-        let state = Arc::new(State {
-            pause,
-            left: Mutex::new(octets),
-            is_free: AtomicBool::new(false),
-            connections: Mutex::default(),
-        });
-        let serving = state.clone();
-        // Ends with the test's process.
-        thread::spawn(move || {
-            for client in listener.incoming() {
-                serve(client.unwrap(), TcpStream::connect(host).unwrap(), &serving);
-            }
-        });
-        Line { port, state }
-    }
-
-    /// Cuts all connections, and carries everything from now on.
-    fn cut(&self) {
-        self.state.is_free.store(true, Ordering::Relaxed);
-        for connection in self.state.connections.lock().unwrap().drain(..) {
-            // It may have ended.
-            let _ = connection.shutdown(Shutdown::Both);
-        }
-    }
-}
-
-impl State {
-    /// So many of `wanted` octets may be carried: several connections share what is left.
-    fn take(&self, wanted: u64) -> u64 {
-        if self.is_free.load(Ordering::Relaxed) {
-            return wanted;
-        }
-        let mut left = self.left.lock().unwrap();
-        let taken = wanted.min(*left);
-        *left -= taken;
-        taken
-    }
-
-    fn give_back(&self, octets: u64) {
-        let mut left = self.left.lock().unwrap();
-        *left = left.saturating_add(octets);
-    }
-}
-
-fn serve(client: TcpStream, host: TcpStream, state: &Arc<State>) {
-    let both = [client.try_clone().unwrap(), host.try_clone().unwrap()];
-    state.connections.lock().unwrap().extend(both);
-    let (mut from_host, mut to_client) = (host.try_clone().unwrap(), client.try_clone().unwrap());
-    thread::spawn(move || {
-        let _ = io::copy(&mut from_host, &mut to_client);
-        let _ = to_client.shutdown(Shutdown::Both);
-    });
-    let state = state.clone();
-    thread::spawn(move || carry(client, host, &state));
-}
-
-fn carry(mut client: TcpStream, mut host: TcpStream, state: &State) {
-    let mut piece = [0; 16 * 1024];
-    loop {
-        let most = state.take(piece.len() as u64);
-        if most == 0 {
-            // Whoever cuts the line closes it.
-            return;
-        }
-        let octets = client.read(&mut piece[..most as usize]).unwrap_or(0);
-        state.give_back(most - octets as u64);
-        if octets == 0 {
-            let _ = host.shutdown(Shutdown::Both);
-            return;
-        }
-        if !state.is_free.load(Ordering::Relaxed) {
-            thread::sleep(state.pause * octets as u32 / piece.len() as u32);
-        }
-        if host.write_all(&piece[..octets]).is_err() {
-            return;
-        }
-    }
-}
 
 /// A folder of its own for each host, all served from one machine.
 fn hosts_with_folders() -> (Shoal<RealSshd>, tempfile::TempDir) {
@@ -152,15 +50,6 @@ fn hosts_with_folders() -> (Shoal<RealSshd>, tempfile::TempDir) {
 
 fn folder(root: &Path, host: usize) -> PathBuf {
     root.join(host.to_string()).join("in")
-}
-
-/// A file system of 2 MiB; `false` if none may be mounted here.
-fn mount(folder: &Path) -> bool {
-    let mounted = Command::new("mount")
-        .args(["-t", "tmpfs", "-o", "size=2m,mode=0777", "tmpfs"])
-        .arg(folder)
-        .output();
-    mounted.is_ok_and(|mounted| mounted.status.success())
 }
 
 /// A host's line of `--json`.
@@ -198,23 +87,13 @@ fn three_hosts_in_trouble_are_named_the_others_unharmed_and_the_rest_follows() {
     let slow = Line::to(addresses[SLOW], Duration::from_millis(131), u64::MAX);
     let dying = Line::to(addresses[DYING], Duration::ZERO, LEN * 2 / 5);
     let dir = tempfile::tempdir().unwrap();
-    let stanza = |host: usize, line: &Line| {
-        let address = addresses[host];
-        format!(
-            "Host {}\n    HostName 127.0.0.1\n    Port {}\n    HostKeyAlias [{}]:{}\n",
-            address.ip(),
-            line.port,
-            address.ip(),
-            address.port()
-        )
-    };
     let rest = fs::read_to_string(shoal.file("ssh_config")).unwrap();
-    let config = [stanza(SLOW, &slow), stanza(DYING, &dying), rest].concat();
+    let config = [slow.stanza(), dying.stanza(), rest].concat();
     fs::write(dir.path().join("config"), config).unwrap();
     let source = dir.path().join("source");
     let contents: Vec<u8> = (0..LEN).map(|at| (at % 251 + at / 65_521) as u8).collect();
     fs::write(&source, &contents).unwrap();
-    let is_full = mount(&folder(root.path(), FULL));
+    let full = SmallDisk::mount(&folder(root.path(), FULL), "2m");
     for host in [SLOW, DYING, FULL] {
         fs::write(folder(root.path(), host).join("source"), "old").unwrap();
     }
@@ -246,18 +125,12 @@ fn three_hosts_in_trouble_are_named_the_others_unharmed_and_the_rest_follows() {
         let old = fs::read(folder(root.path(), host).join("source")).unwrap();
         assert_eq!(old, b"old");
     }
-    if is_full {
+    if let Some(disk) = full {
         let record = record(&first, &addresses[FULL].ip().to_string());
         assert!(record.contains("no space left"), "{record}");
         let old = fs::read(folder(root.path(), FULL).join("source"));
-        let unmounted = Command::new("umount")
-            .arg("-l")
-            .arg(folder(root.path(), FULL))
-            .status();
-        assert!(unmounted.unwrap().success());
         assert_eq!(old.unwrap(), b"old");
-    } else {
-        println!("a full disk is not tried: no file system may be mounted here");
+        drop(disk);
     }
     let second = put().wait().expect(0);
     for host in 0..HOSTS {

@@ -154,22 +154,49 @@ fn there_and_back(software: Software) {
     assert!(listing(&host.join("tree")) == expected, "{software:?}: get");
 }
 
+/// A folder whose names come in many answers, of which several are asked for at once.
+fn all_names_come(software: Software) {
+    let setup = Setup::start(software);
+    let (here, there) = (TempDir::new().unwrap(), shared_folder());
+    let tree = there.path().join("tree");
+    fs::create_dir(&tree).unwrap();
+    for number in 0..3000 {
+        symlink("nowhere", tree.join(number.to_string())).unwrap();
+    }
+    fs::write(tree.join("file"), "contents").unwrap();
+    let text = |path: &Path| path.to_str().unwrap().to_owned();
+    let back = here.path().join("back");
+    setup
+        .sshoal(&["get", "-r", &text(&tree), &text(&back)])
+        .expect(0);
+    let host = back.join(setup.server.address().ip().to_string());
+    assert!(
+        listing(&host.join("tree")) == listing(&tree),
+        "{software:?}"
+    );
+}
+
+fn does_all(software: Software) {
+    there_and_back(software);
+    all_names_come(software);
+}
+
 #[test]
 fn openssh_internal_sftp() {
-    there_and_back(Software::OpenSsh);
+    does_all(Software::OpenSsh);
 }
 
 #[test]
 fn dropbear_with_openssh_sftp_server() {
-    there_and_back(Software::Dropbear);
+    does_all(Software::Dropbear);
 }
 
 #[test]
 fn asyncssh() {
-    there_and_back(Software::Asyncssh);
+    does_all(Software::Asyncssh);
 }
 
 #[test]
 fn go_pkg_sftp() {
-    there_and_back(Software::Go);
+    does_all(Software::Go);
 }

@@ -9,10 +9,12 @@ use std::fs::{self, Permissions};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use sshoal_testbed::sshd::{RealSshd, SshdSpec};
-use support::copying::{command, listing, parts, real, sshoal, text, write};
+use support::copying::{
+    SmallDisk, command, commands, listing, parts, programs, real, script, sshoal, text,
+    with_programs, write,
+};
 use support::program::Running;
 use support::{Shoal, noise, shared_folder, wait_until};
 
@@ -43,15 +45,6 @@ fn tree() -> (tempfile::TempDir, PathBuf) {
     symlink("../a", tree.join("a/b/link")).unwrap();
     fs::hard_link(tree.join("a/b/7"), tree.join("hard")).unwrap();
     (dir, tree)
-}
-
-/// Commands that the first host has been asked to run (session.c, do_exec, at level VERBOSE).
-fn commands(shoal: &Shoal<RealSshd>) -> usize {
-    shoal
-        .hosts
-        .log(0)
-        .matches("Starting session: command")
-        .count()
 }
 
 /// Puts a tree, puts it again, changes something, and puts it once more.
@@ -91,11 +84,8 @@ fn many_small_files_go_in_batches() {
 
 #[test]
 fn a_host_of_busybox_alone_takes_batches() {
-    let programs = shared_folder();
-    for applet in ["sh", "tar", "sync", "test"] {
-        symlink("/bin/busybox", programs.path().join(applet)).unwrap();
-    }
-    let shoal = real(SshdSpec::new(1).line(format!("SetEnv PATH={}", programs.path().display())));
+    let programs = programs(&["sh", "tar", "sync", "test"].map(|applet| (applet, "/bin/busybox")));
+    let shoal = real(with_programs(programs.path()));
     goes_there_and_is_kept(&shoal);
     assert_eq!(commands(&shoal), 4);
 }
@@ -144,14 +134,9 @@ fn falls_back(spec: SshdSpec, target: &Path, to: &str) {
 #[test]
 fn without_tar_everything_goes_over_sftp() {
     let target = shared_folder();
-    let programs = shared_folder();
-    symlink("/bin/sh", programs.path().join("sh")).unwrap();
-    let path = format!("SetEnv PATH={}", programs.path().display());
-    falls_back(
-        SshdSpec::new(1).line(path),
-        target.path(),
-        text(target.path()),
-    );
+    let programs = programs(&[("sh", "/bin/sh")]);
+    let spec = with_programs(programs.path());
+    falls_back(spec, target.path(), text(target.path()));
 }
 
 #[test]
@@ -172,23 +157,15 @@ fn a_single_session_is_for_sftp() {
 
 #[test]
 fn a_tar_that_fails_half_way_loses_nothing() {
-    let programs = shared_folder();
-    for (name, program) in [
+    let programs = programs(&[
         ("sh", "/bin/sh"),
         ("sync", "/bin/sync"),
         ("head", "/bin/head"),
         ("cat", "/bin/cat"),
-    ] {
-        symlink(program, programs.path().join(name)).unwrap();
-    }
-    let tar = programs.path().join("tar");
-    fs::write(
-        &tar,
-        "#!/bin/sh\nhead -c 20000 | /bin/tar \"$@\"; cat >/dev/null; exit 2\n",
-    )
-    .unwrap();
-    fs::set_permissions(&tar, Permissions::from_mode(0o755)).unwrap();
-    let shoal = real(SshdSpec::new(1).line(format!("SetEnv PATH={}", programs.path().display())));
+    ]);
+    let tar = "head -c 20000 | /bin/tar \"$@\"; cat >/dev/null; exit 2";
+    script(programs.path(), "tar", tar);
+    let shoal = real(with_programs(programs.path()));
     let (_dir, tree) = tree();
     let target = shared_folder();
     let words = ["put", "-r", "-p", "-v", text(&tree), text(target.path())];
@@ -228,14 +205,9 @@ fn what_fails_in_a_batch_is_named_and_the_rest_arrives() {
 #[test]
 fn a_full_disk_is_named_and_the_old_files_stay() {
     let target = shared_folder();
-    let mounted = Command::new("mount")
-        .args(["-t", "tmpfs", "-o", "size=1m,mode=0777", "tmpfs"])
-        .arg(target.path())
-        .output();
-    if !mounted.is_ok_and(|mounted| mounted.status.success()) {
-        println!("not tried: no file system may be mounted here");
+    let Some(_disk) = SmallDisk::mount(target.path(), "1m") else {
         return;
-    }
+    };
     let shoal = real(SshdSpec::new(1));
     let dir = tempfile::tempdir().unwrap();
     let tree = dir.path().join("tree");
@@ -247,15 +219,13 @@ fn a_full_disk_is_named_and_the_old_files_stay() {
         fs::write(target.path().join(number.to_string()), "old").unwrap();
     }
     let from = format!("{}/", text(&tree));
-    let ended = sshoal(&shoal, &["put", "-r", &from, text(target.path())]);
-    let there = listing(target.path());
-    let unmounted = Command::new("umount").arg("-l").arg(target.path()).status();
-    ended.expect(3).says(&["no space left on the device"]);
-    for (name, (_, _, contents)) in there {
+    sshoal(&shoal, &["put", "-r", &from, text(target.path())])
+        .expect(3)
+        .says(&["no space left on the device"]);
+    for (name, (_, _, contents)) in listing(target.path()) {
         assert!(!name.ends_with(b".part"));
         assert!(contents == b"old" || contents == noise(40_000));
     }
-    assert!(unmounted.unwrap().success());
 }
 
 #[test]

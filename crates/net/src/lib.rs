@@ -77,6 +77,7 @@ pub use timing::{
     time_lookup,
 };
 pub use transfer::{
-    Get, GetTarget, Moved, PartNames, Put, Rate, Scan, ScanError, Source, TransferPlan, Way, scan,
+    Accounts, Get, GetTarget, Moved, PartNames, Put, Rate, Scan, ScanError, Source, TransferPlan,
+    Way, names_of, rights, scan,
 };
 pub use trial::{Leg, Measured, Measurements, ServerFacts, TrialPlan, TrialWay};

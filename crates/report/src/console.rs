@@ -1,4 +1,4 @@
-//! The two streams we write to, kept from tearing each other: one writer, whole lines, one status line.
+//! The two streams we write to, kept from tearing each other: one writer, whole lines, status lines below them.
 
 use std::io::{self, Write};
 
@@ -7,6 +7,8 @@ const WRITE_SIZE: usize = 32 * 1024;
 
 /// Returns the cursor to the line's start and clears the line (ECMA-48 EL).
 const ERASE_LINE: &[u8] = b"\r\x1b[K";
+/// The same for the line above (CUU).
+const ERASE_LINE_ABOVE: &[u8] = b"\x1b[A\x1b[K";
 
 /// One of a host's output streams, and the stream of ours that it goes to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -27,8 +29,8 @@ pub struct Sink {
 pub struct Terminal {
     /// Whether colours are wanted (see [`crate::color_wanted`]).
     pub color: bool,
-    /// Asked for the width in columns whenever the status line is drawn.
-    pub columns: Box<dyn Fn() -> usize + Send>,
+    /// Asked for columns and rows whenever the status lines are drawn.
+    pub size: Box<dyn Fn() -> (usize, usize) + Send>,
 }
 
 impl Sink {
@@ -56,7 +58,8 @@ pub(crate) struct Console {
     stderr: Sink,
     pending: Vec<u8>,
     pending_for: Stream,
-    status_shown: bool,
+    /// How many status lines are shown.
+    status_lines: usize,
     /// Which streams a write has failed on: nothing more is written there.
     broken: [bool; 2],
 }
@@ -68,7 +71,7 @@ impl Console {
             stderr,
             pending: Vec::with_capacity(WRITE_SIZE),
             pending_for: Stream::Stdout,
-            status_shown: false,
+            status_lines: 0,
             broken: [false; 2],
         }
     }
@@ -95,12 +98,10 @@ impl Console {
         self.terminal(stream).is_some_and(|terminal| terminal.color)
     }
 
-    /// How wide a status line may be; `None` where none is shown.
-    pub(crate) fn status_columns(&self) -> Option<usize> {
-        self.stderr
-            .terminal
-            .as_ref()
-            .map(|terminal| (terminal.columns)())
+    /// Columns and rows that there are for status lines; `None` where none is shown.
+    pub(crate) fn status_size(&self) -> Option<(usize, usize)> {
+        let terminal = self.stderr.terminal.as_ref();
+        terminal.map(|terminal| (terminal.size)())
     }
 
     /// The buffer for text of a stream: callers append whole lines, then call [`Console::written`].
@@ -145,20 +146,20 @@ impl Console {
         result
     }
 
-    /// Replaces the status line, a single line that fits the width.
-    pub(crate) fn draw_status(&mut self, line: &str) -> io::Result<()> {
+    /// Replaces the status lines; each fits the width, and all of them the height.
+    pub(crate) fn draw_status(&mut self, lines: &[String]) -> io::Result<()> {
         self.flush()?;
-        let mut text = ERASE_LINE.to_vec();
-        text.extend_from_slice(line.as_bytes());
-        self.status_shown = true;
+        let mut text = erasure(std::mem::replace(&mut self.status_lines, lines.len()));
+        // Whoever has made the terminal raw, a line begins at its left.
+        text.extend_from_slice(lines.join("\r\n").as_bytes());
         self.write(Stream::Stderr, &text)
     }
 
     pub(crate) fn erase_status(&mut self) -> io::Result<()> {
-        if !std::mem::take(&mut self.status_shown) {
-            return Ok(());
+        match std::mem::take(&mut self.status_lines) {
+            0 => Ok(()),
+            lines => self.write(Stream::Stderr, &erasure(lines)),
         }
-        self.write(Stream::Stderr, ERASE_LINE)
     }
 
     /// After one failure nothing more is written to a stream: half a line must not be followed by another.
@@ -176,6 +177,15 @@ impl Console {
         result
             .map_err(|error| io::Error::new(error.kind(), format!("cannot write {name}: {error}")))
     }
+}
+
+/// Erases so many lines, of which the cursor is in the last one.
+fn erasure(lines: usize) -> Vec<u8> {
+    [
+        ERASE_LINE,
+        &ERASE_LINE_ABOVE.repeat(lines.saturating_sub(1)),
+    ]
+    .concat()
 }
 
 /// Writes into one stream of a [`Console`], a bounded part at a time.

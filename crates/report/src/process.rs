@@ -14,8 +14,8 @@ use rustix::{
 
 use crate::{Sink, Terminal};
 
-/// The width assumed for a terminal that does not tell its own.
-const DEFAULT_COLUMNS: usize = 80;
+/// Columns and rows assumed of a terminal that does not tell its own.
+const DEFAULT_SIZE: (usize, usize) = (80, 24);
 
 /// Whether to colour: only on a terminal that can, and not when `NO_COLOR` is set to anything
 /// (<https://no-color.org>).
@@ -50,15 +50,16 @@ fn own_stream(fd: BorrowedFd<'_>) -> io::Result<Sink> {
     let (no_color, term) = (std::env::var_os("NO_COLOR"), std::env::var_os("TERM"));
     let color = color_wanted(true, no_color.as_deref(), term.as_deref());
     let asked = writer.0.try_clone()?;
-    let columns = move || match tcgetwinsize(&asked) {
-        Ok(size) if size.ws_col > 0 => size.ws_col.into(),
-        _ => DEFAULT_COLUMNS,
+    let size = move || match tcgetwinsize(&asked) {
+        Ok(size) if size.ws_col > 0 && size.ws_row > 0 => (size.ws_col.into(), size.ws_row.into()),
+        Ok(size) if size.ws_col > 0 => (size.ws_col.into(), DEFAULT_SIZE.1),
+        _ => DEFAULT_SIZE,
     };
     Ok(Sink::terminal(
         writer,
         Terminal {
             color,
-            columns: Box::new(columns),
+            size: Box::new(size),
         },
     ))
 }

@@ -45,7 +45,7 @@ impl Recorded {
             self.clone(),
             Terminal {
                 color,
-                columns: Box::new(|| 60),
+                size: Box::new(|| (60, 24)),
             },
         )
     }

@@ -214,9 +214,12 @@ impl Reporter {
         Ok(())
     }
 
-    /// Takes how far the files of all hosts are, for the status line.
-    pub fn handle_moving(&mut self, moving: Moving) {
-        self.status.moving = Some(moving);
+    /// Takes how far the files of all hosts are, and asks for those of each host whose files are under way if that is shown:
+    /// for the status lines.
+    pub fn handle_moving(&mut self, all: Moving, of_hosts: impl FnOnce() -> Vec<(HostId, Moving)>) {
+        let is_shown = self.hosts.len() > 1 && self.status_size().is_some();
+        let hosts = if is_shown { of_hosts() } else { Vec::new() };
+        self.status.moving = Some((all, hosts));
     }
 
     /// Counts and records the result. Returns the host's position, and the record if anybody wants it.
@@ -296,7 +299,7 @@ impl Reporter {
         Ok(())
     }
 
-    /// Writes what has been collected, and draws the status line when it is due.
+    /// Writes what has been collected, and draws the status lines when they are due.
     ///
     /// # Errors
     /// Our output cannot be written.
@@ -304,14 +307,16 @@ impl Reporter {
         self.show(|reporter| reporter.draw(now, progress))
     }
 
+    /// Columns and rows that there are for status lines; `None` if none is to be shown.
+    fn status_size(&self) -> Option<(usize, usize)> {
+        let wanted = self.options.progress && self.options.layout != Layout::Raw;
+        let size = self.console.status_size();
+        size.filter(|_| wanted && self.speaks())
+    }
+
     fn draw(&mut self, now: Instant, progress: &Progress) -> io::Result<()> {
         self.console.flush()?;
-        let wanted = self.options.progress && self.options.layout != Layout::Raw;
-        let Some(columns) = self
-            .console
-            .status_columns()
-            .filter(|_| wanted && self.speaks())
-        else {
+        let Some(size) = self.status_size() else {
             return Ok(());
         };
         if !self.status.is_due(now) {
@@ -327,8 +332,8 @@ impl Reporter {
                 .filter(|(_, ended)| !**ended);
             names.extend(running.map(|(label, _)| visible(label)).take(NAMED_HOSTS));
         }
-        let line = self.status.line(now, progress, &names, columns);
-        self.console.draw_status(&line)
+        let lines = self.status.lines(now, progress, &names, &self.labels, size);
+        self.console.draw_status(&lines)
     }
 
     /// Writes whole lines of the caller's on standard output.

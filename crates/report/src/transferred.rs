@@ -17,7 +17,7 @@ pub struct Transferred {
     pub octets: u64,
 }
 
-/// How far the files of all hosts are.
+/// How far the files of a host are, or those of all hosts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Moving {
     /// Octets that have arrived.
@@ -63,7 +63,7 @@ impl Transferred {
 }
 
 impl Moving {
-    /// Before the rest of the status line.
+    /// For the status line: `1.2 GiB of 3.4 GiB, 110.0 MiB/s, 0:21 left`.
     pub(crate) fn text(&self, octets_a_second: Option<f64>) -> String {
         let all = self.done.saturating_add(self.left);
         let mut text = format!("{} of {}", amount(self.done), amount(all));
@@ -78,7 +78,6 @@ impl Moving {
                 });
             }
         }
-        text.push_str("; ");
         text
     }
 }
@@ -127,10 +126,10 @@ mod tests {
         let rate = |octets| moving.text(Some(octets));
         assert_eq!(
             rate(1_048_576.0),
-            "1.0 MiB of 61.0 MiB, 1.0 MiB/s, 1:00 left; "
+            "1.0 MiB of 61.0 MiB, 1.0 MiB/s, 1:00 left"
         );
-        assert_eq!(rate(0.0), "1.0 MiB of 61.0 MiB, 0 B/s; ");
-        assert_eq!(moving.text(None), "1.0 MiB of 61.0 MiB; ");
+        assert_eq!(rate(0.0), "1.0 MiB of 61.0 MiB, 0 B/s");
+        assert_eq!(moving.text(None), "1.0 MiB of 61.0 MiB");
     }
 
     #[test]

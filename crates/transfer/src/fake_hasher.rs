@@ -1,7 +1,21 @@
 //! A host's hashing program in memory, for tests, with a hash that is none.
 
 use crate::fake_server::FakeServer;
-use crate::{FileHash, HostHashes};
+use crate::{FileHash, Hashing, HostHashes, Verify};
+
+/// Unchanged files are told by their hash.
+pub(crate) const CHECKSUM: Hashing = Hashing {
+    compares: true,
+    verifies: Verify::Never,
+};
+
+/// What has arrived is hashed at both ends, as far as this says.
+pub(crate) fn verified(verifies: Verify) -> Hashing {
+    Hashing {
+        compares: false,
+        verifies,
+    }
+}
 
 /// What a host does when it is to hash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -6,6 +6,10 @@ use sshoal_wire::{Decoder, Put};
 
 use crate::sftp::Attributes;
 
+mod listing;
+
+pub(crate) use listing::{Listings, Readdirs};
+
 /// What is at a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Node {
@@ -21,6 +25,15 @@ pub(crate) enum Node {
 pub(crate) struct FakeServer {
     pub(crate) nodes: BTreeMap<Vec<u8>, Node>,
     pub(crate) modes: BTreeMap<Vec<u8>, (u32, u32)>,
+    /// Whom things belong to, and whom what is made belongs to; without the latter the server tells of no owners.
+    pub(crate) owners: BTreeMap<Vec<u8>, (u32, u32)>,
+    pub(crate) account: Option<(u32, u32)>,
+    /// The account is not root.
+    pub(crate) refuses_owners: bool,
+    /// What users and groups are called, if the server says that by an extension.
+    pub(crate) names: Option<Vec<(u32, &'static str)>>,
+    /// What attributes have been set, in order.
+    pub(crate) set: Vec<(Vec<u8>, Attributes)>,
     /// Octets that may still be written.
     pub(crate) room: Option<usize>,
     /// Without OpenSSH's extensions.
@@ -36,6 +49,8 @@ pub(crate) struct FakeServer {
     pub(crate) short_reads: Option<usize>,
     /// Names that READDIR gives beside those that are there.
     pub(crate) bad_names: Vec<Vec<u8>>,
+    /// How folders are listed, and how often that was asked for.
+    pub(crate) listings: Listings,
     /// How many handles are open on all channels.
     pub(crate) open: usize,
     /// Links that were followed by an OPEN.
@@ -48,13 +63,15 @@ pub(crate) struct FakeServer {
 #[derive(Default)]
 pub(crate) struct FakeChannel {
     input: Vec<u8>,
-    handles: BTreeMap<u32, (Vec<u8>, bool)>,
+    /// Paths, and how many of a folder's names have been told.
+    handles: BTreeMap<u32, (Vec<u8>, usize)>,
     next: u32,
 }
 
 const OK: u32 = 0;
 const EOF: u32 = 1;
 const MISSING: u32 = 2;
+const DENIED: u32 = 3;
 const FAILURE: u32 = 4;
 const UNSUPPORTED: u32 = 8;
 /// When everything was modified.
@@ -87,7 +104,7 @@ impl FakeServer {
     /// Takes what a client sent on a channel; returns the answers.
     pub(crate) fn handle(&mut self, channel: &mut FakeChannel, octets: &[u8]) -> Vec<u8> {
         channel.input.extend_from_slice(octets);
-        let mut out = Vec::new();
+        let mut answers = Vec::new();
         while let Some((head, rest)) = channel.input.split_first_chunk() {
             let len = u32::from_be_bytes(*head) as usize;
             let Some(packet) = rest.get(..len).map(<[u8]>::to_vec) else {
@@ -97,7 +114,12 @@ impl FakeServer {
             let mut body = Vec::new();
             self.answer(channel, &packet, &mut body)
                 .expect("a client's packet");
-            out.put_string(&body);
+            answers.push((packet[0], body));
+        }
+        self.listings.arrange(&mut answers);
+        let mut out = Vec::new();
+        for (_, body) in &answers {
+            out.put_string(body);
         }
         out
     }
@@ -124,6 +146,14 @@ impl FakeServer {
                     out.put_string(name.as_bytes());
                     out.put_string(version.as_bytes());
                 }
+                let further = [
+                    (self.account.is_some(), "lsetstat@openssh.com"),
+                    (self.names.is_some(), "users-groups-by-id@openssh.com"),
+                ];
+                for (_, name) in further.into_iter().filter(|(is_there, _)| *is_there) {
+                    out.put_string(name.as_bytes());
+                    out.put_string(b"1");
+                }
             }
             return Ok(());
         }
@@ -146,7 +176,9 @@ impl FakeServer {
                 let (path, _) = channel.handles[&number(from.string()?)].clone();
                 match self.attributes(&path) {
                     Some(mut attributes) => {
-                        attributes.owner = self.changes_when_opened.then_some((7, 7));
+                        if self.changes_when_opened {
+                            attributes.owner = Some((7, 7));
+                        }
                         attrs(out, id, &attributes);
                     }
                     None => status(out, id, FAILURE),
@@ -162,14 +194,8 @@ impl FakeServer {
                     path = channel.handles[&number(&path)].0.clone();
                 }
                 let set = Attributes::decode(&mut from)?;
-                if let (Some(size), Some(Node::File(contents))) =
-                    (set.size, self.nodes.get_mut(&path))
-                {
-                    contents.resize(size as usize, 0);
-                }
-                let modified = set.modified().unwrap_or(MODIFIED);
-                self.modes.insert(path, (set.mode.unwrap_or(0), modified));
-                status(out, id, OK);
+                let answer = self.set_attributes(path, set);
+                status(out, id, answer);
             }
             11 => self.open_folder(channel, id, from.string()?, out),
             12 => self.read_folder(channel, id, from.string()?, out),
@@ -178,6 +204,7 @@ impl FakeServer {
                 let is_there = !matches!(self.nodes.get(path), None | Some(Node::Folder));
                 if is_there {
                     self.nodes.remove(path);
+                    self.owners.remove(path);
                 }
                 status(out, id, if is_there { OK } else { MISSING });
             }
@@ -228,6 +255,24 @@ impl FakeServer {
                 out.put_u32(id);
                 for limit in [262_144, 261_120, 261_120, 100] {
                     out.put_u64(limit);
+                }
+            }
+            b"lsetstat@openssh.com" => {
+                let path = from.string()?.to_vec();
+                let set = Attributes::decode(from)?;
+                let answer = self.set_attributes(path, set);
+                status(out, id, answer);
+            }
+            b"users-groups-by-id@openssh.com" => {
+                out.put_u8(201);
+                out.put_u32(id);
+                for _ in 0..2 {
+                    let mut names = Vec::new();
+                    for number in from.string()?.chunks(4).map(number) {
+                        let known = self.names.iter().flatten().find(|(it, _)| *it == number);
+                        names.put_string(known.map_or("", |it| it.1).as_bytes());
+                    }
+                    out.put_string(&names);
                 }
             }
             b"posix-rename@openssh.com" => {
@@ -296,7 +341,7 @@ impl FakeServer {
     ) {
         channel.next += 1;
         self.open += 1;
-        channel.handles.insert(channel.next, (path, false));
+        channel.handles.insert(channel.next, (path, 0));
         out.put_u8(102);
         out.put_u32(id);
         out.put_string(&channel.next.to_be_bytes());
@@ -351,56 +396,31 @@ impl FakeServer {
         Ok(())
     }
 
-    fn open_folder(&mut self, channel: &mut FakeChannel, id: u32, path: &[u8], out: &mut Vec<u8>) {
-        match self.attributes(path).and_then(|found| found.mode) {
-            Some(mode) if mode & 0o040_000 != 0 => {
-                self.give_handle(channel, id, path.to_vec(), out);
-            }
-            _ => status(out, id, MISSING),
+    fn set_attributes(&mut self, path: Vec<u8>, set: Attributes) -> u32 {
+        self.set.push((path.clone(), set));
+        if set.owner.is_some() && self.refuses_owners {
+            return DENIED;
         }
-    }
-
-    /// All at once, then the end.
-    fn read_folder(
-        &mut self,
-        channel: &mut FakeChannel,
-        id: u32,
-        handle: &[u8],
-        out: &mut Vec<u8>,
-    ) {
-        let (path, done) = channel.handles.get_mut(&number(handle)).expect("a handle");
-        if std::mem::replace(done, true) {
-            return status(out, id, EOF);
+        if let (Some(size), Some(Node::File(contents))) = (set.size, self.nodes.get_mut(&path)) {
+            contents.resize(size as usize, 0);
         }
-        let prefix = match path.as_slice() {
-            b"." => Vec::new(),
-            b"/" => b"/".to_vec(),
-            path => [path, b"/"].concat(),
-        };
-        let mut found = vec![
-            (b".".to_vec(), Attributes::default()),
-            (b"..".to_vec(), Attributes::default()),
-        ];
-        for path in self.nodes.keys() {
-            if let Some(name) = path.strip_prefix(prefix.as_slice())
-                && !name.is_empty()
-                && !name.contains(&b'/')
-            {
-                found.push((name.to_vec(), self.attributes(path).expect("it is there")));
-            }
+        if let Some(owner) = set.owner {
+            self.owners.insert(path.clone(), owner);
         }
-        let plain = Attributes {
-            mode: Some(0o100_644),
-            ..Attributes::default()
-        };
-        found.extend(self.bad_names.iter().map(|name| (name.clone(), plain)));
-        names(out, id, &found);
+        if set.mode.is_some() || set.times.is_some() {
+            let modified = set.modified().unwrap_or(MODIFIED);
+            self.modes.insert(path, (set.mode.unwrap_or(0), modified));
+        }
+        OK
     }
 
     fn rename(&mut self, old: &[u8], new: &[u8]) -> bool {
         let Some(node) = self.nodes.remove(old) else {
             return false;
         };
+        let owner = self.owners.remove(old);
+        self.owners.remove(new);
+        self.owners.extend(owner.map(|owner| (new.to_vec(), owner)));
         let mode = self.modes.remove(old);
         self.modes.remove(new);
         self.modes.extend(mode.map(|mode| (new.to_vec(), mode)));
@@ -428,7 +448,7 @@ impl FakeServer {
             size: Some(size),
             mode: Some(file_type | mode),
             times: Some((modified, modified)),
-            owner: None,
+            owner: self.owners.get(path).copied().or(self.account),
         })
     }
 }

@@ -14,10 +14,12 @@
 //! ```
 
 mod channels;
+mod conversation;
 mod device;
 mod download;
 mod glob;
 mod hashing;
+mod owners;
 mod part_name;
 mod path;
 mod ranges;
@@ -37,6 +39,7 @@ pub use download::{
 };
 pub use glob::{Excludes, matches as glob_matches};
 pub use hashing::{FileHash, Hashing, HostHashes, Verify};
+pub use owners::{Account, AccountKind, HostAccounts, Names, Owner, Owners, Rights, accounts};
 pub use part_name::{PartTag, part_name};
 pub use path::MAX_PATH;
 pub use trouble::{Remote, Trouble};
@@ -62,4 +65,6 @@ pub struct Tally {
     pub why_no_batches: Option<&'static str>,
     /// Why files were not hashed that were to be where that is possible.
     pub why_unverified: Option<&'static str>,
+    /// Why users and groups were kept by number that were to be kept by name.
+    pub why_numbers: Option<&'static str>,
 }

@@ -1,5 +1,6 @@
 //! Why one file, link or folder was not transferred.
 
+use crate::owners::{AccountKind, Owner};
 use crate::sftp::{FilesystemStatus, Status, StatusCode};
 
 /// Why one file, link or folder was not transferred. What was there before is as it was.
@@ -79,6 +80,35 @@ pub enum Trouble {
         at: u64,
         /// What happened.
         why: String,
+    },
+    /// A block device, and its owner was to be set.
+    #[error("it is a block device, whose owner is not changed")]
+    DeviceOwner,
+    /// The server does not set its owner.
+    #[error("giving it to {owner} on the host: {why}")]
+    Owner {
+        /// Whom it was to belong to.
+        owner: Owner,
+        /// What the server said.
+        why: Remote,
+    },
+    /// Owners are to be kept, and this machine's user may not: files are in place, and belong to him. Told once.
+    #[error(
+        "it belongs to {owner} there, and only root gives files away here: what is not yours there belongs to you here"
+    )]
+    NotRoot {
+        /// Whom it was to belong to.
+        owner: Owner,
+    },
+    /// The host does not know a user or a group that the user has named.
+    #[error("the host has no {} {name:?}: {why}", kind.name())]
+    NoAccount {
+        /// Which of both.
+        kind: AccountKind,
+        /// Its name.
+        name: String,
+        /// What was looked at.
+        why: &'static str,
     },
     /// What it is a hard link to has not been transferred.
     #[error("the file that it is another name of was not transferred")]
@@ -248,6 +278,19 @@ impl Trouble {
                 "make it writable (blockdev --setrw, or a switch of its own), and run it again"
             }
             Trouble::DeviceOther => "name it as the kernel does, in /dev",
+            Trouble::DeviceOwner => "leave --owner and --chown out",
+            Trouble::Owner { why, .. } => match why {
+                Remote::Denied => {
+                    "it needs root there: only root gives files away, and others give theirs to their own groups alone; log in as root (-l root), or leave --owner and --chown out"
+                }
+                _ => {
+                    "the file system there may know no owners, or not these numbers; leave --owner and --chown out"
+                }
+            },
+            Trouble::NotRoot { .. } => "run it as root, or leave --owner out",
+            Trouble::NoAccount { .. } => {
+                "give its number in place of the name, or make it there first (useradd, groupadd)"
+            }
             Trouble::DeviceHalfWritten { .. } => {
                 "see to the reason, and run it again: it begins at the beginning"
             }

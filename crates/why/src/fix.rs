@@ -126,15 +126,26 @@ backup() {
     [ -e \"$1$suffix\" ] || cp -p -- \"$1\" \"$1$suffix\"
 }
 
+# A file keeps its owner, its mode and its place: it is written, and not replaced.
+write() {
+    cat -- \"$1\" >\"$2\"
+    rm -f -- \"$1\"
+}
+
 restore() {
-    [ ! -e \"$1$suffix\" ] || mv -f -- \"$1$suffix\" \"$1\"
+    [ ! -e \"$1$suffix\" ] || write \"$1$suffix\" \"$1\"
 }
 
 # Puts standard input before what is in the file.
 prepend() {
     { cat; cat -- \"$1\"; } >\"$1.new\"
-    cat -- \"$1.new\" >\"$1\"
-    rm -f -- \"$1.new\"
+    write \"$1.new\" \"$1\"
+}
+
+# Changes a file by an expression of sed.
+edit() {
+    sed \"$2\" \"$1\" >\"$1.new\"
+    write \"$1.new\" \"$1\"
 }
 
 reload_sshd() {

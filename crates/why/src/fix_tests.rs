@@ -39,7 +39,7 @@ fn the_host_s_part_backs_up_changes_and_checks() {
         "backup /etc/ssh/sshd_config",
         "prepend /etc/ssh/sshd_config <<'LINES'\nUseDNS no\nLINES\n",
         "backup /etc/pam.d/sshd",
-        "sed -i",
+        "edit /etc/pam.d/sshd '",
         "# by hand, in /etc/pam.d/sshd",
         "reload_sshd",
     ]

@@ -8,6 +8,7 @@ use clap::{Args, ValueEnum, ValueHint};
 use sshoal_net::{CongestionControl, CongestionError};
 use sshoal_transfer::{Hashing, Method, Verify};
 
+use super::owners::Chown;
 use crate::args::{ConfigArgs, EXIT_STATUS, HostArgs, LoginArgs, PaceArgs};
 
 /// `sshoal put`.
@@ -97,6 +98,15 @@ pub(crate) struct CopyArgs {
     /// Keep modes and times; what has the same size and time already is then not copied again.
     #[arg(short = 'p', long)]
     pub(crate) preserve: bool,
+    /// Keep user and group as well, by name where the other side knows it, else by number. Only root gives files away.
+    #[arg(long, conflicts_with = "chown")]
+    pub(crate) owner: bool,
+    /// With --owner: by number alone.
+    #[arg(long)]
+    pub(crate) numeric_ids: bool,
+    /// Give all that is copied to this user and group of the side that it goes to: names or numbers, one of them or both.
+    #[arg(long, value_name = "USER[:GROUP]", value_parser = Chown::of)]
+    pub(crate) chown: Option<Chown>,
     /// Tell what is there already by SHA-256 of both ends, not by size and time: files of equal size are hashed, and those
     /// with equal hashes not copied again.
     #[arg(long)]

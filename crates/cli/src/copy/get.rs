@@ -7,14 +7,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
-use sshoal_net::{Get, GetTarget, PartNames, TransferPlan, Way};
+use sshoal_net::{Accounts, Get, GetTarget, PartNames, TransferPlan, Way};
 use sshoal_report::file_names;
 use sshoal_transfer::{DownloadPlan, Hashing, Verify};
 
 use super::args::{CopyArgs, GetArgs};
 use super::part_tag::PartTags;
 use super::put::excludes;
-use super::{CopyError, Ready, counted};
+use super::{CopyError, Ready, counted, owners};
 use crate::hosts;
 
 /// What to type.
@@ -54,6 +54,13 @@ pub(crate) fn get(args: &GetArgs) -> Result<u8, Box<dyn std::error::Error>> {
         }
         _ => Hashing::default(),
     };
+    if owners::are_set(options) && (to_output || to_device) {
+        return Err(match to_device {
+            true => CopyError::OwnersOfDevice,
+            false => CopyError::OwnersOfOutput,
+        }
+        .into());
+    }
     if !to_output && !to_device && folder.exists() && !folder.is_dir() {
         return Err(CopyError::NoFolder(folder).into());
     }
@@ -68,11 +75,17 @@ pub(crate) fn get(args: &GetArgs) -> Result<u8, Box<dyn std::error::Error>> {
         .map(|name| folder.join(name))
         .collect();
     if options.dry_run {
-        return Ok(ready.show(|host| match to_output || to_device {
-            true => description(sources, &folder),
-            false => description(sources, &folders[host]),
+        return Ok(ready.show(|host| {
+            let into = match to_output || to_device {
+                true => &folder,
+                false => &folders[host],
+            };
+            let owners = owners::description(options).into_bytes();
+            [description(sources, into), owners].concat()
         })?);
     }
+    let accounts = Accounts::default();
+    let (owners, rights) = owners::of_get(options, &accounts)?;
     let download = DownloadPlan {
         sources: sources
             .iter()
@@ -80,6 +93,8 @@ pub(crate) fn get(args: &GetArgs) -> Result<u8, Box<dyn std::error::Error>> {
             .collect(),
         recursive: options.recursive,
         preserve: options.preserve,
+        owners,
+        rights,
         excludes: excludes(options),
         hashing,
         in_order: to_output,
@@ -99,6 +114,7 @@ pub(crate) fn get(args: &GetArgs) -> Result<u8, Box<dyn std::error::Error>> {
     let way = Way::Get(Get {
         download: Arc::new(download),
         target,
+        accounts: Arc::new(accounts),
     });
     // One host's files are theirs to the last octet; those of several have names before their lines.
     ready.carry_out(way, to_output && targets.len() == 1 && !options.shown.json)

@@ -2,6 +2,7 @@
 
 mod args;
 mod get;
+mod owners;
 mod part_tag;
 mod put;
 
@@ -55,6 +56,16 @@ enum CopyError {
     DeviceForOne(std::path::PathBuf),
     #[error("a block device is not read back: leave --checksum and --verify out")]
     HashesOfDevice,
+    #[error("standard input has no owner to be kept; --chown gives the file one")]
+    OwnerOfInput,
+    #[error("--owner and --chown are for files that are put in place; - prints them as they come")]
+    OwnersOfOutput,
+    #[error("a block device's owner is not changed: leave --owner and --chown out")]
+    OwnersOfDevice,
+    #[error("this machine has no {kind} {name:?}: give a number in place of the name")]
+    NoAccount { kind: &'static str, name: String },
+    #[error("only root gives files to {0} here: run it as root, or leave --chown out")]
+    NotRoot(String),
     #[error("cannot read standard input: {0}")]
     Unreadable(io::Error),
     #[error(
@@ -124,6 +135,8 @@ impl<'a> Ready<'a> {
         let deadlines = run::deadlines(&args.login, &args.pace, &mut plans);
         let jumps = self.preparation.into_jumps();
         let workers = args.login.workers.unwrap_or_else(|| workers(plans.len()));
+        let (limit, lanes) = (args.limit, args.lanes.number());
+        let transfer = TransferPlan::new(way, plans.len(), limit, lanes);
         let plan = RunPlan {
             limits: run::limits(&args.login, &args.pace, &plans, jumps.len(), &deadlines),
             deadlines,
@@ -137,7 +150,7 @@ impl<'a> Ready<'a> {
             workers,
             work: Work::Sessions(plans),
             jumps,
-            transfer: Some(TransferPlan::new(way, args.limit, args.lanes.number())),
+            transfer: Some(transfer),
             trial: None,
             timing: None,
         };

@@ -10,7 +10,7 @@ use sshoal_transfer::{Entry, Excludes, Kind, UploadPlan, UploadRoot, Verify};
 
 use super::args::{CopyArgs, PutArgs};
 use super::part_tag::PartTags;
-use super::{CopyError, Ready, check_standard_input, counted};
+use super::{CopyError, Ready, check_standard_input, counted, owners};
 use crate::hosts;
 
 /// What to type.
@@ -40,6 +40,9 @@ pub(crate) fn put(args: &PutArgs) -> Result<u8, Box<dyn std::error::Error>> {
         if sources.len() > 1 || target.as_os_str().as_bytes().ends_with(b"/") {
             return Err(CopyError::StandardInputAlone.into());
         }
+        if options.owner {
+            return Err(CopyError::OwnerOfInput.into());
+        }
     }
     let congestion = args.congestion.control()?;
     let targets = hosts::targets(&options.hosts)?;
@@ -49,11 +52,13 @@ pub(crate) fn put(args: &PutArgs) -> Result<u8, Box<dyn std::error::Error>> {
     };
     let ready = Ready::new(options, &targets, since)?;
     if options.dry_run {
-        let what = description(&found, target);
+        let mut what = description(&found, target);
+        what.extend_from_slice(owners::description(options).as_bytes());
         return Ok(ready.show(|_| what.clone())?);
     }
     let (block, ahead) = TransferPlan::reading(targets.len());
     let tags = PartTags::of(&args.paths);
+    let (owners, names) = owners::of_put(options, &found);
     let Scan {
         roots,
         entries,
@@ -64,6 +69,8 @@ pub(crate) fn put(args: &PutArgs) -> Result<u8, Box<dyn std::error::Error>> {
         roots,
         entries,
         preserve: options.preserve,
+        owners,
+        names,
         method: options.method.into(),
         hashing: options.hashing(),
         writes_devices: options.yes,
@@ -103,6 +110,8 @@ fn standard_input() -> Scan {
             folder: None,
             kind: Kind::Stream,
             mode: 0o666,
+            // It is never kept.
+            owner: (0, 0),
             times: (0, 0),
         }],
         paths: vec![PathBuf::from("-")],

@@ -3,15 +3,17 @@
 use std::collections::BTreeMap;
 use std::fs::{self, File, Permissions};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::thread;
 use std::time::{Duration, SystemTime};
 
 use sshoal_testbed::sshd::{RealSshd, SshdSpec};
+use tempfile::TempDir;
 
-use super::Shoal;
 use super::program::{Ended, Running};
+use super::{Shoal, shared_folder};
 
 pub(crate) fn real(spec: SshdSpec) -> Shoal<RealSshd> {
     Shoal::real(&spec)
@@ -33,6 +35,59 @@ pub(crate) fn sshoal(shoal: &Shoal<RealSshd>, words: &[&str]) -> Ended {
 
 pub(crate) fn text(path: &Path) -> &str {
     path.to_str().unwrap()
+}
+
+/// Commands that the first host has been asked to run (session.c, do_exec, at level VERBOSE).
+pub(crate) fn commands(shoal: &Shoal<RealSshd>) -> usize {
+    let log = shoal.hosts.log(0);
+    log.matches("Starting session: command").count()
+}
+
+/// A folder with these programs alone, by what they are called there.
+pub(crate) fn programs(named: &[(&str, &str)]) -> TempDir {
+    let programs = shared_folder();
+    for (name, program) in named {
+        symlink(program, programs.path().join(name)).unwrap();
+    }
+    programs
+}
+
+/// One program more, of a few lines for a shell.
+pub(crate) fn script(programs: &Path, name: &str, lines: &str) {
+    let path = programs.join(name);
+    fs::write(&path, format!("#!/bin/sh\n{lines}\n")).unwrap();
+    fs::set_permissions(&path, Permissions::from_mode(0o755)).unwrap();
+}
+
+/// A host with a folder of programs as its only one.
+pub(crate) fn with_programs(programs: &Path) -> SshdSpec {
+    SshdSpec::new(1).line(format!("SetEnv PATH={}", programs.display()))
+}
+
+/// A small file system that everybody may write to, unmounted when it is dropped.
+pub(crate) struct SmallDisk(PathBuf);
+
+impl SmallDisk {
+    /// Mounts one of this size (tmpfs(5)) on a folder; `None` where nothing may be mounted, which is said.
+    pub(crate) fn mount(folder: &Path, size: &str) -> Option<SmallDisk> {
+        let mounted = Command::new("mount")
+            .args(["-t", "tmpfs", "-o", &format!("size={size},mode=0777")])
+            .arg("tmpfs")
+            .arg(folder)
+            .output();
+        if mounted.is_ok_and(|mounted| mounted.status.success()) {
+            return Some(SmallDisk(folder.to_owned()));
+        }
+        println!("a full disk is not tried: no file system may be mounted here");
+        None
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        let unmounted = Command::new("umount").arg("-l").arg(&self.0).status();
+        assert!(thread::panicking() || unmounted.unwrap().success());
+    }
 }
 
 /// Everything below a folder by its path: what it is, its mode, time and contents.

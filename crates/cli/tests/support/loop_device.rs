@@ -1,5 +1,7 @@
 //! Block devices for tests: files that the kernel shows as such, gone when they are dropped.
 
+#![allow(dead_code)] // each test file uses some of it
+
 use std::fs::{self, File, OpenOptions};
 use std::io::Read;
 use std::os::unix::fs::{FileExt, OpenOptionsExt, PermissionsExt};
@@ -24,7 +26,7 @@ pub(crate) fn are_there() -> bool {
 pub(crate) struct Loop {
     path: String,
     mode: u32,
-    _file: NamedTempFile,
+    file: NamedTempFile,
 }
 
 impl Loop {
@@ -33,6 +35,17 @@ impl Loop {
         let file = NamedTempFile::new().unwrap();
         file.as_file().write_all_at(&vec![0xff; len], 0).unwrap();
         file.as_file().sync_all().unwrap();
+        Loop::of(file, sector)
+    }
+
+    /// A device of so many octets that takes no more of them than its folder's file system has room for.
+    pub(crate) fn in_folder(folder: &Path, len: usize, sector: u32) -> Loop {
+        let file = NamedTempFile::new_in(folder).unwrap();
+        file.as_file().set_len(len as u64).unwrap();
+        Loop::of(file, sector)
+    }
+
+    fn of(file: NamedTempFile, sector: u32) -> Loop {
         let sector = sector.to_string();
         let setup = |more: &[&str]| {
             let mut losetup = Command::new("losetup");
@@ -48,11 +61,7 @@ impl Loop {
         assert!(made.status.success(), "losetup: {said}");
         let path = String::from_utf8(made.stdout).unwrap().trim().to_owned();
         let mode = fs::metadata(&path).unwrap().permissions().mode();
-        let device = Loop {
-            path,
-            mode,
-            _file: file,
-        };
+        let device = Loop { path, mode, file };
         fs::set_permissions(device.path(), fs::Permissions::from_mode(0o666)).unwrap();
         device
     }
@@ -79,6 +88,11 @@ impl Loop {
             .read_to_end(&mut contents)
             .unwrap();
         contents
+    }
+
+    /// What is on the medium, whatever the kernel has kept of the device.
+    pub(crate) fn medium(&self) -> Vec<u8> {
+        fs::read(self.file.path()).unwrap()
     }
 
     pub(crate) fn fill(&self, contents: &[u8]) {

@@ -4,6 +4,7 @@
 
 pub(crate) mod copying;
 pub(crate) mod cutter;
+pub(crate) mod line;
 pub(crate) mod program;
 pub(crate) mod pty;
 pub(crate) mod records;

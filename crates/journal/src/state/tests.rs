@@ -1,3 +1,5 @@
+//! What a journal says of a file: after a replay, after a torn tail, and within its limits.
+
 #![allow(clippy::unwrap_used)]
 
 use proptest::prelude::*;

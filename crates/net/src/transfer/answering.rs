@@ -1,6 +1,6 @@
 //! What an engine makes of jobs that have ended, and what is left to do when all is over.
 
-use sshoal_transfer::{Begun, Fetched, Opened};
+use sshoal_transfer::{Begun, Fetched, Opened, Owner};
 
 use super::disk::Jobs;
 use super::engine::{Answer, Engine, Into};
@@ -32,6 +32,7 @@ impl Engine {
         }
         jobs.perform(Answer::Synced(Err(PANICKED.to_owned())), move || {
             let attributes = Kept {
+                owner: Owner::default(),
                 mode: None,
                 times: None,
             };

@@ -12,6 +12,8 @@ use std::sync::{Mutex, MutexGuard};
 use sshoal_crypto::{Digest, HashAlgorithm};
 use sshoal_transfer::FileHash;
 
+use super::disk::Stop;
+
 /// How far ahead of its turn a block may be, octets: as much as one channel has under way.
 const EARLY: u64 = 4 * 1024 * 1024;
 /// Blocks that may wait for their turn.
@@ -83,8 +85,13 @@ where
     }
 
     /// The hash of the whole file; `read` reads from an offset, less only at the end, and is asked for what is not hashed yet.
+    ///
+    /// # Errors
+    ///
+    /// Those of `read`; or `stop` was ordered, which is looked at before each read.
     pub(super) fn finish(
         &self,
+        stop: &Stop,
         mut read: impl FnMut(u64, &mut [u8]) -> io::Result<usize>,
     ) -> io::Result<FileHash> {
         let state = self.lock();
@@ -92,6 +99,7 @@ where
         drop(state);
         let mut chunk = vec![0; CHUNK];
         loop {
+            stop.check()?;
             let octets = read(at, &mut chunk)?;
             digest.update(&chunk[..octets]);
             at += octets as u64;
@@ -140,7 +148,7 @@ mod tests {
             hash.add((number * BLOCK) as u64, block.to_vec());
         }
         let mut again = 0;
-        let finished = hash.finish(|offset, chunk| {
+        let finished = hash.finish(&Stop::default(), |offset, chunk| {
             let rest = &contents[(offset as usize).min(contents.len())..];
             let len = rest.len().min(chunk.len());
             chunk[..len].copy_from_slice(&rest[..len]);
@@ -184,7 +192,7 @@ mod tests {
     fn what_was_there_before_is_read_again() {
         let hash = BlockHash::new().out_of_order();
         hash.add(0, b"not this".to_vec());
-        let finished = hash.finish(|offset, chunk| {
+        let finished = hash.finish(&Stop::default(), |offset, chunk| {
             assert_eq!(offset, 0);
             chunk[..2].copy_from_slice(b"it");
             Ok(2)
@@ -205,7 +213,21 @@ mod tests {
     #[test]
     fn an_error_is_told() {
         let hash = BlockHash::<Vec<u8>>::new();
-        let failed = hash.finish(|_, _| Err(io::Error::other("gone")));
+        let failed = hash.finish(&Stop::default(), |_, _| Err(io::Error::other("gone")));
         assert_eq!(failed.unwrap_err().to_string(), "gone");
+    }
+
+    #[test]
+    fn what_nobody_wants_any_more_ends_at_the_next_block() {
+        let (hash, stop) = (BlockHash::<Vec<u8>>::new(), Stop::default());
+        let mut reads = 0;
+        let stopped = hash.finish(&stop, |_, chunk| {
+            reads += 1;
+            if reads == 3 {
+                stop.order();
+            }
+            Ok(chunk.len())
+        });
+        assert_eq!((stopped.is_err(), reads), (true, 3));
     }
 }

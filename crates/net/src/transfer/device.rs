@@ -47,6 +47,8 @@ struct State {
     has_begun: bool,
     written: Segments,
     is_whole: bool,
+    /// Whether what the kernel has taken is not on the medium for certain.
+    is_unproven: bool,
 }
 
 impl Target {
@@ -61,7 +63,8 @@ impl Target {
     pub(super) fn half_written(&self, why: &str) -> Option<Trouble> {
         let open = self.open.get()?;
         let state = open.lock();
-        let first = state.written.iter().next().filter(|it| it.start == 0);
+        let first = state.written.iter().next();
+        let first = first.filter(|it| it.start == 0 && !state.is_unproven);
         let is_half = state.has_begun && !state.is_whole;
         is_half.then(|| Trouble::DeviceHalfWritten {
             at: first.map_or(0, |it| it.end),
@@ -116,6 +119,12 @@ impl Target {
                     let synced = open.get().map_or(Ok(()), Open::finish);
                     answer(synced.map_err(text))
                 });
+            }
+            DownloadNeed::Accounts { users, groups } => {
+                jobs.answer(Answer::Fetched(Fetched::Accounts {
+                    users: vec![None; users.len()],
+                    groups: vec![None; groups.len()],
+                }));
             }
             // Nothing is asked for hashes of a device.
             DownloadNeed::Compare { file, .. } => {
@@ -186,14 +195,26 @@ impl Open {
             return Err(too_small(end, self.size));
         }
         self.lock().has_begun = true;
-        let written = self.device.write_all_at(data, offset);
-        written.map_err(|error| error.to_string())?;
+        if let Err(error) = self.device.write_all_at(data, offset) {
+            // It is the first error that is told.
+            let _ = self.sync();
+            return Err(error.to_string());
+        }
         self.lock().written.insert(offset..end);
         Ok(())
     }
 
+    /// Brings what is written to the medium.
+    fn sync(&self) -> io::Result<()> {
+        let synced = self.device.sync_all();
+        if synced.is_err() {
+            self.lock().is_unproven = true;
+        }
+        synced
+    }
+
     fn finish(&self) -> io::Result<()> {
-        self.device.sync_all()?;
+        self.sync()?;
         self.lock().is_whole = true;
         Ok(())
     }

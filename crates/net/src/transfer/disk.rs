@@ -1,7 +1,9 @@
 //! This machine's files are worked on by threads of their own: a disk may hang, and hosts must not.
 
 use std::cell::Cell;
+use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 
 use tokio::sync::{Semaphore, mpsc};
@@ -20,9 +22,34 @@ impl Default for Disk {
     }
 }
 
+/// Whether a host has given up what it wanted of its jobs: a long one looks at it now and then.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Stop(Arc<AtomicBool>);
+
+impl Stop {
+    pub(super) fn is_ordered(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// # Errors
+    ///
+    /// Nobody wants to know any more.
+    pub(super) fn check(&self) -> io::Result<()> {
+        match self.is_ordered() {
+            true => Err(io::Error::other("interrupted")),
+            false => Ok(()),
+        }
+    }
+
+    pub(super) fn order(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 /// One host's jobs.
 pub(super) struct Jobs<T> {
     disk: Disk,
+    stop: Stop,
     answers: mpsc::UnboundedSender<T>,
     answered: mpsc::UnboundedReceiver<T>,
     open: Cell<usize>,
@@ -33,6 +60,7 @@ impl<T: Send + 'static> Jobs<T> {
         let (answers, answered) = mpsc::unbounded_channel();
         Jobs {
             disk: disk.clone(),
+            stop: Stop::default(),
             answers,
             answered,
             open: Cell::new(0),
@@ -49,6 +77,11 @@ impl<T: Send + 'static> Jobs<T> {
             // Whoever asked may have left meanwhile.
             let _ = answers.send(spawn_blocking(job).await.unwrap_or(panicked));
         });
+    }
+
+    /// What long jobs are to look at.
+    pub(super) fn stop(&self) -> Stop {
+        self.stop.clone()
     }
 
     /// An answer for which nothing had to be done.
@@ -72,5 +105,12 @@ impl<T: Send + 'static> Jobs<T> {
             // The sender is here: there is always more to come.
             Poll::Ready(None) | Poll::Pending => Poll::Pending,
         }
+    }
+}
+
+impl<T> Drop for Jobs<T> {
+    /// Nobody hears what they come to any more.
+    fn drop(&mut self) {
+        self.stop.order();
     }
 }

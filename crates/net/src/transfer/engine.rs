@@ -7,10 +7,12 @@ use std::sync::Arc;
 use sshoal_journal::Segments;
 use sshoal_transfer::sftp::{Dialect, Pieces, SftpError, SharedOctets};
 use sshoal_transfer::{
-    Download, DownloadEvent, DownloadNeed, Fetched, FetchedSmall, FileHash, HostHashes, LocalFile,
-    SmallFile, SmallGroup, SmallProblem, Tally, Trouble, Upload, UploadEvent, UploadNeed, Verify,
+    Download, DownloadEvent, DownloadNeed, Fetched, FetchedSmall, FileHash, LocalFile, SmallFile,
+    SmallGroup, SmallProblem, Tally, Trouble, Upload, UploadEvent, UploadNeed, Verify,
 };
 
+use super::accounts::Accounts;
+use super::asking::{About, Conversation};
 use super::batches::Batches;
 use super::device::Target;
 use super::disk::Jobs;
@@ -80,6 +82,7 @@ pub(super) enum Into {
         /// Where something was put.
         changed: HashSet<Vec<u8>>,
         paths: HashMap<LocalFile, Vec<u8>>,
+        accounts: Arc<Accounts>,
     },
     Device(Target),
     Output(Printed),
@@ -135,6 +138,7 @@ impl Engine {
                 parts: HashMap::new(),
                 changed: HashSet::new(),
                 paths: HashMap::new(),
+                accounts: get.accounts.clone(),
             },
         };
         Engine::Get {
@@ -238,14 +242,23 @@ impl Engine {
         }
     }
 
-    /// The session with the host's hashing program.
-    pub(super) fn hashes(&mut self) -> &mut HostHashes {
-        either!(self, it => it.hashes())
+    /// What a session beside the SFTP channels is for, if there is such a one.
+    pub(super) fn conversation(&mut self, about: About) -> Option<&mut dyn Conversation> {
+        match (about, self) {
+            (About::Hashes, Engine::Put { upload, .. }) => Some(upload.hashes()),
+            (About::Hashes, Engine::Get { download, .. }) => Some(download.hashes()),
+            (About::Accounts, Engine::Put { upload, .. }) => Some(upload.accounts()),
+            // The server tells names.
+            (About::Accounts, Engine::Get { .. }) => None,
+        }
     }
 
     /// Takes note of what became of it.
-    pub(super) fn handle_hashes(&mut self) {
-        either!(self, it => it.handle_hashes());
+    pub(super) fn handle_conversation(&mut self, about: About) {
+        match (about, self) {
+            (About::Accounts, Engine::Put { upload, .. }) => upload.handle_accounts(),
+            (_, engine) => either!(engine, it => it.handle_hashes()),
+        }
     }
 
     pub(super) fn tally(&self) -> Tally {
@@ -336,6 +349,12 @@ impl Engine {
                                 download.provide(Fetched::Finished { file, finished });
                             }
                             DownloadNeed::Discard { .. } => {}
+                            DownloadNeed::Accounts { users, groups } => {
+                                download.provide(Fetched::Accounts {
+                                    users: vec![None; users.len()],
+                                    groups: vec![None; groups.len()],
+                                });
+                            }
                             // There is nothing here to be compared, nor to be hashed once it is printed.
                             DownloadNeed::Compare { file, .. } => {
                                 let hash = Ok(None);
@@ -369,9 +388,11 @@ impl Engine {
                             parts,
                             changed,
                             paths,
+                            accounts,
                         } => {
                             note(&need, changed, paths);
-                            if let Some(fetched) = perform_download(need, folder, parts, jobs) {
+                            let fetched = perform_download(need, folder, parts, accounts, jobs);
+                            if let Some(fetched) = fetched {
                                 download.provide(fetched);
                             }
                         }

@@ -10,16 +10,18 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rustix::fs::{
-    AtFlags, CWD, FileType, Mode, OFlags, Stat, Timespec, Timestamps, fchmod, fsync, ftruncate,
-    futimens, mkdirat, openat, readlinkat, renameat, statat, symlinkat, unlinkat,
+    AtFlags, CWD, FileType, Gid, Mode, OFlags, Stat, Timespec, Timestamps, Uid, chownat, fchmod,
+    fchown, fsync, ftruncate, futimens, mkdirat, openat, readlinkat, renameat, statat, symlinkat,
+    unlinkat,
 };
 use rustix::io::Errno;
 use sshoal_journal::Segments;
 use sshoal_transfer::sftp::Data;
-use sshoal_transfer::{FileHash, PartTag, part_name};
+use sshoal_transfer::{FileHash, Owner, PartTag, part_name};
 
 use super::at_once::is_in_memory;
 use super::block_hash::BlockHash;
+use super::disk::Stop;
 use super::keeper::Keeper;
 use super::progress::Progress;
 use super::source::read_at;
@@ -59,9 +61,10 @@ pub(super) struct Part {
     written: Option<BlockHash<Data>>,
 }
 
-/// Modes and times that are to be kept.
+/// Owners, modes and times that are to be set.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Kept {
+    pub(super) owner: Owner,
     pub(super) mode: Option<u32>,
     pub(super) times: Option<(u32, u32)>,
 }
@@ -124,7 +127,7 @@ impl Folder {
     }
 
     /// The hash of what is there, if it is a regular file of this size that can be read.
-    pub(super) fn hash(&self, path: &[u8], size: u64) -> io::Result<Option<FileHash>> {
+    pub(super) fn hash(&self, path: &[u8], size: u64, stop: &Stop) -> io::Result<Option<FileHash>> {
         let Some(file) = self.open_file(path)? else {
             return Ok(None);
         };
@@ -132,11 +135,20 @@ impl Folder {
             return Ok(None);
         }
         let hash = BlockHash::<Data>::new();
-        hash.finish(|offset, chunk| read_at(&file, chunk, offset))
+        hash.finish(stop, |offset, chunk| read_at(&file, chunk, offset))
             .map(Some)
     }
 
-    /// Gives a file that is there its mode and times.
+    /// Gives what is there its owner, unless it has that. Links are not followed.
+    pub(super) fn own(&self, path: &[u8], owner: Owner) -> io::Result<()> {
+        let (above, name) = split(path);
+        match owner.is_any() {
+            true => own_at(&self.open(above)?, name, owner),
+            false => Ok(()),
+        }
+    }
+
+    /// Gives a file that is there its owner, mode and times.
     pub(super) fn touch(&self, path: &[u8], kept: Kept) -> io::Result<()> {
         match self.open_file(path)? {
             Some(file) => keep(file.as_fd(), kept),
@@ -208,7 +220,7 @@ impl Folder {
     }
 
     /// Makes a symbolic link in place of a file or link; `true` if it is there already.
-    pub(super) fn link(&self, path: &[u8], target: &[u8]) -> io::Result<bool> {
+    pub(super) fn link(&self, path: &[u8], target: &[u8], owner: Owner) -> io::Result<bool> {
         let (above, name) = split(path);
         let folder = self.open(above)?;
         match look(&folder, name)? {
@@ -219,6 +231,7 @@ impl Folder {
                 if is_a(&stat, FileType::Symlink)
                     && readlinkat(&folder, name, Vec::new())?.as_bytes() == target =>
             {
+                own_at(&folder, name, owner)?;
                 return Ok(true);
             }
             _ => {}
@@ -229,11 +242,16 @@ impl Folder {
             Err(error) => return Err(error.into()),
         }
         symlinkat(target, &folder, part.as_slice())?;
+        if let Err(error) = own_at(&folder, &part, owner) {
+            // What cannot be removed is told by its name.
+            let _ = unlinkat(&folder, part.as_slice(), AtFlags::empty());
+            return Err(error);
+        }
         renameat(&folder, part.as_slice(), &folder, name)?;
         Ok(false)
     }
 
-    /// Gives a folder its mode and times, if they are to be kept, and brings what was put into it to the disk.
+    /// Gives a folder its owner, mode and times, if they are to be kept, and brings what was put into it to the disk.
     pub(super) fn finish_folder(&self, path: &[u8], kept: Kept) -> io::Result<()> {
         let folder = self.open(path)?;
         // The host's own folder is ours, not the host's.
@@ -278,12 +296,12 @@ impl Part {
     }
 
     /// The hash of all that has been written, as the file of so many octets that it will be.
-    pub(super) fn hash(&self, size: u64) -> io::Result<FileHash> {
+    pub(super) fn hash(&self, size: u64, stop: &Stop) -> io::Result<FileHash> {
         // Holes at its end.
         ftruncate(&self.file, size)?;
         let nothing = BlockHash::new();
         let written = self.written.as_ref().unwrap_or(&nothing);
-        written.finish(|offset, chunk| read_at(&self.file, chunk, offset))
+        written.finish(stop, |offset, chunk| read_at(&self.file, chunk, offset))
     }
 
     /// Puts the file in place of what was there.
@@ -322,6 +340,10 @@ pub(super) fn create(folder: &OwnedFd, part: &[u8], mode: Mode) -> io::Result<Fi
 
 /// A host does not decide what runs as whom here: set-user-ID and set-group-ID are not kept.
 pub(super) fn keep(file: impl AsFd, kept: Kept) -> io::Result<()> {
+    if kept.owner.is_any() {
+        let (user, group) = ids(kept.owner);
+        fchown(&file, user, group).map_err(|error| not_owned(kept.owner, error))?;
+    }
     if let Some(mode) = kept.mode {
         fchmod(&file, Mode::from_raw_mode(mode & 0o1777))?;
     }
@@ -339,6 +361,40 @@ pub(super) fn keep(file: impl AsFd, kept: Kept) -> io::Result<()> {
         )?;
     }
     Ok(())
+}
+
+/// Gives what has this name its owner, unless it has that; a link itself.
+pub(super) fn own_at(folder: &OwnedFd, name: &[u8], owner: Owner) -> io::Result<()> {
+    let Some(stat) = look(folder, name)?.filter(|_| owner.is_any()) else {
+        return Ok(());
+    };
+    if !owner.changes((stat.st_uid, stat.st_gid)) {
+        return Ok(());
+    }
+    let (user, group) = ids(owner);
+    let owned = chownat(folder, name, user, group, AtFlags::SYMLINK_NOFOLLOW);
+    owned.map_err(|error| not_owned(owner, error))
+}
+
+/// As system calls take it. The number that stands for none is no account's.
+fn ids(owner: Owner) -> (Option<Uid>, Option<Gid>) {
+    let is_account = |number: &u32| *number != u32::MAX;
+    (
+        owner.user.filter(is_account).map(Uid::from_raw),
+        owner.group.filter(is_account).map(Gid::from_raw),
+    )
+}
+
+fn not_owned(owner: Owner, error: Errno) -> io::Error {
+    let remedy = match error {
+        Errno::PERM => "; it needs root here: run it as root, or leave --owner and --chown out",
+        _ => "",
+    };
+    let error = io::Error::from(error);
+    io::Error::new(
+        error.kind(),
+        format!("giving it to {owner}: {error}{remedy}"),
+    )
 }
 
 fn open_below(folder: &OwnedFd, name: &[u8]) -> io::Result<OwnedFd> {

@@ -1,8 +1,16 @@
+//! What a host sends is written below its own folder, and nowhere else.
+
 #![allow(clippy::unwrap_used)]
 
 use super::*;
 
+const NOBODY: Owner = Owner {
+    user: None,
+    group: None,
+};
+
 const KEPT: Kept = Kept {
+    owner: NOBODY,
     mode: None,
     times: None,
 };
@@ -18,7 +26,7 @@ fn nothing_is_written_through_a_link() {
     let folder = folder(inside.path());
     folder.make(b"a").unwrap();
     folder
-        .link(b"a/out", outside.path().as_os_str().as_bytes())
+        .link(b"a/out", outside.path().as_os_str().as_bytes(), NOBODY)
         .unwrap();
     assert!(folder.begin(b"a/out/x", None, true, 0o644).is_err());
     assert!(folder.make(b"a/out").is_err());
@@ -27,7 +35,9 @@ fn nothing_is_written_through_a_link() {
     // A link in a file's place is replaced, and not written through.
     let victim = outside.path().join("victim");
     std::fs::write(&victim, "mine").unwrap();
-    folder.link(b"b", victim.as_os_str().as_bytes()).unwrap();
+    folder
+        .link(b"b", victim.as_os_str().as_bytes(), NOBODY)
+        .unwrap();
     let part = folder.begin(b"b", None, true, 0o644).unwrap().unwrap();
     part.write(0, b"theirs").unwrap();
     part.finish(6, KEPT).unwrap();
@@ -63,6 +73,7 @@ fn a_mode_that_is_kept_makes_nobody_somebody_else() {
     let folder = folder(dir.path());
     let part = folder.begin(b"f", None, true, 0o600).unwrap().unwrap();
     let kept = Kept {
+        owner: NOBODY,
         mode: Some(0o6755),
         times: Some((5, 7)),
     };
@@ -76,4 +87,82 @@ fn a_mode_that_is_kept_makes_nobody_somebody_else() {
             .unwrap()
             .is_none()
     );
+}
+
+/// Needs root, as all tests of owners do.
+#[test]
+fn owners_are_set_and_links_are_not_followed() {
+    use std::os::unix::fs::MetadataExt;
+    if !rustix::process::geteuid().is_root() {
+        println!("not tried: only root gives files away");
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let folder = folder(dir.path());
+    let owner = Owner {
+        user: Some(1234),
+        group: None,
+    };
+    let both = Owner {
+        user: Some(1),
+        group: Some(4321),
+    };
+    let part = folder.begin(b"f", None, true, 0o600).unwrap().unwrap();
+    let kept = Kept {
+        owner,
+        mode: Some(0o6755),
+        times: Some((5, 7)),
+    };
+    part.finish(0, kept).unwrap();
+    let host = dir.path().join("host");
+    let look = |name: &str| {
+        let metadata = std::fs::symlink_metadata(host.join(name)).unwrap();
+        (metadata.uid(), metadata.gid())
+    };
+    let own = look("");
+    assert_eq!(look("f"), (1234, own.1));
+    assert_eq!(
+        std::fs::metadata(host.join("f")).unwrap().mode() & 0o7777,
+        0o755
+    );
+    // One that is there.
+    folder.own(b"f", both).unwrap();
+    assert_eq!(look("f"), (1, 4321));
+    for already in [false, true] {
+        assert_eq!(folder.link(b"l", b"f", owner).unwrap(), already);
+        assert_eq!((look("l").0, look("f")), (1234, (1, 4321)));
+    }
+    folder.own(b"l", both).unwrap();
+    assert_eq!((look("l"), look("f").0), ((1, 4321), 1));
+    folder.make(b"d").unwrap();
+    folder
+        .finish_folder(
+            b"d",
+            Kept {
+                owner: both,
+                ..KEPT
+            },
+        )
+        .unwrap();
+    assert_eq!(look("d"), (1, 4321));
+    // What is gone needs none.
+    folder.own(b"gone", both).unwrap();
+}
+
+#[test]
+fn hashes_of_files_without_an_end_are_stopped() {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = folder(dir.path());
+    let size = 1 << 40;
+    let part = folder.begin(b"f", None, true, 0o600).unwrap().unwrap();
+    let stop = Stop::default();
+    std::thread::scope(|scope| {
+        let hashing = scope.spawn(|| part.hash(size, &stop));
+        stop.order();
+        assert!(hashing.join().unwrap().is_err());
+    });
+    part.finish(size, KEPT).unwrap();
+    assert!(folder.hash(b"f", size, &stop).is_err());
+    let none = folder.hash(b"f", 5, &Stop::default()).unwrap();
+    assert_eq!(none, None, "it has another size");
 }

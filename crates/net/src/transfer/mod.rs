@@ -4,11 +4,15 @@
 //! `plan` is what is to be done, the same for all hosts; `scan` lists what is to be sent. For each host a [`Transfer`]
 //! joins an `Engine` (crate `transfer`) with its session's channels, and with those of further connections, its `lanes`. What an engine needs of this machine is done by
 //! `disk`'s threads: `source` reads, once for all hosts that are about as far, `spool` copies what can be read only once,
-//! `folder` writes, `block_hash` hashes what is read and written, `hashing` has the host do so, `keeper` notes what is proven. `rate` keeps to the user's limit.
+//! `folder` writes, `block_hash` hashes what is read and written, `asking` has the host do so and asks it for accounts, `accounts` knows
+//! those of this machine, `keeper` notes what is proven. `moved` tells how far all are, `rate` keeps to the user's limit.
 
+mod accounts;
 mod answering;
+mod asking;
 mod at_once;
 mod batches;
+mod beside;
 mod block_hash;
 mod blocks;
 mod channels;
@@ -17,9 +21,9 @@ mod disk;
 mod engine;
 mod extents;
 mod folder;
-mod hashing;
 mod keeper;
 mod lanes;
+mod moved;
 mod performing;
 mod plan;
 mod printed;
@@ -37,10 +41,12 @@ mod writing;
 /// whole ones fill it to the last octet.
 const PACKET: usize = 32 * 1024;
 
+pub use accounts::{Accounts, names_of, rights};
 pub(crate) use channels::{LaneId, Transfer};
 pub use folder::PartNames;
 pub(crate) use lanes::{First, LaneLimits, Lanes};
-pub use plan::{Get, GetTarget, Moved, Put, TransferPlan, Way};
+pub use moved::Moved;
+pub use plan::{Get, GetTarget, Put, TransferPlan, Way};
 pub use rate::Rate;
 pub use scan::{Scan, ScanError, scan};
 pub use source::Source;

@@ -4,8 +4,11 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use sshoal_transfer::sftp::SharedOctets;
-use sshoal_transfer::{DownloadNeed, Fetched, LocalFile, SmallGroup, SmallProblem, UploadNeed};
+use sshoal_transfer::{
+    AccountKind, DownloadNeed, Fetched, LocalFile, SmallGroup, SmallProblem, UploadNeed,
+};
 
+use super::accounts::Accounts;
 use super::disk::Jobs;
 use super::engine::Answer;
 use super::folder::{Folder, Kept};
@@ -72,15 +75,16 @@ pub(super) fn perform_upload(
                 return;
             };
             let answer = move |checked| Answer::Checked(entry, checked);
+            let stop = jobs.stop();
             jobs.perform(answer(Err(panicked())), move || {
-                let hash = hashes.then(|| file.hash()).transpose();
+                let hash = hashes.then(|| file.hash(&stop)).transpose();
                 answer(hash.and_then(|hash| Ok((file.is_same()?, hash))))
             });
         }
         UploadNeed::Hash { entry } => {
-            let source = source.clone();
+            let (source, stop) = (source.clone(), jobs.stop());
             jobs.perform(Answer::Hashed(entry, Err(panicked())), move || {
-                Answer::Hashed(entry, source.hash(entry))
+                Answer::Hashed(entry, source.hash(entry, &stop))
             });
         }
         UploadNeed::Release { entry } => drop(open.remove(&entry)),
@@ -115,6 +119,25 @@ pub(super) fn read_small(group: SmallGroup, source: &Arc<Source>, jobs: &Jobs<An
     });
 }
 
+/// Has this machine's numbers of accounts looked for.
+fn find_accounts(
+    users: Vec<Vec<u8>>,
+    groups: Vec<Vec<u8>>,
+    accounts: &Arc<Accounts>,
+    jobs: &Jobs<Answer>,
+) {
+    let answer = |users, groups| Answer::Fetched(Fetched::Accounts { users, groups });
+    // What is not known is kept by number.
+    let panicked = answer(vec![None; users.len()], vec![None; groups.len()]);
+    let accounts = accounts.clone();
+    jobs.perform(panicked, move || {
+        answer(
+            accounts.numbers(AccountKind::User, &users),
+            accounts.numbers(AccountKind::Group, &groups),
+        )
+    });
+}
+
 /// Remembers where something is put.
 pub(super) fn note(
     need: &DownloadNeed,
@@ -139,6 +162,7 @@ pub(super) fn perform_download(
     need: DownloadNeed,
     folder: &Folder,
     parts: &mut HashMap<LocalFile, Writing>,
+    accounts: &Arc<Accounts>,
     jobs: &Jobs<Answer>,
 ) -> Option<Fetched> {
     let folder = folder.clone();
@@ -151,21 +175,25 @@ pub(super) fn perform_download(
                 answer(folder.make(&path).map_err(text))
             });
         }
+        DownloadNeed::Accounts { users, groups } => find_accounts(users, groups, accounts, jobs),
         DownloadNeed::Compare { file, path, size } => {
             let answer = move |hash| Answer::Fetched(Fetched::Compared { file, hash });
+            let stop = jobs.stop();
             jobs.perform(answer(Err(panicked())), move || {
-                answer(folder.hash(&path, size).map_err(text))
+                answer(folder.hash(&path, size, &stop).map_err(text))
             });
         }
         DownloadNeed::Touch {
             file,
             path,
+            owner,
             mode,
             times,
         } => {
+            let kept = Kept { owner, mode, times };
             let answer = move |touched| Answer::Fetched(Fetched::Touched { file, touched });
             jobs.perform(answer(Err(panicked())), move || {
-                answer(folder.touch(&path, Kept { mode, times }).map_err(text))
+                answer(folder.touch(&path, kept).map_err(text))
             });
         }
         DownloadNeed::Hash { file, size } => {
@@ -174,8 +202,9 @@ pub(super) fn perform_download(
                 jobs.answer(answer(Err("it is closed".to_owned())));
                 return None;
             };
+            let stop = jobs.stop();
             jobs.perform(answer(Err(panicked())), move || {
-                answer(part.hash(size).map_err(text))
+                answer(part.hash(size, &stop).map_err(text))
             });
         }
         DownloadNeed::Begin {
@@ -184,10 +213,17 @@ pub(super) fn perform_download(
             like,
             trusts_time,
             mode,
+            owner,
             ..
         } => {
             jobs.perform(Answer::Begun(file, Err(panicked())), move || {
-                let begun = folder.begin(&path, like, trusts_time, mode).map_err(text);
+                let begun = folder.begin(&path, like, trusts_time, mode);
+                let begun = begun.and_then(|part| match part {
+                    // What is there is unchanged.
+                    None => folder.own(&path, owner).map(|()| None),
+                    part => Ok(part),
+                });
+                let begun = begun.map_err(text);
                 Answer::Begun(file, begun.map(|part| part.map(Arc::new)))
             });
         }
@@ -213,16 +249,18 @@ pub(super) fn perform_download(
         DownloadNeed::Finish {
             file,
             size,
+            owner,
             mode,
             times,
         } => {
+            let kept = Kept { owner, mode, times };
             let answer = move |finished| Answer::Fetched(Fetched::Finished { file, finished });
             let Some(part) = parts.get(&file).map(|it| it.part.clone()) else {
                 jobs.answer(answer(Err("it is closed".to_owned())));
                 return None;
             };
             jobs.perform(answer(Err(panicked())), move || {
-                let finished = part.finish(size, Kept { mode, times });
+                let finished = part.finish(size, kept);
                 if finished.is_err() {
                     part.discard();
                 }
@@ -238,23 +276,33 @@ pub(super) fn perform_download(
                 });
             }
         }
-        DownloadNeed::Link { path, target } => {
+        DownloadNeed::Link {
+            path,
+            target,
+            owner,
+        } => {
             let panicked = Answer::Fetched(Fetched::Linked {
                 path: path.clone(),
                 linked: Err(panicked()),
             });
             jobs.perform(panicked, move || {
-                let linked = folder.link(&path, &target).map_err(text);
+                let linked = folder.link(&path, &target, owner).map_err(text);
                 Answer::Fetched(Fetched::Linked { path, linked })
             });
         }
-        DownloadNeed::FinishFolder { path, mode, times } => {
+        DownloadNeed::FinishFolder {
+            path,
+            owner,
+            mode,
+            times,
+        } => {
+            let kept = Kept { owner, mode, times };
             let panicked = Answer::Fetched(Fetched::FolderFinished {
                 path: path.clone(),
                 finished: Err(panicked()),
             });
             jobs.perform(panicked, move || {
-                let finished = folder.finish_folder(&path, Kept { mode, times });
+                let finished = folder.finish_folder(&path, kept);
                 let finished = finished.map_err(text);
                 Answer::Fetched(Fetched::FolderFinished { path, finished })
             });

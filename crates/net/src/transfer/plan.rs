@@ -2,13 +2,14 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use sshoal_transfer::{DownloadPlan, UploadPlan};
 
+use super::accounts::Accounts;
 use super::disk::Disk;
 use super::folder::PartNames;
+use super::moved::Moved;
 use super::rate::Rate;
 use super::source::Source;
 use crate::congestion::CongestionControl;
@@ -68,6 +69,8 @@ pub struct Get {
     pub download: Arc<DownloadPlan>,
     /// Where to.
     pub target: GetTarget,
+    /// This machine's users and groups.
+    pub accounts: Arc<Accounts>,
 }
 
 /// Where fetched files go.
@@ -87,44 +90,19 @@ pub enum GetTarget {
     Output,
 }
 
-/// How far all hosts of a run are: to be looked at at any time.
-#[derive(Debug, Default)]
-pub struct Moved {
-    done: AtomicU64,
-    left: AtomicU64,
-}
-
-impl Moved {
-    /// Octets of contents that have arrived.
-    pub fn done(&self) -> u64 {
-        self.done.load(Ordering::Relaxed)
-    }
-
-    /// Octets that are still to come, as far as is known.
-    pub fn left(&self) -> u64 {
-        self.left.load(Ordering::Relaxed)
-    }
-
-    pub(super) fn add(&self, octets: u64) {
-        self.done.fetch_add(octets, Ordering::Relaxed);
-    }
-
-    /// A host's share of what is left is not `before` any more but `now`.
-    pub(super) fn change_left(&self, before: u64, now: u64) {
-        // Wraps where less is left: the sum of all shares is what counts.
-        let change = now.wrapping_sub(before);
-        self.left.fetch_add(change, Ordering::Relaxed);
-    }
-}
-
 impl TransferPlan {
-    /// A plan; octets a second are those of all hosts together.
-    pub fn new(way: Way, octets_a_second: Option<u64>, lanes: Option<usize>) -> TransferPlan {
+    /// A plan for so many hosts; octets a second are those of all of them together.
+    pub fn new(
+        way: Way,
+        hosts: usize,
+        octets_a_second: Option<u64>,
+        lanes: Option<usize>,
+    ) -> TransferPlan {
         TransferPlan {
             way,
             lanes,
             rate: octets_a_second.map(Rate::new),
-            moved: Arc::default(),
+            moved: Arc::new(Moved::new(hosts)),
             disk: Disk::default(),
         }
     }

@@ -206,6 +206,7 @@ impl Walk<'_> {
             folder,
             kind,
             mode: metadata.mode() & 0o7777,
+            owner: (metadata.uid(), metadata.gid()),
             times: (seconds(metadata.atime()), seconds(metadata.mtime())),
         });
         self.scan.paths.push(path);

@@ -9,7 +9,7 @@ use sshoal_transfer::{FetchedSmall, SmallNeed, SmallPart};
 
 use super::disk::Jobs;
 use super::engine::Answer;
-use super::folder::{Folder, Kept, LEAST_HOLE, There, create, keep, split, there};
+use super::folder::{Folder, Kept, LEAST_HOLE, There, create, keep, own_at, split, there};
 use super::performing::PANICKED;
 
 /// A folder in a host's, open for as long as files in it follow each other.
@@ -50,10 +50,14 @@ pub(super) fn perform_small(
             let failed = files.iter().map(|_| Err(PANICKED.to_owned())).collect();
             jobs.perform(answer(failed), move || {
                 let mut opened = Opened::new(&folder);
-                let seen = files.iter().map(|(path, size, modified)| {
+                let seen = files.iter().map(|(path, size, modified, owner)| {
                     let (above, name) = opened.above(path).map_err(text)?;
                     let there = there(above, name, Some((*size, *modified)));
-                    Ok(matches!(there.map_err(text)?, There::Unchanged))
+                    let is_there = matches!(there.map_err(text)?, There::Unchanged);
+                    if is_there {
+                        own_at(above, name, *owner).map_err(text)?;
+                    }
+                    Ok(is_there)
                 });
                 answer(seen.collect())
             });
@@ -106,7 +110,11 @@ fn store(opened: &mut Opened<'_>, it: &SmallPart) -> io::Result<()> {
     let folder = opened.folder;
     let (above, name) = opened.above(&it.path)?;
     let (mode, times) = it.kept;
-    let kept = Kept { mode, times };
+    let kept = Kept {
+        owner: it.owner,
+        mode,
+        times,
+    };
     let replaces = match there(above, name, None)? {
         There::File(mode) => Some(mode),
         There::Unchanged | There::Other => None,
@@ -163,7 +171,7 @@ mod tests {
     use std::os::unix::ffi::OsStrExt;
     use std::os::unix::fs::MetadataExt;
 
-    use sshoal_transfer::{PartTag, SmallNumber};
+    use sshoal_transfer::{Owner, PartTag, SmallNumber};
 
     use super::super::folder::PartNames;
     use super::*;
@@ -173,6 +181,7 @@ mod tests {
             number: SmallNumber { stream: 0, file: 0 },
             path: path.to_vec(),
             mode: 0o640,
+            owner: Owner::default(),
             kept: (None, None),
             data: data.to_vec(),
         }
@@ -197,9 +206,15 @@ mod tests {
         std::fs::write(&victim, "mine").unwrap();
         folder.make(b"a").unwrap();
         folder
-            .link(b"a/out", outside.path().as_os_str().as_bytes())
+            .link(
+                b"a/out",
+                outside.path().as_os_str().as_bytes(),
+                Owner::default(),
+            )
             .unwrap();
-        folder.link(b"a/f", victim.as_os_str().as_bytes()).unwrap();
+        folder
+            .link(b"a/f", victim.as_os_str().as_bytes(), Owner::default())
+            .unwrap();
         assert!(store(&mut opened, &part(b"a/out/x", b"theirs")).is_err());
         // What an earlier transfer has left is no hindrance.
         for data in [&b"cut"[..], b"theirs"] {

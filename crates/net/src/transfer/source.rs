@@ -17,6 +17,7 @@ use super::at_once::Reach;
 use super::block_hash::{BlockHash, hash_of};
 use super::blocks::{Block, Pool};
 use super::device;
+use super::disk::Stop;
 use super::extents;
 use super::small_files::SmallFiles;
 use super::spool::Spool;
@@ -54,7 +55,8 @@ pub(super) struct OpenFile {
     pool: Arc<Pool>,
     /// What has been read so far, if it is hashed.
     read: Option<BlockHash<Arc<Block>>>,
-    hash: OnceLock<Result<FileHash, String>>,
+    /// Found out by the first host that wants it and does not give it up; others wait for that.
+    hash: Mutex<Option<Result<FileHash, String>>>,
 }
 
 #[derive(Debug)]
@@ -152,13 +154,13 @@ impl Source {
     }
 
     /// The hash of an entry's file, if nobody writes to it meanwhile.
-    pub(super) fn hash(&self, entry: usize) -> Result<FileHash, String> {
+    pub(super) fn hash(&self, entry: usize, stop: &Stop) -> Result<FileHash, String> {
         let file = self.open(entry)?;
         let known = lock(&self.hashed).get(&entry).cloned();
         if let Some((_, hash)) = known.filter(|(identity, _)| *identity == file.identity) {
             return Ok(hash);
         }
-        let hash = file.hash()?;
+        let hash = file.hash(stop)?;
         match file.is_same()? {
             true if self.is_shared => {
                 lock(&self.hashed).insert(entry, (file.identity.clone(), hash));
@@ -268,7 +270,7 @@ impl OpenFile {
             blocks: Mutex::default(),
             pool,
             read: hashes.then(BlockHash::new),
-            hash: OnceLock::new(),
+            hash: Mutex::default(),
         })
     }
 
@@ -310,7 +312,7 @@ impl OpenFile {
             blocks: Mutex::default(),
             pool,
             read: hashes.then(BlockHash::new),
-            hash: OnceLock::new(),
+            hash: Mutex::default(),
         }
     }
 
@@ -352,20 +354,24 @@ impl OpenFile {
     }
 
     /// The hash of all of it; of standard input, when all of it has been read.
-    pub(super) fn hash(&self) -> Result<FileHash, String> {
-        let hash = || {
-            let nothing = BlockHash::new();
-            let read = self.read.as_ref().unwrap_or(&nothing);
-            read.finish(|offset, chunk| match &self.contents {
-                Contents::File { file, .. } => read_at(file, chunk, offset),
-                // All of it came in order.
-                Contents::Spool(_) => Ok(0),
-            })
-        };
-        let hash = self
-            .hash
-            .get_or_init(|| hash().map_err(|error| error.to_string()));
-        hash.clone()
+    pub(super) fn hash(&self, stop: &Stop) -> Result<FileHash, String> {
+        let mut known = lock(&self.hash);
+        if let Some(hash) = &*known {
+            return hash.clone();
+        }
+        let nothing = BlockHash::new();
+        let read = self.read.as_ref().unwrap_or(&nothing);
+        let hash = read.finish(stop, |offset, chunk| match &self.contents {
+            Contents::File { file, .. } => read_at(file, chunk, offset),
+            // All of it came in order.
+            Contents::Spool(_) => Ok(0),
+        });
+        let hash = hash.map_err(|error| error.to_string());
+        // Of one host's giving up another one is to know nothing.
+        if !stop.is_ordered() {
+            *known = Some(hash.clone());
+        }
+        hash
     }
 
     /// Whether nobody has written to it since it was opened.

@@ -58,3 +58,31 @@ fn what_is_no_regular_file_any_more_is_not_read() {
     let source = Source::files(vec![dir.path().join("link"), dir.path().join("gone")], 1);
     assert!(source.open(0).is_err() && source.open(1).is_err());
 }
+
+/// Nobody has hashed it in the time that a test has.
+const ENDLESS: u64 = 1 << 40;
+
+#[test]
+fn a_hash_that_one_host_gives_up_ends_and_is_none_of_another_ones() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("file");
+    File::create(&path).unwrap().set_len(ENDLESS).unwrap();
+    let source = Source::files(vec![path.clone()], 2);
+    let stop = Stop::default();
+    let stopped = std::thread::scope(|scope| {
+        let hashing = scope.spawn(|| source.hash(0, &stop));
+        stop.order();
+        hashing.join().unwrap()
+    });
+    assert_eq!(stopped, Err("interrupted".to_owned()));
+    // Another host has the same file open.
+    let file = source.open(0).unwrap();
+    assert!(file.hash(&stop).is_err());
+    OpenOptions::new()
+        .write(true)
+        .open(&path)
+        .unwrap()
+        .set_len(5)
+        .unwrap();
+    assert_eq!(file.hash(&Stop::default()), Ok(hash_of(&[0; 5])));
+}

@@ -1,18 +1,13 @@
 //! The sessions that unpack archives of small files on a host, or make them, beside the SFTP channels.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use sshoal_proto::{
-    Command, Connection, ConnectionError, Event, LocalChannel, SessionRequest, Stream,
-};
+use sshoal_proto::{Connection, ConnectionError, Event, LocalChannel, Stream};
 
 use super::PACKET;
 use super::batches::Batches;
+use super::beside::{self, PATIENCE};
 use super::rate::{Rate, granted};
-
-/// How long a host may take to begin a command: start-up files of shells are slow at times. Some hosts never do, and
-/// do not say so.
-const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A host's streams, in the order of the transfer's.
 #[derive(Default)]
@@ -41,19 +36,11 @@ impl Streams {
         event: &Event,
         input: &[u8],
     ) -> bool {
-        let (Event::Data { channel, .. }
-        | Event::Started(channel)
-        | Event::ChannelRefused { channel, .. }
-        | Event::StartRefused(channel)
-        | Event::Eof(channel)
-        | Event::Closed(channel)
-        | Event::ExitStatus { channel, .. }
-        | Event::ExitSignal { channel, .. }) = event
-        else {
+        let Some(channel) = beside::channel(event) else {
             return false;
         };
         let mut sessions = self.each.iter();
-        let Some(at) = sessions.position(|session| session.number == Some(*channel)) else {
+        let Some(at) = sessions.position(|session| session.number == Some(channel)) else {
             return false;
         };
         match event {
@@ -95,7 +82,7 @@ impl Streams {
         }
         let now = Instant::now();
         while batches.wants_stream() {
-            let number = connection.open_session(request(batches.stream_command()))?;
+            let number = connection.open_session(beside::request(batches.stream_command()))?;
             batches.add_stream();
             self.each.push(Session {
                 number: Some(number),
@@ -178,15 +165,5 @@ impl Session {
             connection.send_eof(number)?;
         }
         Ok(taken)
-    }
-}
-
-fn request(command: String) -> SessionRequest {
-    SessionRequest {
-        environment: Vec::new(),
-        pty: None,
-        command: Command::Exec(command.into_bytes()),
-        forward_agent: false,
-        standard_input: true,
     }
 }

@@ -10,6 +10,7 @@ use super::*;
 use crate::{Summary, parse_last_run, read_last_run, recorded::Recorded};
 
 mod closing;
+mod moving;
 
 fn hosts(names: &[&str]) -> Vec<Host> {
     let host = |name: &&str| Host::new(Target::named(*name));

@@ -8,6 +8,7 @@ use clap::{Parser, Subcommand};
 mod running;
 mod simulate;
 mod simulate_part;
+mod slow_hosts;
 mod sshd;
 mod stay;
 mod wan;
@@ -29,6 +30,7 @@ pub(crate) enum Command {
     Simulate(simulate::Simulate),
     #[command(hide = true)]
     SimulatePart(simulate_part::SimulatePart),
+    SlowHosts(slow_hosts::SlowHosts),
     Sshd(sshd::Sshd),
     Wan(wan::Wan),
     WithHosts(with_hosts::WithHosts),
@@ -40,6 +42,7 @@ impl Command {
         match self {
             Command::Simulate(command) => command.run(),
             Command::SimulatePart(command) => command.run(),
+            Command::SlowHosts(command) => command.run(),
             Command::Sshd(command) => command.run(),
             Command::Wan(command) => command.run(),
             Command::WithHosts(command) => command.run(),

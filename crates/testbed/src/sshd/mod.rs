@@ -22,5 +22,6 @@ mod process_tree;
 mod real;
 mod spec;
 
+pub(crate) use real::version;
 pub use real::{RealSshd, SshdError};
 pub use spec::{Layout, SshdSpec};

@@ -330,7 +330,7 @@ fn free_port(address: SocketAddrV4) -> io::Result<u16> {
 }
 
 /// The version of an sshd, as in `OpenSSH_9.2p1`.
-fn version(program: &Path) -> Result<(u32, u32), SshdError> {
+pub(crate) fn version(program: &Path) -> Result<(u32, u32), SshdError> {
     let output = Command::new(program)
         .arg("-V")
         .output()

@@ -12,4 +12,4 @@ mod survey;
 pub(crate) use facts::Device;
 pub(crate) use segments::Segment;
 pub(crate) use session::{Session, SessionStage, Word, command, is_tellable};
-pub(crate) use survey::{Survey, SurveyStep};
+pub(crate) use survey::{Question, Survey, SurveyStep};

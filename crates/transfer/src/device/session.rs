@@ -9,9 +9,7 @@
 //! before it writes. Where dd knows it not, the host says nothing, and everything goes over SFTP.
 
 use super::segments::Segment;
-
-/// The longest line that is listened to.
-const LONGEST_LINE: usize = 256;
+use crate::conversation::{Lines, ToHost};
 
 /// How far it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -47,10 +45,8 @@ pub(crate) struct Session {
     pub(crate) stage: SessionStage,
     /// Whether the host's dd goes past the kernel's memory.
     pub(crate) is_direct: bool,
-    out: Vec<u8>,
-    /// Octets of `out` that have left.
-    left: usize,
-    line: Vec<u8>,
+    out: ToHost,
+    lines: Lines,
     /// What dd has said last of an error.
     words: String,
     /// Blocks that dd counts as written.
@@ -88,13 +84,15 @@ impl Session {
             Some((major, minor)) => format!("{major:x}:{minor:x}"),
             None => "unknown".to_owned(),
         };
-        let told = format!("\n{number} {physical}\n");
+        let mut out = ToHost::default();
+        out.put(prefix);
+        out.put(path);
+        out.put(format!("\n{number} {physical}\n").as_bytes());
         Session {
             stage: SessionStage::Greeted,
             is_direct: false,
-            out: [prefix, path, told.as_bytes()].concat(),
-            left: 0,
-            line: Vec::new(),
+            out,
+            lines: Lines::default(),
             words: String::new(),
             blocks: 0,
         }
@@ -107,62 +105,48 @@ impl Session {
         } = segment;
         let how = if segment.is_direct { "direct" } else { "plain" };
         let line = format!("{block} {count} {seek} {how}\n");
-        self.out.extend_from_slice(line.as_bytes());
+        self.out.put(line.as_bytes());
     }
 
     /// Octets of a segment.
     pub(crate) fn put(&mut self, octets: &[u8]) {
-        self.out.extend_from_slice(octets);
+        self.out.put(octets);
     }
 
     /// Nothing follows.
     pub(crate) fn complete(&mut self) {
-        self.out.extend_from_slice(b"end\n");
+        self.out.put(b"end\n");
         self.stage = SessionStage::Complete;
     }
 
     /// Leaves out what has not been sent: the host finds no end, and stops.
     pub(crate) fn cut(&mut self) {
         self.out.clear();
-        self.left = 0;
         self.stage = SessionStage::Over;
     }
 
     /// Octets for the host.
     pub(crate) fn transmit(&self) -> &[u8] {
-        &self.out[self.left..]
+        self.out.waiting()
     }
 
     /// So many of them have left.
     pub(crate) fn transmitted(&mut self, octets: usize) {
-        self.left += octets;
-        if self.left * 2 >= self.out.len() {
-            self.out.drain(..self.left);
-            self.left = 0;
-        }
+        self.out.transmitted(octets);
     }
 
     /// Takes what the host says; returns what it means.
     pub(crate) fn hear(&mut self, mut input: &[u8]) -> Vec<Word> {
         let mut words = Vec::new();
-        while let Some(end) = input.iter().position(|&octet| octet == b'\n') {
-            self.keep(&input[..end]);
-            words.extend(self.word());
-            self.line.clear();
-            input = &input[end + 1..];
+        while let Some(line) = self.lines.next(&mut input) {
+            words.extend(self.word(&line));
         }
-        self.keep(input);
         words
     }
 
-    /// Of a line that is too long its beginning is enough.
-    fn keep(&mut self, part: &[u8]) {
-        let room = LONGEST_LINE - self.line.len();
-        self.line.extend_from_slice(&part[..part.len().min(room)]);
-    }
-
-    fn word(&mut self) -> Option<Word> {
-        let line = String::from_utf8_lossy(&self.line).trim().to_owned();
+    fn word(&mut self, line: &[u8]) -> Option<Word> {
+        let line = String::from_utf8_lossy(line);
+        let line = line.trim();
         let mut fields = line.split(' ');
         match (self.stage, fields.next()?, fields.next()) {
             (SessionStage::Greeted, "sshoal-ready", how) => {

@@ -44,8 +44,15 @@ impl Download {
             && !self.interrupted
         {
             // Without a size it is read until its end.
-            let size = survey.device().size.unwrap_or(0);
-            item.attributes.size = Some(size);
+            item.attributes.size = Some(survey.device().size.unwrap_or(0));
+            self.take_device(item);
+        }
+    }
+
+    /// A device of which the size is known.
+    pub(super) fn take_device(&mut self, item: Item) {
+        if let Some(item) = self.await_owner(item) {
+            let size = item.attributes.size.unwrap_or(0);
             self.left = self.left.saturating_add(size);
             self.events.push_back(DownloadEvent::Found(size));
             self.queue.push_back(item);

@@ -1,7 +1,8 @@
-//! Symbolic links, then modes and times of folders.
+//! Symbolic links, then owners, modes and times of folders.
 
 use super::{Asked, Download, DownloadNeed, Item, Stage};
 use crate::Trouble;
+use crate::owners::Owner;
 use crate::path::MAX_PATH;
 use crate::sftp::{Reply, Request};
 
@@ -11,21 +12,31 @@ const AT_A_TIME: usize = 64;
 impl Download {
     pub(super) fn make_links(&mut self) {
         while self.open < AT_A_TIME
-            && let Some(Item { remote, local, .. }) = self.links.pop()
+            && let Some(item) = self.links.pop()
         {
             self.open += 1;
+            let owner = self.owner_here(&item.remote, &item.attributes);
+            let Item { remote, local, .. } = item;
             let path = remote.clone();
-            self.ask(
-                Request::Readlink { path: &path },
-                Asked::Link { remote, local },
-            );
+            let asked = Asked::Link {
+                remote,
+                local,
+                owner,
+            };
+            self.ask(Request::Readlink { path: &path }, asked);
         }
         if self.open == 0 {
             self.stage = Stage::Folders;
         }
     }
 
-    pub(super) fn handle_link(&mut self, remote: Vec<u8>, path: Vec<u8>, reply: Reply) {
+    pub(super) fn handle_link(
+        &mut self,
+        remote: Vec<u8>,
+        path: Vec<u8>,
+        owner: Owner,
+        reply: Reply,
+    ) {
         let target = match reply {
             Reply::Names(mut names) if names.len() == 1 => names.remove(0).name,
             Reply::Status(status) => {
@@ -39,7 +50,12 @@ impl Download {
             let shown = String::from_utf8_lossy(&target).into_owned();
             return self.failed(remote, Trouble::BadName(shown));
         }
-        self.needs.push_back(DownloadNeed::Link { path, target });
+        let need = DownloadNeed::Link {
+            path,
+            target,
+            owner,
+        };
+        self.needs.push_back(need);
     }
 
     pub(super) fn handle_linked(&mut self, path: Vec<u8>, linked: Result<bool, String>) {
@@ -64,10 +80,13 @@ impl Download {
         {
             self.folders.pop();
             self.open += 1;
+            let owner = self.owner_here(&path, &attributes);
+            let preserve = self.plan.preserve;
             self.needs.push_back(DownloadNeed::FinishFolder {
                 path,
-                mode: attributes.permissions(),
-                times: attributes.times,
+                owner,
+                mode: attributes.permissions().filter(|_| preserve),
+                times: attributes.times.filter(|_| preserve),
             });
         }
         if self.open == 0 {

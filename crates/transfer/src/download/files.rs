@@ -57,7 +57,7 @@ pub(super) struct Reader {
 pub(super) enum Stage {
     /// What is here has its size: both ends hash it.
     Compare,
-    /// It is here, and gets its mode and times.
+    /// It is here, and gets its owner, mode and times.
     Touch,
     BeginHere,
     Open,
@@ -166,7 +166,13 @@ impl Download {
             return;
         };
         it.stage = Stage::BeginHere;
-        let Attributes { size, mode, .. } = it.item.attributes;
+        let attributes = it.item.attributes;
+        let remote = it.item.remote.clone();
+        let owner = self.owner_here(&remote, &attributes);
+        let Some(it) = self.files.get(&file) else {
+            return;
+        };
+        let Attributes { size, mode, .. } = attributes;
         self.needs.push_back(DownloadNeed::Begin {
             file,
             path: it.item.local.clone(),
@@ -177,6 +183,7 @@ impl Download {
             size,
             trusts_time: !self.plan.hashing.compares,
             mode: mode.map_or(0o644, |mode| mode & 0o777),
+            owner,
         });
     }
 

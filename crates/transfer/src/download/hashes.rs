@@ -5,6 +5,7 @@ use super::files::Stage;
 use super::{Download, DownloadNeed, LocalFile, Stage as Phase};
 use crate::Trouble;
 use crate::hashing::{FileHash, HashKey, HostHash, Verify};
+use crate::owners::Owners;
 
 /// Why files are not verified where commands see none of them.
 const SEES_OTHERS: &str = "commands on the host do not see what its SFTP shows";
@@ -87,18 +88,22 @@ impl Download {
 
     fn conclude(&mut self, file: LocalFile) {
         let preserve = self.plan.preserve;
+        let keeps = preserve || self.plan.owners != Owners::Makers;
         let Some(it) = self.files.get_mut(&file) else {
             return;
         };
         let hashes = std::mem::take(&mut it.hashes);
         match (hashes.here, hashes.host) {
-            (Some(here), Some(HostHash::Is(host))) if here == host && preserve => {
+            (Some(here), Some(HostHash::Is(host))) if here == host && keeps => {
                 it.stage = Stage::Touch;
+                let attributes = it.item.attributes;
+                let (path, remote) = (it.item.local.clone(), it.item.remote.clone());
                 let need = DownloadNeed::Touch {
                     file,
-                    path: it.item.local.clone(),
-                    mode: it.item.attributes.permissions(),
-                    times: it.item.attributes.times,
+                    path,
+                    owner: self.owner_here(&remote, &attributes),
+                    mode: attributes.permissions().filter(|_| preserve),
+                    times: attributes.times.filter(|_| preserve),
                 };
                 self.needs.push_back(need);
             }
@@ -122,7 +127,7 @@ impl Download {
         match touched {
             Ok(()) => self.is_unchanged(file),
             Err(error) => {
-                let doing = "setting mode and times";
+                let doing = "setting owner, mode and times";
                 self.fail_file(file, Trouble::Local { doing, error });
             }
         }

@@ -1,22 +1,12 @@
+//! Downloads with hashes of both ends: what is unchanged, what is verified, and hosts that cannot hash.
+
 #![allow(clippy::unwrap_used)]
 
 use super::tests::{Story, Told, noise, plan, site};
 use super::*;
-use crate::fake_hasher::Hasher;
+use crate::fake_hasher::{CHECKSUM, Hasher, verified};
 use crate::fake_server::{MODIFIED, Node};
 use crate::{Hashing, Verify};
-
-const CHECKSUM: Hashing = Hashing {
-    compares: true,
-    verifies: Verify::Never,
-};
-
-fn verified(verifies: Verify) -> Hashing {
-    Hashing {
-        compares: false,
-        verifies,
-    }
-}
 
 fn play(story: &mut Story, hashing: Hashing, preserve: bool) -> Told {
     story.play(DownloadPlan {

@@ -1,6 +1,6 @@
 //! Fetches what one host has into a folder of this machine's.
 //!
-//! `sources` finds out what the user means, `walk` lists folders, `small` fetches small files in batches, `files` all others (their
+//! `sources` finds out what the user means, `walk` lists folders, `owners` finds out whom things belong to, `small` fetches small files in batches, `files` all others (their
 //! octets in `contents`, their ends in `settling`; a block device is one whose size `device` has found out), `ending` makes links once nothing is written any more, so that none of them can lead a file
 //! elsewhere, and gives folders their modes and times.
 
@@ -10,6 +10,7 @@ mod ending;
 mod files;
 mod hashes;
 mod lost;
+mod owners;
 mod plan;
 mod settling;
 mod small;
@@ -22,9 +23,11 @@ use std::sync::Arc;
 use crate::channels::Channels;
 use crate::device::{Survey, SurveyStep};
 use crate::hashing::HostHashes;
+use crate::owners::{ListStep, Owner};
 use crate::sftp::{Attributes, Pieces, Reply, Request, SftpError};
 use crate::{Tally, Trouble};
 use files::{File, FileStep};
+use owners::Accounts;
 use small::Small;
 use sources::Search;
 use walk::{Listing, ListingStep};
@@ -50,6 +53,7 @@ pub struct Download {
     small: Small,
     files: HashMap<LocalFile, File>,
     hashes: HostHashes,
+    accounts: Accounts,
     links: Vec<Item>,
     folders: Vec<(Vec<u8>, Attributes)>,
     /// Questions about sources, links and folders without an answer, of the server or of this machine.
@@ -120,7 +124,10 @@ enum Asked {
     Link {
         remote: Vec<u8>,
         local: Vec<u8>,
+        owner: Owner,
     },
+    AccountNames,
+    AccountList(ListStep),
     Small {
         id: u64,
     },
@@ -137,6 +144,7 @@ impl Download {
             small: Small::new(&plan),
             plan,
             hashes,
+            accounts: Accounts::default(),
             channels: Channels::new(),
             stage: Stage::Sources,
             taken: HashSet::new(),
@@ -221,6 +229,7 @@ impl Download {
     pub fn provide(&mut self, fetched: Fetched) {
         match fetched {
             Fetched::Folder { id, made } => self.handle_folder(id, made),
+            Fetched::Accounts { users, groups } => self.handle_accounts(users, groups),
             Fetched::Compared { file, hash } => self.handle_compared(file, hash),
             Fetched::Touched { file, touched } => self.handle_touched(file, touched),
             Fetched::Hashed { file, hash } => self.handle_hashed(file, hash),
@@ -257,6 +266,7 @@ impl Download {
         self.to_list.clear();
         self.links.clear();
         self.folders.clear();
+        self.accounts.interrupt();
         let mut files: Vec<LocalFile> = self.files.keys().copied().collect();
         files.sort_unstable();
         for file in files {
@@ -336,7 +346,13 @@ impl Download {
                 below,
             } => self.handle_unknown(remote, local, below, reply),
             Asked::File { file, step } => self.handle_file(channel, file, step, reply),
-            Asked::Link { remote, local } => self.handle_link(remote, local, reply),
+            Asked::Link {
+                remote,
+                local,
+                owner,
+            } => self.handle_link(remote, local, owner, reply),
+            Asked::AccountNames => self.handle_account_names(reply),
+            Asked::AccountList(step) => self.handle_account_list(step, reply),
             Asked::Small { id } => self.handle_small_seen_again(id, &reply),
         }
     }
@@ -369,5 +385,7 @@ impl Download {
 
 #[cfg(test)]
 mod hashing_tests;
+#[cfg(test)]
+mod owners_tests;
 #[cfg(test)]
 mod tests;

@@ -5,6 +5,7 @@ use sshoal_journal::Segments;
 use crate::Trouble;
 use crate::glob::Excludes;
 use crate::hashing::{FileHash, Hashing};
+use crate::owners::{Owner, Owners, Rights};
 use crate::sftp::Data;
 use crate::upload::Method;
 
@@ -20,6 +21,10 @@ pub struct DownloadPlan {
     pub recursive: bool,
     /// Whether modes and times are kept.
     pub preserve: bool,
+    /// Whom everything is to belong to here. Accounts that are given are numbers.
+    pub owners: Owners,
+    /// Whom this machine's user may give files to.
+    pub rights: Rights,
     /// What is left out.
     pub excludes: Excludes,
     /// What hashes are used for.
@@ -56,12 +61,21 @@ pub enum DownloadNeed {
         /// Octets.
         size: u64,
     },
-    /// Give a file that is there its mode and times: [`Fetched::Touched`].
+    /// Find the numbers of users and groups of this machine: [`Fetched::Accounts`].
+    Accounts {
+        /// Names, in no particular encoding, as a host has given them.
+        users: Vec<Vec<u8>>,
+        /// The same of groups.
+        groups: Vec<Vec<u8>>,
+    },
+    /// Give a file that is there its owner, mode and times: [`Fetched::Touched`].
     Touch {
         /// Which was to be fetched.
         file: LocalFile,
         /// Where.
         path: Vec<u8>,
+        /// Whom it is to belong to.
+        owner: Owner,
         /// Permissions.
         mode: Option<u32>,
         /// Last access and modification.
@@ -81,6 +95,8 @@ pub enum DownloadNeed {
         trusts_time: bool,
         /// Permissions, before this machine's umask.
         mode: u32,
+        /// Whom it is to belong to: one that is unchanged is given it.
+        owner: Owner,
     },
     /// Write: [`Fetched::Written`].
     Write {
@@ -100,13 +116,15 @@ pub enum DownloadNeed {
         /// Octets.
         size: u64,
     },
-    /// All octets are written: give it its length, mode and times, bring it to the disk, put it in place:
+    /// All octets are written: give it its length, owner, mode and times, bring it to the disk, put it in place:
     /// [`Fetched::Finished`].
     Finish {
         /// Which.
         file: LocalFile,
         /// Octets.
         size: u64,
+        /// Whom it is to belong to: to be set before its mode.
+        owner: Owner,
         /// Permissions, if they are to be kept.
         mode: Option<u32>,
         /// Last access and modification, if they are to be kept.
@@ -123,11 +141,15 @@ pub enum DownloadNeed {
         path: Vec<u8>,
         /// What it says.
         target: Vec<u8>,
+        /// Whom it is to belong to, one that is there included.
+        owner: Owner,
     },
-    /// Give a folder its mode and times: [`Fetched::FolderFinished`].
+    /// Give a folder its owner, mode and times: [`Fetched::FolderFinished`].
     FinishFolder {
         /// Where.
         path: Vec<u8>,
+        /// Whom it is to belong to.
+        owner: Owner,
         /// Permissions.
         mode: Option<u32>,
         /// Last access and modification.
@@ -142,6 +164,11 @@ pub enum Fetched {
     Folder {
         id: u64,
         made: Result<(), String>,
+    },
+    /// In the need's order; `None` where there is none.
+    Accounts {
+        users: Vec<Option<u32>>,
+        groups: Vec<Option<u32>>,
     },
     /// `None` if there is no such file.
     Compared {

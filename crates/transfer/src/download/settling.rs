@@ -32,11 +32,16 @@ impl Download {
         };
         it.stage = Stage::FinishHere;
         let preserve = self.plan.preserve;
+        let (size, opened) = (it.octets, it.opened);
+        // As it was listed: of that owner the name is known.
+        let listed = it.item.attributes;
+        let remote = it.item.remote.clone();
         let need = DownloadNeed::Finish {
             file,
-            size: it.octets,
-            mode: it.opened.permissions().filter(|_| preserve),
-            times: it.opened.times.filter(|_| preserve),
+            size,
+            owner: self.owner_here(&remote, &listed),
+            mode: opened.permissions().filter(|_| preserve),
+            times: opened.times.filter(|_| preserve),
         };
         self.needs.push_back(need);
         self.close_remote(file);

@@ -1,3 +1,5 @@
+//! Downloads from a server in memory: what comes, where it goes, what is refused, what a lost channel costs.
+
 #![allow(clippy::unwrap_used)]
 
 use std::collections::BTreeMap;
@@ -9,6 +11,7 @@ use super::*;
 use crate::fake_hasher::{FakeHasher, Hasher, fake_hash};
 use crate::fake_server::{FakeChannel, FakeServer, MODIFIED, Node};
 use crate::glob::Excludes;
+use crate::owners::{Owner, Owners, Rights};
 use crate::upload::Method;
 
 /// A server, and this machine's folder.
@@ -38,6 +41,12 @@ pub(super) struct Story {
     pub(super) hashed: usize,
     /// What is written here is not what comes.
     pub(super) spoils: bool,
+    /// Whom things are to belong to.
+    pub(super) owners: BTreeMap<Vec<u8>, Owner>,
+    /// This machine's users and groups.
+    pub(super) accounts: BTreeMap<&'static [u8], u32>,
+    /// How often it was asked for some.
+    pub(super) asked: usize,
 }
 
 pub(super) struct Told {
@@ -50,6 +59,8 @@ pub(super) fn plan(sources: &[&[u8]]) -> DownloadPlan {
         sources: sources.iter().map(|source| source.to_vec()).collect(),
         recursive: true,
         preserve: false,
+        owners: Owners::default(),
+        rights: Rights::default(),
         excludes: Excludes::default(),
         hashing: crate::Hashing::default(),
         in_order: false,
@@ -149,11 +160,29 @@ impl Story {
                 let hash = Ok(there.map(fake_hash));
                 Fetched::Compared { file, hash }
             }
+            DownloadNeed::Accounts { users, groups } => {
+                self.asked += 1;
+                let of = |names: Vec<Vec<u8>>| {
+                    let names = names.into_iter();
+                    names
+                        .map(|name| self.accounts.get(name.as_slice()).copied())
+                        .collect()
+                };
+                Fetched::Accounts {
+                    users: of(users),
+                    groups: of(groups),
+                }
+            }
             DownloadNeed::Touch {
-                file, path, times, ..
+                file,
+                path,
+                times,
+                owner,
+                ..
             } => {
                 let (_, modified) = self.there.get_mut(&path).unwrap();
                 *modified = times.unwrap().1;
+                self.owners.insert(path, owner);
                 let touched = Ok(());
                 Fetched::Touched { file, touched }
             }
@@ -168,8 +197,10 @@ impl Story {
                 path,
                 like,
                 trusts_time,
+                owner,
                 ..
             } => {
+                self.owners.insert(path.clone(), owner);
                 let there = self.there.get(&path);
                 let there = there.map(|(contents, modified)| (contents.len() as u64, *modified));
                 let is_new = like.is_none() || there != like || !trusts_time;
@@ -217,9 +248,14 @@ impl Story {
                 }
             }
             DownloadNeed::Finish {
-                file, size, times, ..
+                file,
+                size,
+                times,
+                owner,
+                ..
             } => {
                 let (path, contents) = self.open.remove(&file).unwrap();
+                assert_eq!(self.owners.get(&path), Some(&owner));
                 assert_eq!(contents.len() as u64, size);
                 let modified = times.map_or(0, |(_, modified)| modified);
                 self.there.insert(path, (contents, modified));
@@ -232,17 +268,25 @@ impl Story {
                 self.open.remove(&file);
                 return None;
             }
-            DownloadNeed::Link { path, target } => {
+            DownloadNeed::Link {
+                path,
+                target,
+                owner,
+            } => {
                 self.links.insert(path.clone(), target);
+                self.owners.insert(path.clone(), owner);
                 Fetched::Linked {
                     path,
                     linked: Ok(false),
                 }
             }
-            DownloadNeed::FinishFolder { path, .. } => Fetched::FolderFinished {
-                path,
-                finished: Ok(()),
-            },
+            DownloadNeed::FinishFolder { path, owner, .. } => {
+                self.owners.insert(path.clone(), owner);
+                Fetched::FolderFinished {
+                    path,
+                    finished: Ok(()),
+                }
+            }
         })
     }
 

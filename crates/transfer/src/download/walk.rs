@@ -1,22 +1,30 @@
 //! Listing folders: several at a time, the deepest first, and no faster than files are fetched.
 
+mod reads;
+
 use std::collections::VecDeque;
 
 use super::{Asked, Download, DownloadEvent, DownloadNeed, Item, MAX_FOLDERS};
+use crate::owners::Owners;
 use crate::path::{MAX_PATH, is_plain_name, join};
 use crate::sftp::{Attributes, FileType, Handle, Name, Reply, Request, StatusCode};
 use crate::{Trouble, glob};
+use reads::Reads;
 
 /// Folders listed at a time.
 const LISTINGS: usize = 16;
-/// Files that may be found and not begun: then no more is listed.
+/// Files that may be found and not begun: then no folder is begun.
 const QUEUE: usize = 4096;
+/// The same, after which those that are begun wait, too: some more than what two batches of small files take. What is asked
+/// for already still comes, at most [`LISTINGS`] times [`MOST_READS`](reads::MOST_READS) packets.
+const MOST_FOUND: usize = 5 * QUEUE;
 
 /// A folder that is listed, or is to be.
 pub(super) struct Listing {
     item: Item,
     purpose: Purpose,
     handle: Option<Handle>,
+    reads: Reads,
 }
 
 /// Why a folder is listed.
@@ -38,7 +46,10 @@ pub(super) enum Purpose {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ListingStep {
     Open,
-    Read,
+    Read {
+        /// Whether no other one of the folder is asked for before it is answered.
+        is_alone: bool,
+    },
     /// The answer does not matter.
     Close,
 }
@@ -49,15 +60,30 @@ impl Listing {
             item,
             purpose,
             handle: None,
+            reads: Reads::default(),
         }
     }
 }
 
 impl Download {
-    /// Begins listings while there is room.
+    /// Begins listings while there is room, and reads on in those that are begun.
     pub(super) fn list_folders(&mut self) {
+        self.begin_listings();
+        let mut begun: Vec<u64> = self.listings.keys().copied().collect();
+        begun.sort_unstable();
+        for id in begun {
+            self.read_folder(id);
+        }
+    }
+
+    /// Files that are found and not begun.
+    fn found(&self) -> usize {
+        self.queue.len() + self.small.waiting() + self.accounts.waiting()
+    }
+
+    fn begin_listings(&mut self) {
         while self.listings.len() < LISTINGS
-            && self.queue.len() + self.small.waiting() < QUEUE
+            && self.found() < QUEUE
             && let Some(listing) = self.to_list.pop()
         {
             let id = self.id();
@@ -94,19 +120,38 @@ impl Download {
         self.ask(Request::Opendir { path }, Asked::Listing { id, step });
     }
 
+    /// Asks for more of a folder, as much as may be, or ends its listing once all is there that was asked for.
     fn read_folder(&mut self, id: u64) {
-        let Some(handle) = self
-            .listings
-            .get(&id)
-            .and_then(|listing| listing.handle.clone())
-        else {
+        let is_full = self.found() >= MOST_FOUND || self.channels[0].client.is_full();
+        let Some(listing) = self.listings.get_mut(&id) else {
             return;
         };
-        let step = ListingStep::Read;
-        self.ask(
-            Request::Readdir { handle: &handle },
-            Asked::Listing { id, step },
-        );
+        let Some(handle) = listing.handle.clone() else {
+            return;
+        };
+        if self.interrupted {
+            listing.reads.stop(None);
+        }
+        if listing.reads.end.is_some() {
+            if listing.reads.unanswered == 0 {
+                let trouble = listing.reads.end.take().flatten();
+                self.end_listing(id, trouble);
+            }
+            return;
+        }
+        if is_full {
+            return;
+        }
+        let (unanswered, most) = (listing.reads.unanswered, listing.reads.most());
+        listing.reads.unanswered = unanswered.max(most);
+        let is_alone = most == 1;
+        for _ in unanswered..most {
+            let step = ListingStep::Read { is_alone };
+            self.ask(
+                Request::Readdir { handle: &handle },
+                Asked::Listing { id, step },
+            );
+        }
     }
 
     pub(super) fn handle_listing(&mut self, id: u64, step: ListingStep, reply: Reply) {
@@ -114,32 +159,45 @@ impl Download {
             return;
         };
         match (step, reply) {
-            (ListingStep::Open, Reply::Handle(handle)) => {
-                listing.handle = Some(handle);
-                self.read_folder(id);
-            }
-            (ListingStep::Read, Reply::Names(names)) => {
-                if names.is_empty() {
-                    return self.end_listing(id, Some(Trouble::BadName(String::new())));
-                }
-                for name in names {
-                    self.take_name(id, name);
-                }
-                match self.interrupted {
-                    true => self.end_listing(id, None),
-                    false => self.read_folder(id),
-                }
-            }
-            (ListingStep::Read, Reply::Status(status)) if status.code == StatusCode::Eof => {
-                self.end_listing(id, None);
-            }
-            (ListingStep::Close, _) => drop(self.listings.remove(&id)),
-            (_, Reply::Status(status)) => {
+            // What is to be read of it is asked for with that of all others.
+            (ListingStep::Open, Reply::Handle(handle)) => listing.handle = Some(handle),
+            (ListingStep::Open, Reply::Status(status)) => {
                 let trouble = Trouble::remote("listing the folder", &status);
                 self.end_listing(id, Some(trouble));
             }
-            _ => self.end_listing(id, None),
+            (ListingStep::Open, _) => self.end_listing(id, None),
+            (ListingStep::Read { is_alone }, reply) => self.handle_read(id, is_alone, reply),
+            (ListingStep::Close, _) => drop(self.listings.remove(&id)),
         }
+    }
+
+    fn handle_read(&mut self, id: u64, is_alone: bool, reply: Reply) {
+        let Some(listing) = self.listings.get_mut(&id) else {
+            return;
+        };
+        let reads = &mut listing.reads;
+        reads.unanswered -= 1;
+        match reply {
+            Reply::Names(names) if names.is_empty() => {
+                reads.stop(Some(Trouble::BadName(String::new())));
+            }
+            Reply::Names(names) => {
+                reads.answered += 1;
+                for name in names {
+                    self.take_name(id, name);
+                }
+            }
+            Reply::Status(status) if status.code == StatusCode::Eof => reads.reach_end(is_alone),
+            Reply::Status(status) => {
+                reads.fail(is_alone, Trouble::remote("listing the folder", &status));
+            }
+            _ => reads.stop(None),
+        }
+    }
+
+    /// Whether folders are to get anything at the end.
+    fn finishes_folders(&self) -> bool {
+        self.plan.preserve || self.plan.owners != Owners::Makers
     }
 
     fn end_listing(&mut self, id: u64, trouble: Option<Trouble>) {
@@ -175,7 +233,7 @@ impl Download {
         match trouble {
             Some(trouble) => self.failed(remote, trouble),
             None if self.interrupted => {}
-            None if self.plan.preserve => match self.folders.len() < MAX_FOLDERS {
+            None if self.finishes_folders() => match self.folders.len() < MAX_FOLDERS {
                 true => self.folders.push((local, attributes)),
                 false => self.failed(remote, too_many("folders")),
             },
@@ -228,6 +286,9 @@ impl Download {
         if item.remote.len() > MAX_PATH || item.local.len() > MAX_PATH {
             return self.failed(item.remote, Trouble::TooLong);
         }
+        let Some(item) = self.await_owner(item) else {
+            return;
+        };
         match item.attributes.file_type() {
             FileType::File => {
                 let size = item.attributes.size.unwrap_or(0);
@@ -306,3 +367,6 @@ fn too_many(what: &'static str) -> Trouble {
         limit: MAX_FOLDERS,
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -7,6 +7,7 @@ use std::collections::VecDeque;
 
 use super::FileHash;
 use super::command::{GREETING, command, host_path, put_path};
+use crate::conversation::{Lines, ToHost};
 
 /// Files of one group.
 const GROUP: usize = 128;
@@ -16,8 +17,6 @@ const GROUP_OCTETS: u64 = 64 * 1024 * 1024;
 const LARGE: u64 = 4 * 1024 * 1024;
 /// Groups that the host has been sent and not answered: one it hashes, and the next.
 const GROUPS: usize = 2;
-/// Octets of a line that are looked at: hashes stand before names.
-const LINE: usize = 128;
 
 const READY: &[u8] = b"sshoal-ready";
 const END: &[u8] = b"sshoal-end";
@@ -74,10 +73,9 @@ pub struct HostHashes {
     answers: VecDeque<(HashKey, HostHash)>,
     /// What has been answered of the first group.
     lines: Vec<HostHash>,
-    line: Vec<u8>,
-    out: Vec<u8>,
-    /// Octets of `out` that have left.
-    left: usize,
+    /// What it says, line by line: hashes stand before names.
+    said: Lines,
+    out: ToHost,
     has_answered: bool,
 }
 
@@ -95,9 +93,8 @@ impl HostHashes {
             asked: VecDeque::new(),
             answers: VecDeque::new(),
             lines: Vec::new(),
-            line: Vec::new(),
-            out: Vec::new(),
-            left: 0,
+            said: Lines::default(),
+            out: ToHost::default(),
             has_answered: false,
         }
     }
@@ -168,7 +165,7 @@ impl HostHashes {
                 self.waiting.push_front((key, path, octets));
                 break;
             }
-            put_path(&mut self.out, &path);
+            self.out.put_by(|out| put_path(out, &path));
             group.files.push(key);
             group.octets += octets;
             if is_alone {
@@ -179,7 +176,7 @@ impl HostHashes {
             true => b":\n",
             false => b".\n",
         };
-        self.out.extend_from_slice(end);
+        self.out.put(end);
         self.asked.push_back(group);
     }
 
@@ -196,21 +193,17 @@ impl HostHashes {
     /// It is being opened.
     pub fn opened(&mut self) {
         self.stage = Stage::Opening;
-        self.out.extend_from_slice(GREETING);
+        self.out.put(GREETING);
     }
 
     /// Octets for the host.
     pub fn transmit(&self) -> &[u8] {
-        &self.out[self.left..]
+        self.out.waiting()
     }
 
     /// So many of them have left.
     pub fn transmitted(&mut self, octets: usize) {
-        self.left += octets;
-        if self.left * 2 >= self.out.len() {
-            self.out.drain(..self.left);
-            self.left = 0;
-        }
+        self.out.transmitted(octets);
     }
 
     /// Octets of contents that the host is hashing; `None` if it is asked nothing.
@@ -221,18 +214,9 @@ impl HostHashes {
 
     /// Takes what the host says.
     pub fn hear(&mut self, mut input: &[u8]) {
-        while let Some(end) = input.iter().position(|&octet| octet == b'\n') {
-            self.keep(&input[..end]);
-            let line = std::mem::take(&mut self.line);
+        while let Some(line) = self.said.next(&mut input) {
             self.handle_line(&line);
-            input = &input[end + 1..];
         }
-        self.keep(input);
-    }
-
-    fn keep(&mut self, part: &[u8]) {
-        let room = LINE - self.line.len();
-        self.line.extend_from_slice(&part[..part.len().min(room)]);
     }
 
     fn handle_line(&mut self, line: &[u8]) {
@@ -282,7 +266,7 @@ impl HostHashes {
             return;
         }
         self.stage = Stage::Over(why);
-        (self.out, self.left) = (Vec::new(), 0);
+        self.out = ToHost::default();
         let asked = self.asked.drain(..).flat_map(|group| group.files);
         let waiting = self.waiting.drain(..).map(|(key, ..)| key);
         let keys = asked.chain(waiting);

@@ -39,10 +39,11 @@ pub enum Extension {
     Limits,
     CopyData,
     ExpandPath,
+    UsersGroupsById,
 }
 
 impl Extension {
-    const ALL: [Extension; 8] = [
+    const ALL: [Extension; 9] = [
         Extension::PosixRename,
         Extension::Hardlink,
         Extension::Fsync,
@@ -51,6 +52,7 @@ impl Extension {
         Extension::Limits,
         Extension::CopyData,
         Extension::ExpandPath,
+        Extension::UsersGroupsById,
     ];
 
     pub(super) fn name(self) -> &'static str {
@@ -63,10 +65,11 @@ impl Extension {
             Extension::Limits => "limits@openssh.com",
             Extension::CopyData => "copy-data",
             Extension::ExpandPath => "expand-path@openssh.com",
+            Extension::UsersGroupsById => "users-groups-by-id@openssh.com",
         }
     }
 
-    fn bit(self) -> u8 {
+    fn bit(self) -> u16 {
         1 << (self as u8)
     }
 }
@@ -121,7 +124,7 @@ pub struct Client<T> {
     packets: Packets,
     out: Outgoing,
     dialect: Dialect,
-    extensions: u8,
+    extensions: u16,
     limits: Limits,
     next_id: u32,
     pending: HashMap<u32, Pending<T>>,

@@ -13,7 +13,7 @@ pub use client::{Client, Extension, Limits, MAX_PENDING};
 pub use dialect::Dialect;
 pub use outgoing::{Pieces, SharedOctets};
 pub use packets::MAX_PACKET;
-pub use reply::{Data, FilesystemStatus, Handle, Name, Reply, Status, StatusCode};
+pub use reply::{AccountNames, Data, FilesystemStatus, Handle, Name, Reply, Status, StatusCode};
 pub use request::{Open, Request};
 
 /// What a server sent that breaks the protocol: nothing more of the channel can be trusted.

@@ -38,6 +38,17 @@ pub enum Reply {
     Limits(Limits),
     /// The reply to statvfs@openssh.com.
     Filesystem(FilesystemStatus),
+    /// The reply to users-groups-by-id@openssh.com.
+    Accounts(AccountNames),
+}
+
+/// Names of users and groups in the order in which they were asked for, empty where there is none.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct AccountNames {
+    /// Users.
+    pub users: Vec<Vec<u8>>,
+    /// Groups.
+    pub groups: Vec<Vec<u8>>,
 }
 
 /// An open file or folder of the server's; good on its own channel only.
@@ -162,6 +173,7 @@ impl Reply {
             }
             (EXTENDED_REPLY, Expected::Limits) => limits(body),
             (EXTENDED_REPLY, Expected::Filesystem) => filesystem(body),
+            (EXTENDED_REPLY, Expected::Accounts) => account_names(body),
             _ => Err(SftpError::WrongReply { request, kind }),
         }
     }
@@ -236,6 +248,26 @@ fn limits(body: &[u8]) -> Result<Reply, SftpError> {
     // max-open-handles follows; 0 means no limit that is known.
     let handles = fields.field("max-open-handles").u64()?;
     Ok(Reply::Limits(Limits::told(packet, read, write, handles)))
+}
+
+/// PROTOCOL section 4.13: a string of names, each a string, of users, and one of groups.
+fn account_names(body: &[u8]) -> Result<Reply, SftpError> {
+    let mut fields = Decoder::named("users-groups-by-id@openssh.com", body);
+    // No more can come than the packet holds.
+    let mut list = |name| -> Result<Vec<Vec<u8>>, SftpError> {
+        let mut list = Decoder::named(
+            "users-groups-by-id@openssh.com",
+            fields.field(name).string()?,
+        );
+        let mut names = Vec::new();
+        while !list.unread().is_empty() {
+            names.push(list.field("name").string()?.to_vec());
+        }
+        Ok(names)
+    };
+    let users = list("usernames")?;
+    let groups = list("groupnames")?;
+    Ok(Reply::Accounts(AccountNames { users, groups }))
 }
 
 fn filesystem(body: &[u8]) -> Result<Reply, SftpError> {

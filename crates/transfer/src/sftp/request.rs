@@ -118,6 +118,8 @@ pub enum Request<'a> {
     },
     /// expand-path@openssh.com: `~` and `~user`.
     ExpandPath { path: &'a [u8] },
+    /// users-groups-by-id@openssh.com: names of numbers.
+    UsersGroupsById { users: &'a [u32], groups: &'a [u32] },
 }
 
 /// What a request may be answered by, beside SSH_FXP_STATUS.
@@ -130,6 +132,7 @@ pub(crate) enum Expected {
     Attributes,
     Limits,
     Filesystem,
+    Accounts,
 }
 
 const EXTENDED: u8 = 200;
@@ -171,6 +174,7 @@ impl Request<'_> {
             Request::Limits => Extension::Limits,
             Request::CopyData { .. } => Extension::CopyData,
             Request::ExpandPath { .. } => Extension::ExpandPath,
+            Request::UsersGroupsById { .. } => Extension::UsersGroupsById,
             _ => return None,
         })
     }
@@ -188,6 +192,7 @@ impl Request<'_> {
             | Request::ExpandPath { .. } => Expected::Names,
             Request::Statvfs { .. } => Expected::Filesystem,
             Request::Limits => Expected::Limits,
+            Request::UsersGroupsById { .. } => Expected::Accounts,
             _ => Expected::Status,
         }
     }
@@ -313,6 +318,12 @@ impl Request<'_> {
                 out.put_u64(len);
                 out.put_string(to.octets());
                 out.put_u64(to_offset);
+            }
+            Request::UsersGroupsById { users, groups } => {
+                for numbers in [users, groups] {
+                    out.put_u32(4 * numbers.len() as u32);
+                    numbers.iter().for_each(|&number| out.put_u32(number));
+                }
             }
         }
     }

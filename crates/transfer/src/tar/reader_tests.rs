@@ -1,3 +1,5 @@
+//! Archives of other people's tars are read, and what is none, or wrong, is told.
+
 #![allow(clippy::unwrap_used)]
 
 use std::io::Write;

@@ -1,14 +1,16 @@
 //! Files that are there with the size of what is to be sent: unchanged if both ends' hashes are equal (`--checksum`).
 
+use std::collections::VecDeque;
+
 use super::files::{FileStep, Stage};
 use super::small::SmallStep;
 use super::{Phase, Upload, UploadNeed};
+use crate::Trouble;
 use crate::hashing::{FileHash, HashKey, HostHash};
 use crate::sftp::{Attributes, Request};
-use crate::{Remote, Trouble};
 
 /// What is told of a failure to set an unchanged file's mode and times.
-const SETTING: &str = "setting mode and times";
+pub(super) const SETTING: &str = "setting mode and times";
 
 /// A file that is hashed at both ends.
 pub(super) struct Comparison {
@@ -32,7 +34,7 @@ impl Upload {
         let flag = self.plan.hashing.insists();
         let flag = flag.filter(|_| self.plan.has_contents());
         let Some(flag) = flag.filter(|_| !self.interrupted) else {
-            self.phase = Phase::Folders;
+            self.phase = Phase::Owners;
             return;
         };
         if let Some(why) = self.hashes.why_over() {
@@ -40,7 +42,7 @@ impl Upload {
             self.failed(self.plan.target.clone(), Trouble::NoHashes { flag, why });
             self.phase = Phase::Ended;
         } else if self.hashes.is_ready() {
-            self.phase = Phase::Folders;
+            self.phase = Phase::Owners;
         }
     }
 
@@ -129,10 +131,7 @@ impl Upload {
             return;
         };
         match found {
-            Found::Same if self.plan.entries[entry].is_kept(there, self.plan.preserve) => {
-                self.file_done(entry, true);
-            }
-            Found::Same => self.touch(entry),
+            Found::Same => self.file_is_there(entry, there),
             Found::Other => {
                 file.stage = Stage::OpenHere;
                 self.needs.push_back(UploadNeed::Open { entry });
@@ -141,49 +140,76 @@ impl Upload {
         }
     }
 
-    /// Gives an unchanged file its mode and times.
+    /// Its contents are there already.
+    pub(super) fn file_is_there(&mut self, entry: usize, there: &Attributes) {
+        let lacks = self.lacks(entry, there);
+        if let Some(file) = self.files.get_mut(&entry) {
+            file.lacks = lacks;
+            self.touch(entry);
+        }
+    }
+
+    /// Gives an unchanged file what it lacks next: what makes somebody else of it is not set before it belongs to him.
     pub(super) fn touch(&mut self, entry: usize) {
         let Some(file) = self.files.get_mut(&entry) else {
             return;
         };
+        let Some(&attributes) = file.lacks.front() else {
+            return self.file_done(entry, true);
+        };
         file.stage = Stage::Touch;
         let (channel, path) = (file.channel, file.path.clone());
-        let request = Request::Setstat {
-            path: &path,
-            attributes: self.plan.entries[entry].kept(),
+        let path = &path;
+        let (step, request) = match attributes.owner {
+            Some(owner) => (FileStep::Own, self.own(path, owner)),
+            None => (
+                FileStep::Settle(SETTING),
+                Request::Setstat { path, attributes },
+            ),
         };
-        self.ask_file(channel, entry, FileStep::Settle(SETTING), request);
+        self.ask_file(channel, entry, step, request);
     }
 
     fn small_compared(&mut self, entry: usize, there: &Attributes, found: Found) {
         self.small_is_seen();
         match found {
             _ if self.interrupted => {}
-            Found::Same => {
-                self.small_leaves(entry);
-                if self.plan.entries[entry].is_kept(there, self.plan.preserve) {
-                    return self.done(entry, true);
-                }
-                let path = self.path(entry);
-                let request = Request::Setstat {
-                    path: &path,
-                    attributes: self.plan.entries[entry].kept(),
-                };
-                self.ask_small(entry, SmallStep::Touch, request);
-            }
+            Found::Same => self.small_is_there(entry, there),
             Found::Other => self.small_joins(entry, there.permissions()),
             Found::Failed(trouble) => self.small_failed(entry, trouble),
         }
     }
 
-    /// An unchanged small file has its mode and times, or not.
-    pub(super) fn handle_small_touched(&mut self, entry: usize, refused: Option<Remote>) {
+    /// The same of a small file.
+    pub(super) fn small_is_there(&mut self, entry: usize, there: &Attributes) {
+        self.small_leaves(entry);
+        let lacks = self.lacks(entry, there);
+        self.small.lacks.insert(entry, lacks);
+        self.touch_small(entry);
+    }
+
+    fn touch_small(&mut self, entry: usize) {
+        let lacks = self.small.lacks.get_mut(&entry);
+        let Some(attributes) = lacks.and_then(VecDeque::pop_front) else {
+            self.small.lacks.remove(&entry);
+            return self.done(entry, true);
+        };
+        let path = &self.path(entry);
+        let (step, request) = match attributes.owner {
+            Some(owner) => (SmallStep::TouchOwner, self.own(path, owner)),
+            None => (SmallStep::Touch, Request::Setstat { path, attributes }),
+        };
+        self.ask_small(entry, step, request);
+    }
+
+    /// An unchanged small file has what it lacked, or not.
+    pub(super) fn handle_small_touched(&mut self, entry: usize, refused: Option<Trouble>) {
         match refused {
-            None => self.done(entry, true),
-            Some(why) => {
-                let doing = SETTING;
+            None => self.touch_small(entry),
+            Some(trouble) => {
+                self.small.lacks.remove(&entry);
                 self.failed_files.insert(entry);
-                self.failed(self.path(entry), Trouble::Remote { doing, why });
+                self.failed(self.path(entry), trouble);
             }
         }
     }

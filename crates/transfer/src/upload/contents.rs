@@ -224,6 +224,7 @@ impl Upload {
             *unanswered += 1;
             block.written += len;
             self.left = self.left.saturating_sub(len as u64);
+            self.on_the_way += len as u64;
             match block.written == block.len {
                 true => it.work.ahead -= 1,
                 false => {

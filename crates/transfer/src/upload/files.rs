@@ -1,10 +1,11 @@
 //! Files' contents: each into a part beside its target, by one channel or several, then checked, settled and renamed.
 //!
 //! ```text
-//! Look -> open here -> Create or Resume -> Write (one span a writer) -> check here -> Settle (modes, times, fsync, close) -> Rename
+//! Look -> open here -> Create or Resume -> Write (one span a writer) -> check here -> Settle (owner, mode, times, fsync, close) -> Rename
 //!   \_________________________________________________________________________________________________________ CleanUp
 //! ```
 
+use std::collections::VecDeque;
 use std::ops::Range;
 
 use super::resuming::{Progress, ResumeStep};
@@ -12,7 +13,7 @@ use super::verifying::Hashes;
 use super::{Asked, Kind, Opened, Phase, Upload, UploadNeed};
 use crate::Trouble;
 use crate::ranges::Span;
-use crate::sftp::{FileType, Handle, Reply, Request, StatusCode};
+use crate::sftp::{Attributes, FileType, Handle, Reply, Request, StatusCode};
 
 /// Files that one channel has under way.
 const FILES_A_CHANNEL: usize = 64;
@@ -48,6 +49,10 @@ pub(super) struct File {
     pub(super) todo: Option<Vec<Range<u64>>>,
     pub(super) progress: Progress,
     pub(super) hashes: Hashes,
+    /// What is there already, and lacks this.
+    pub(super) lacks: VecDeque<Attributes>,
+    /// The part's user and group.
+    pub(super) owner: Option<(u32, u32)>,
 }
 
 /// One channel's work on a file.
@@ -83,7 +88,7 @@ pub(super) enum Stage {
     Look,
     /// What is there has the size of what is to be sent: both ends hash it.
     Compare,
-    /// It is the same, and gets its mode and times.
+    /// It is the same, and gets its owner, mode and times.
     Touch,
     OpenHere,
     /// What an earlier transfer left is looked at, and opened.
@@ -120,6 +125,9 @@ pub(super) enum FileStep {
     /// What has been written is on the disk.
     Checkpoint,
     Settle(&'static str),
+    /// Whom the part belongs to.
+    LookAtOwner,
+    Own,
     Rename,
     /// What the server would not replace is out of the way; the answer does not matter.
     Replace,
@@ -216,6 +224,8 @@ impl Upload {
             todo: None,
             progress: Progress::default(),
             hashes: Hashes::default(),
+            lacks: VecDeque::new(),
+            owner: None,
         };
         self.channels[channel].files += 1;
         let path = file.path.clone();
@@ -242,6 +252,13 @@ impl Upload {
         }
     }
 
+    /// What a request was about is not on its way any more, whatever became of it.
+    pub(super) fn arrived(&mut self, step: FileStep) {
+        if let FileStep::Write { octets, .. } = step {
+            self.on_the_way = self.on_the_way.saturating_sub(octets.into());
+        }
+    }
+
     pub(super) fn handle_file(
         &mut self,
         channel: usize,
@@ -249,6 +266,7 @@ impl Upload {
         step: FileStep,
         reply: Reply,
     ) {
+        self.arrived(step);
         let Some(file) = self.files.get_mut(&entry) else {
             return;
         };
@@ -287,6 +305,13 @@ impl Upload {
             (FileStep::Settle(doing), _) => {
                 if let Some(status) = refused {
                     self.fail_file(entry, Trouble::remote(doing, &status));
+                }
+            }
+            (FileStep::LookAtOwner, reply) => self.handle_part_owner(entry, &reply),
+            (FileStep::Own, _) => {
+                if let Some(status) = refused {
+                    let trouble = self.owner(entry).refused(&status);
+                    self.fail_file(entry, trouble);
                 }
             }
             (FileStep::Rename, _) => match refused {
@@ -330,7 +355,7 @@ impl Upload {
                         return self.compare(entry, *there, false);
                     }
                     if is_like {
-                        return self.file_done(entry, true);
+                        return self.file_is_there(entry, there);
                     }
                 }
                 _ => {}
@@ -362,7 +387,10 @@ impl Upload {
                 }
             }
             Stage::Settle if file.unanswered == 0 => self.verify_part(entry),
-            Stage::Touch if file.unanswered == 0 => self.file_done(entry, true),
+            Stage::Touch if file.unanswered == 0 => {
+                file.lacks.pop_front();
+                self.touch(entry);
+            }
             Stage::CleanUp if file.unanswered == 0 => self.file_failed(entry),
             _ => {}
         }

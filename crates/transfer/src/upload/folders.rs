@@ -1,7 +1,8 @@
-//! Folders: made before everything else, given their modes and times after everything else.
+//! Folders: made before everything else, given their owners, modes and times after everything else.
 
 use super::{Asked, Kind, Phase, Upload};
 use crate::Trouble;
+use crate::owners::Owners;
 use crate::sftp::{Attributes, FileType, Reply, Request, StatusCode};
 
 /// What we must be allowed to do in a folder to put something into it.
@@ -67,9 +68,14 @@ impl Upload {
         }
     }
 
-    /// With modes and times to be kept it is not done yet.
+    /// Whether folders are to get anything at the end.
+    fn finishes_folders(&self) -> bool {
+        self.plan.preserve || self.plan.owners != Owners::Makers
+    }
+
+    /// With something to be set it is not done yet.
     fn folder_is_there(&mut self, entry: usize) {
-        if !self.plan.preserve {
+        if !self.finishes_folders() {
             self.done(entry, false);
         }
     }
@@ -79,11 +85,12 @@ impl Upload {
         self.failed(self.path(entry), trouble);
     }
 
-    /// From the innermost outward: what is done in a folder changes its time.
+    /// From the innermost outward: what is done in a folder changes its time, and nothing is done any more in one that belongs to
+    /// somebody else by then.
     pub(super) fn finish_folders(&mut self) {
         let plan = self.plan.clone();
         let count = plan.entries.len();
-        while self.next < count && plan.preserve && !self.interrupted {
+        while self.next < count && self.finishes_folders() && !self.interrupted {
             let number = count - 1 - self.next;
             let entry = &plan.entries[number];
             if entry.kind != Kind::Folder || self.broken.contains(&number) {
@@ -94,25 +101,68 @@ impl Upload {
                 return;
             }
             self.next += 1;
-            let path = self.path(number);
-            let attributes = Attributes {
-                mode: Some(entry.mode & 0o7777),
-                times: Some(entry.times),
-                ..Attributes::default()
-            };
-            let request = Request::Setstat {
-                path: &path,
-                attributes,
-            };
-            self.ask(request, Asked::FolderAttributes { entry: number });
+            if self.owner(number).is_any() {
+                let path = self.path(number);
+                let asked = Asked::FolderOwnerSeen { entry: number };
+                self.ask(Request::Lstat { path: &path }, asked);
+            } else {
+                self.keep_folder(number);
+            }
         }
         if self.channels[0].client.pending() == 0 {
             self.phase = Phase::Ended;
         }
     }
 
+    /// Gives it its mode and times, if these are kept.
+    fn keep_folder(&mut self, entry: usize) {
+        if !self.plan.preserve {
+            return self.done(entry, false);
+        }
+        let path = self.path(entry);
+        let request = Request::Setstat {
+            path: &path,
+            attributes: self.plan.entries[entry].kept(),
+        };
+        self.ask(request, Asked::FolderAttributes { entry });
+    }
+
+    /// Whom it belongs to. A link that leads to a folder, and the folder, keep their owners.
+    pub(super) fn handle_folder_owner(&mut self, entry: usize, reply: &Reply) {
+        let owner = match reply {
+            _ if self.interrupted => return,
+            Reply::Attributes(there) if there.file_type() == FileType::Folder => {
+                self.owner(entry).missing(there.owner)
+            }
+            _ => None,
+        };
+        if let Some(owner) = owner {
+            let path = &self.path(entry);
+            let request = self.own(path, owner);
+            self.ask(request, Asked::FolderOwned { entry });
+        }
+        if self.plan.preserve || owner.is_none() {
+            self.keep_folder(entry);
+        }
+    }
+
+    pub(super) fn handle_folder_owned(&mut self, entry: usize, reply: &Reply) {
+        match reply {
+            Reply::Status(status) if status.code != StatusCode::Ok => {
+                self.broken.insert(entry);
+                let trouble = self.owner(entry).refused(status);
+                self.failed(self.path(entry), trouble);
+            }
+            _ if !self.plan.preserve => self.done(entry, false),
+            // Its mode and times are under way.
+            _ => {}
+        }
+    }
+
     pub(super) fn handle_folder_finished(&mut self, entry: usize, reply: Reply) {
         match reply {
+            // Told already.
+            _ if self.broken.contains(&entry) => {}
             Reply::Status(status) if status.code == StatusCode::Ok => self.done(entry, false),
             Reply::Status(status) => {
                 let trouble = Trouble::remote("setting mode and times of the folder", &status);

@@ -1,22 +1,12 @@
+//! Uploads with hashes of both ends: what is unchanged, what is verified, and hosts that cannot hash.
+
 #![allow(clippy::unwrap_used)]
 
 use super::tests::{Story, Told, entry, file, noise, plan, tree};
 use super::*;
-use crate::fake_hasher::Hasher;
+use crate::fake_hasher::{CHECKSUM, Hasher, verified};
 use crate::fake_server::{FakeServer, MODIFIED, Node};
 use crate::{Hashing, Verify};
-
-const CHECKSUM: Hashing = Hashing {
-    compares: true,
-    verifies: Verify::Never,
-};
-
-fn verified(verifies: Verify) -> Hashing {
-    Hashing {
-        compares: false,
-        verifies,
-    }
-}
 
 /// A tree into an empty folder.
 fn story() -> (Story, UploadPlan) {

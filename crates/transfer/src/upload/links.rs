@@ -1,8 +1,9 @@
 //! Symbolic and hard links: made under another name, then renamed, so that what was there is replaced in one step.
 
+use super::owners::{NO_OWNERS, Wanted};
 use super::{Asked, Kind, Phase, Upload};
-use crate::Trouble;
 use crate::sftp::{Attributes, Dialect, Extension, FileType, Reply, Request, StatusCode};
+use crate::{Remote, Trouble};
 
 /// How far a link is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,6 +17,11 @@ pub(super) enum LinkStep {
     Make,
     /// What a server without posix-rename would not replace is out of the way; the answer does not matter.
     Remove,
+    /// Whom the new one belongs to.
+    LookAtOwner,
+    Own,
+    /// The same of one that is there.
+    OwnThere,
     Rename,
     /// Renaming one name of a file over another of the same file does nothing (rename(2)).
     Unlink,
@@ -68,6 +74,11 @@ impl Upload {
     }
 
     fn ask_link(&mut self, entry: usize, step: LinkStep) {
+        self.ask_of_link(entry, step, (0, 0));
+    }
+
+    /// The same with the owner that is to be set.
+    fn ask_of_link(&mut self, entry: usize, step: LinkStep, owner: (u32, u32)) {
         let plan = self.plan.clone();
         let path = self.path(entry);
         let part = self.part(&path);
@@ -82,6 +93,7 @@ impl Upload {
         let replaces = self.channels[0].client.has(Extension::PosixRename);
         let request = match (step, &plan.entries[entry].kind) {
             (LinkStep::Look, _) => Request::Lstat { path: &path },
+            (LinkStep::LookAtOwner, _) => Request::Lstat { path: &part },
             (LinkStep::Read, _) => Request::Readlink { path: &path },
             (LinkStep::Clear | LinkStep::Unlink, _) => Request::Remove { path: &part },
             (LinkStep::Make, Kind::Link { target }) => Request::Symlink {
@@ -105,6 +117,8 @@ impl Upload {
                 path: &path,
                 attributes: times,
             },
+            (LinkStep::Own, _) => self.own(&part, owner),
+            (LinkStep::OwnThere, _) => self.own(&path, owner),
         };
         self.ask(request, Asked::Link { entry, step });
     }
@@ -116,14 +130,18 @@ impl Upload {
         match (step, &reply) {
             (LinkStep::Look, Reply::Attributes(there)) => match there.file_type() {
                 FileType::Folder => self.link_failed(entry, Trouble::FolderInTheWay),
-                FileType::Link if is_symbolic => self.ask_link(entry, LinkStep::Read),
+                FileType::Link if is_symbolic => {
+                    let has = there.owner.map(|owner| (entry, owner));
+                    self.link_owners.extend(has);
+                    self.ask_link(entry, LinkStep::Read);
+                }
                 _ => self.begin_link(entry),
             },
             (LinkStep::Look, _) => self.begin_link(entry),
             (LinkStep::Read, Reply::Names(names)) => {
                 let says = names.first().map(|name| name.name.as_slice());
                 match &plan.entries[entry].kind {
-                    Kind::Link { target } if says == Some(target) => self.link_done(entry, true),
+                    Kind::Link { target } if says == Some(target) => self.link_is_there(entry),
                     _ => self.begin_link(entry),
                 }
             }
@@ -132,12 +150,26 @@ impl Upload {
             (LinkStep::Make, Reply::Status(status)) if !is_ok => {
                 self.link_failed(entry, Trouble::remote("making the link", status));
             }
-            (LinkStep::Make, _) => {
-                if !self.channels[0].client.has(Extension::PosixRename) {
-                    self.ask_link(entry, LinkStep::Remove);
-                }
-                self.ask_link(entry, LinkStep::Rename);
+            (LinkStep::Make, _) if is_symbolic => self.own_link(entry, None),
+            (LinkStep::Make, _) => self.place_link(entry),
+            (LinkStep::LookAtOwner, Reply::Attributes(part)) if part.owner.is_some() => {
+                self.own_link(entry, part.owner);
             }
+            (LinkStep::LookAtOwner, _) => {
+                let why = Remote::Unsupported(NO_OWNERS.to_owned());
+                let doing = "looking at the link's owner";
+                self.ask_link(entry, LinkStep::Clear);
+                self.link_failed(entry, Trouble::Remote { doing, why });
+            }
+            (LinkStep::Own | LinkStep::OwnThere, Reply::Status(status)) if !is_ok => {
+                let trouble = self.owner(entry).refused(status);
+                if step == LinkStep::Own {
+                    self.ask_link(entry, LinkStep::Clear);
+                }
+                self.link_failed(entry, trouble);
+            }
+            (LinkStep::Own, _) => self.place_link(entry),
+            (LinkStep::OwnThere, _) => self.link_done(entry, true),
             (LinkStep::Rename, Reply::Status(status)) if !is_ok => {
                 let trouble = Trouble::remote("putting the link in place", status);
                 self.ask_link(entry, LinkStep::Clear);
@@ -156,7 +188,40 @@ impl Upload {
         }
     }
 
+    /// It says what it is to say: it may lack its owner.
+    fn link_is_there(&mut self, entry: usize) {
+        let has = self.link_owners.remove(&entry);
+        match self.owner(entry).missing(has) {
+            Some(owner) if self.owns_links() => self.ask_of_link(entry, LinkStep::OwnThere, owner),
+            _ => self.link_done(entry, true),
+        }
+    }
+
+    /// Without the extension whatever is done to a link is done to what it leads to.
+    fn owns_links(&self) -> bool {
+        self.channels[0].client.has(Extension::Lsetstat)
+    }
+
+    /// A link is made: its owner is set before it has its name. `has`: whom it belongs to, if that has been looked at.
+    fn own_link(&mut self, entry: usize, has: Option<(u32, u32)>) {
+        match self.owner_of_part(entry, has) {
+            Wanted::Set(owner) if self.owns_links() => {
+                self.ask_of_link(entry, LinkStep::Own, owner);
+            }
+            Wanted::Look if self.owns_links() => self.ask_link(entry, LinkStep::LookAtOwner),
+            _ => self.place_link(entry),
+        }
+    }
+
+    fn place_link(&mut self, entry: usize) {
+        if !self.channels[0].client.has(Extension::PosixRename) {
+            self.ask_link(entry, LinkStep::Remove);
+        }
+        self.ask_link(entry, LinkStep::Rename);
+    }
+
     fn begin_link(&mut self, entry: usize) {
+        self.link_owners.remove(&entry);
         self.ask_link(entry, LinkStep::Clear);
         self.ask_link(entry, LinkStep::Make);
     }

@@ -45,6 +45,7 @@ impl Upload {
 
     /// A request of which nobody knows whether it was carried out.
     fn take_back(&mut self, entry: usize, step: FileStep) {
+        self.arrived(step);
         let Some(file) = self.files.get_mut(&entry) else {
             return;
         };
@@ -64,7 +65,10 @@ impl Upload {
         }
         // What matters was asked on one channel, whoever owns the file.
         let is_closing = step == FileStep::Settle(CLOSING);
-        let is_settling = matches!(step, FileStep::Settle(_)) && !is_closing;
+        let is_settling = matches!(
+            step,
+            FileStep::Settle(_) | FileStep::LookAtOwner | FileStep::Own
+        ) && !is_closing;
         if is_settling && file.stage == Stage::Settle && !self.channels.is_lost(file.channel) {
             self.reopen(entry);
         }

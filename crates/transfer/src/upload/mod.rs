@@ -1,6 +1,6 @@
 //! Brings a list of local things to one host.
 //!
-//! The phases: `target` finds out where things go on this host, `folders` makes the folders, `files` sends files (their
+//! The phases: `target` finds out where things go on this host, `owners` which numbers its users have, `folders` makes the folders, `files` sends files (their
 //! beginnings in `opening`, or in `resuming` where a part is there already, their octets in `contents`, their ends in
 //! `settling`), `links` makes symbolic and hard links, and `folders` again gives folders their modes and times. What fails is
 //! told and left out; the rest goes on. Where the target is a block device there is but `device` after `target`.
@@ -13,6 +13,7 @@ mod folders;
 mod links;
 mod lost;
 mod opening;
+mod owners;
 mod plan;
 mod resuming;
 mod settling;
@@ -32,6 +33,7 @@ pub use small::{MAX_SMALL, Method, SmallFile, SmallGroup, SmallProblem};
 
 use crate::channels::Channels;
 use crate::hashing::HostHashes;
+use crate::owners::ListStep;
 use crate::part_name::{PartTag, part_name};
 use crate::path::{MAX_PATH, join};
 use crate::sftp::{Pieces, Reply, Request, SftpError, SharedOctets};
@@ -40,6 +42,7 @@ use comparing::Comparison;
 use device::{DevicePut, DeviceStep};
 use files::{File, FileStep};
 use links::LinkStep;
+use owners::OwnerBook;
 use small::{Small, SmallStep};
 use target::TargetStep;
 
@@ -135,6 +138,9 @@ pub struct Upload {
     /// Where the target is one.
     device: Option<Box<DevicePut>>,
     hashes: HostHashes,
+    owners: OwnerBook,
+    /// Those of links that are there.
+    link_owners: HashMap<usize, (u32, u32)>,
     /// Files that are hashed at both ends before they are sent.
     comparisons: HashMap<usize, Comparison>,
     /// Files that failed: hard links to them fail, too.
@@ -147,6 +153,8 @@ pub struct Upload {
     tally: Tally,
     /// Octets of files' contents that are still to be sent or found unchanged, as the plan has them.
     left: u64,
+    /// Octets of files' contents that have been sent and not confirmed.
+    on_the_way: u64,
     interrupted: bool,
     end_told: bool,
     /// Whether what was read last did not have to be waited for.
@@ -159,6 +167,7 @@ enum Phase {
     Device,
     /// Hashes must be had: the host has to say that it has them.
     Hashes,
+    Owners,
     Folders,
     Files,
     Links,
@@ -195,9 +204,16 @@ enum Asked {
     LookAtFolder {
         entry: usize,
     },
+    FolderOwnerSeen {
+        entry: usize,
+    },
+    FolderOwned {
+        entry: usize,
+    },
     FolderAttributes {
         entry: usize,
     },
+    Accounts(ListStep),
     File {
         entry: usize,
         step: FileStep,
@@ -239,6 +255,8 @@ impl Upload {
             small,
             device: None,
             hashes,
+            owners: OwnerBook::new(),
+            link_owners: HashMap::new(),
             comparisons: HashMap::new(),
             failed_files: HashSet::new(),
             links_open: 0,
@@ -247,6 +265,7 @@ impl Upload {
             events: VecDeque::new(),
             tally: Tally::default(),
             left,
+            on_the_way: 0,
             interrupted: false,
             end_told: false,
             reads_at_once: false,
@@ -263,9 +282,9 @@ impl Upload {
         self.channels.refuse(channel);
     }
 
-    /// Octets of files' contents that are still to be sent, as far as is known.
+    /// Octets of files' contents that are still to be sent or confirmed, as far as is known.
     pub fn octets_left(&self) -> u64 {
-        self.left
+        self.left.saturating_add(self.on_the_way)
     }
 
     /// Octets that are still to be sent by channels, those of streams left out.
@@ -357,6 +376,7 @@ impl Upload {
         self.interrupt_small();
         self.fail_device(Trouble::Interrupted);
         self.hashes.close("it was interrupted");
+        self.owners.close();
         self.advance();
     }
 
@@ -372,6 +392,7 @@ impl Upload {
                 Phase::Target => self.find_target(),
                 Phase::Device => self.write_device(),
                 Phase::Hashes => self.await_hashes(),
+                Phase::Owners => self.find_owners(),
                 Phase::Folders => self.make_folders(),
                 Phase::Files => self.send_files(),
                 Phase::Links => self.make_links(),
@@ -399,7 +420,10 @@ impl Upload {
             Asked::Target(step) => self.handle_target(step, reply),
             Asked::MakeFolder { entry } => self.handle_folder_made(entry, reply),
             Asked::LookAtFolder { entry } => self.handle_folder_seen(entry, reply),
+            Asked::FolderOwnerSeen { entry } => self.handle_folder_owner(entry, &reply),
+            Asked::FolderOwned { entry } => self.handle_folder_owned(entry, &reply),
             Asked::FolderAttributes { entry } => self.handle_folder_finished(entry, reply),
+            Asked::Accounts(step) => self.handle_list(step, reply),
             Asked::File { entry, step } => self.handle_file(channel, entry, step, reply),
             Asked::Link { entry, step } => self.handle_link(entry, step, reply),
             Asked::Small { entry, step } => self.handle_small(entry, step, reply),
@@ -464,6 +488,8 @@ impl Upload {
 
 #[cfg(test)]
 mod hashing_tests;
+#[cfg(test)]
+mod owners_tests;
 #[cfg(test)]
 mod resuming_tests;
 #[cfg(test)]

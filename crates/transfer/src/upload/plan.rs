@@ -6,6 +6,7 @@ use sshoal_journal::Segments;
 
 use super::small::Method;
 use crate::hashing::Hashing;
+use crate::owners::{Names, Owners};
 use crate::part_name::PartTag;
 use crate::sftp::Attributes;
 
@@ -20,6 +21,10 @@ pub struct UploadPlan {
     pub entries: Vec<Entry>,
     /// Whether modes and times are kept.
     pub preserve: bool,
+    /// Whom everything is to belong to.
+    pub owners: Owners,
+    /// What this machine calls the users and groups of the entries, if owners are kept by name.
+    pub names: Names,
     /// How small files go.
     pub method: Method,
     /// Whether a block device may be written, if the target is one.
@@ -56,6 +61,8 @@ pub struct Entry {
     pub kind: Kind,
     /// Permissions.
     pub mode: u32,
+    /// Numbers of user and group.
+    pub owner: (u32, u32),
     /// Last access and last modification, seconds since 1970.
     pub times: (u32, u32),
 }

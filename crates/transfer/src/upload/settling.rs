@@ -1,9 +1,11 @@
 //! The end of a file: settled and renamed over its target, or given up without a trace.
 
+use super::comparing::SETTING;
 use super::files::{File, FileStep, Stage, Writer};
+use super::owners::{NO_OWNERS, Wanted};
 use super::{Upload, UploadNeed};
 use crate::hashing::FileHash;
-use crate::sftp::{Attributes, Extension, Handle, Request};
+use crate::sftp::{Attributes, Extension, Handle, Reply, Request};
 use crate::{Remote, Trouble};
 
 /// What is told of a failure to close.
@@ -39,16 +41,27 @@ impl Upload {
         self.advance();
     }
 
-    /// Modes, times and length; then everything to the disk.
+    /// Owner; then mode, times and length; then everything to the disk.
     pub(super) fn settle(&mut self, entry: usize) {
         let preserve = self.plan.preserve;
+        let has = self.files.get(&entry).and_then(|file| file.owner);
+        let wanted = self.owner_of_part(entry, has);
         let Some(file) = self.files.get_mut(&entry) else {
             return;
         };
-        if file.writers.iter().all(|writer| writer.handle.is_none()) {
+        let open = |it: &Writer| Some((it.channel, it.handle.clone()?));
+        let Some((channel, handle)) = file.writers.iter().find_map(open) else {
             return self.reopen(entry);
-        }
+        };
         file.stage = Stage::Settle;
+        let owner = match wanted {
+            Wanted::Nothing => None,
+            Wanted::Set(owner) => Some(owner),
+            Wanted::Look => {
+                let request = Request::Fstat { handle: &handle };
+                return self.ask_file(channel, entry, FileStep::LookAtOwner, request);
+            }
+        };
         let Some(opened) = &file.opened else { return };
         let attributes = Attributes {
             // What ends in a hole.
@@ -68,14 +81,17 @@ impl Upload {
             .collect();
         for (number, (channel, handle)) in handles.iter().enumerate() {
             if number == 0 {
+                if owner.is_some() {
+                    let attributes = Attributes {
+                        owner,
+                        ..Attributes::default()
+                    };
+                    let request = Request::Fsetstat { handle, attributes };
+                    self.ask_file(*channel, entry, FileStep::Own, request);
+                }
                 if attributes != Attributes::default() {
                     let request = Request::Fsetstat { handle, attributes };
-                    self.ask_file(
-                        *channel,
-                        entry,
-                        FileStep::Settle("setting mode and times"),
-                        request,
-                    );
+                    self.ask_file(*channel, entry, FileStep::Settle(SETTING), request);
                 }
                 if self.channels[*channel].client.has(Extension::Fsync) {
                     let request = Request::Fsync { handle };
@@ -89,6 +105,26 @@ impl Upload {
             }
             let request = Request::Close { handle };
             self.ask_file(*channel, entry, FileStep::Settle(CLOSING), request);
+        }
+    }
+
+    /// Whom the part belongs to: half of that stays.
+    pub(super) fn handle_part_owner(&mut self, entry: usize, reply: &Reply) {
+        let is_awaited = |file: &&mut File| file.stage == Stage::Settle;
+        let Some(file) = self.files.get_mut(&entry).filter(is_awaited) else {
+            return;
+        };
+        let doing = "looking at its owner";
+        match reply {
+            Reply::Attributes(part) if part.owner.is_some() => {
+                file.owner = part.owner;
+                self.settle(entry);
+            }
+            Reply::Status(status) => self.fail_file(entry, Trouble::remote(doing, status)),
+            _ => {
+                let why = Remote::Unsupported(NO_OWNERS.to_owned());
+                self.fail_file(entry, Trouble::Remote { doing, why });
+            }
         }
     }
 

@@ -1,8 +1,11 @@
+//! Uploads to a server in memory: what arrives, what fails and leaves the old file, what a lost channel costs.
+
 #![allow(clippy::unwrap_used)]
 
 use super::*;
 use crate::fake_hasher::{FakeHasher, Hasher, fake_hash};
 use crate::fake_server::{FakeChannel, FakeServer, MODIFIED, Node};
+use crate::owners::{Names, Owners};
 
 /// The part of `/f`.
 pub(super) const PART: &[u8] = b"/.f.00000007.part";
@@ -28,6 +31,8 @@ pub(super) struct Story {
     /// How the host hashes, and how many files it was asked for.
     pub(super) hasher: Hasher,
     pub(super) hashed: usize,
+    /// What the host says in a session about its accounts.
+    pub(super) accounts: &'static [u8],
 }
 
 /// What came of it.
@@ -44,6 +49,7 @@ pub(super) fn entry(path: &[u8], kind: Kind, folder: Option<usize>) -> Entry {
         folder,
         kind,
         mode: 0o640,
+        owner: (1000, 100),
         times: (5, MODIFIED),
     }
 }
@@ -58,6 +64,8 @@ pub(super) fn plan(target: &[u8], entries: Vec<Entry>) -> UploadPlan {
         }],
         entries,
         preserve: false,
+        owners: Owners::default(),
+        names: Names::default(),
         method: Method::Auto,
         writes_devices: false,
         hashing: crate::Hashing::default(),
@@ -82,6 +90,7 @@ impl Story {
             lost: Vec::new(),
             hasher: Hasher::Hashes,
             hashed: 0,
+            accounts: b"",
         }
     }
 
@@ -136,6 +145,12 @@ impl Story {
             }
             hasher.converse(self.hasher, upload.hashes(), &self.server);
             upload.handle_hashes();
+            if upload.accounts().wants_session() {
+                upload.accounts().opened();
+                upload.accounts().hear(self.accounts);
+                upload.accounts().end();
+                upload.handle_accounts();
+            }
             self.hashed = hasher.files;
             while let Some((_, segments)) = upload.poll_proven() {
                 self.proven.as_mut().unwrap().extend(&segments);
@@ -459,4 +474,32 @@ fn whenever_channels_are_lost_everything_arrives() {
     }
     arrives_in_spite_of(&[(2, 1), (5, 2), (9, 3)], false);
     arrives_in_spite_of(&[(30, 3), (31, 2), (60, 1)], false);
+}
+
+#[test]
+fn what_is_sent_and_not_confirmed_is_left() {
+    let len = 3_000_000;
+    let mut story = Story::new(FakeServer::default(), vec![noise(len)]);
+    let plan = plan(b"/f", vec![entry(b"", file(len), None)]);
+    let mut upload = Upload::new(Arc::new(plan), 0);
+    let mut channel = FakeChannel::default();
+    let mut most_sent = 0;
+    while upload.poll_event() != Some(UploadEvent::Ended) {
+        while let Some(need) = upload.poll_need() {
+            story.provide(&mut upload, need);
+        }
+        let sent = upload.transmit(0).collect::<Vec<_>>().concat();
+        upload.transmitted(0, sent.len());
+        most_sent = most_sent.max(sent.len());
+        let all = |upload: &Upload| upload.tally().octets + upload.octets_left();
+        assert_eq!(all(&upload), len as u64);
+        let answer = story.server.handle(&mut channel, &sent);
+        upload.handle_input(0, &answer).unwrap();
+        assert_eq!(all(&upload), len as u64);
+    }
+    assert!(most_sent > 65_536, "nothing was on its way");
+    assert_eq!(
+        (upload.tally().octets, upload.octets_left()),
+        (len as u64, 0)
+    );
 }

@@ -19,7 +19,7 @@ impl Transfer {
             match happened {
                 Happened::Moved(octets) => {
                     if let Some(plan) = self.transfer() {
-                        plan.moved.add(octets);
+                        plan.moved.add(self.host, octets);
                     }
                 }
                 Happened::Failed(path, trouble) => self.note_trouble(path, trouble),
@@ -28,9 +28,8 @@ impl Transfer {
         }
         let left = self.engine.octets_left();
         if let Some(plan) = self.transfer() {
-            plan.moved.change_left(self.left, left);
+            plan.moved.set_left(self.host, left);
         }
-        self.left = left;
     }
 
     pub(super) fn note_trouble(&mut self, path: Vec<u8>, trouble: Trouble) {
@@ -80,6 +79,7 @@ impl Transfer {
         self.first_trouble
             .get_or_insert((Vec::new(), Trouble::Interrupted));
         self.hurries = true;
+        self.jobs.stop().order();
         self.engine.interrupt();
         self.note();
     }

@@ -13,9 +13,9 @@ use sshoal_proto::{
 };
 use sshoal_transfer::{Tally, Trouble};
 
+use super::asking::{About, Asking};
 use super::disk::Jobs;
 use super::engine::{Answer, Engine};
-use super::hashing::HashSession;
 use super::plan::{TransferPlan, Way};
 use super::rate::Rate;
 use super::streams::Streams;
@@ -33,11 +33,11 @@ pub(crate) struct Transfer {
     jobs: Jobs<Answer>,
     channels: Vec<Channel>,
     streams: Streams,
-    hashing: HashSession,
+    asking: [Asking; 2],
     /// What the server's program said on standard error.
     words: Vec<u8>,
-    /// Its share of what is left in the run's sum.
-    left: u64,
+    /// The host's number in the run.
+    host: usize,
     first_trouble: Option<(Vec<u8>, Trouble)>,
     /// What the user is to be told, as the command's output.
     output: Vec<(Stream, Vec<u8>)>,
@@ -94,17 +94,17 @@ impl Transfer {
             }
             Way::Get(get) => Engine::get(get, host as usize),
         };
-        let left = engine.octets_left();
-        transfer.moved.change_left(0, left);
+        transfer.moved.begin(host as usize);
+        transfer.moved.set_left(host as usize, engine.octets_left());
         Some(Box::new(Transfer {
             plan: plan.clone(),
             jobs: Jobs::new(&transfer.disk),
             engine,
             channels: vec![Channel::new(LaneId::FIRST, channel)],
             streams: Streams::default(),
-            hashing: HashSession::default(),
+            asking: [About::Hashes, About::Accounts].map(Asking::new),
             words: Vec::new(),
-            left,
+            host: host as usize,
             first_trouble: None,
             output: Vec::new(),
             stage: Stage::Running,
@@ -145,7 +145,9 @@ impl Transfer {
             let mut channels = self.channels.iter();
             channels.position(|channel| (channel.lane, channel.number) == (lane, number))
         };
-        if lane == LaneId::FIRST && self.hashing.handle(&mut self.engine, &event, input) {
+        let engine = &mut self.engine;
+        let mut asking = self.asking.iter_mut();
+        if lane == LaneId::FIRST && asking.any(|it| it.handle(engine, &event, input)) {
             self.silent_since = Instant::now();
             self.note();
             return Ok(None);
@@ -344,10 +346,9 @@ impl Transfer {
 }
 
 impl Drop for Transfer {
-    /// What is not sent any more is not left either.
     fn drop(&mut self) {
         if let Some(plan) = self.transfer() {
-            plan.moved.change_left(self.left, 0);
+            plan.moved.end(self.host);
         }
     }
 }

@@ -59,7 +59,7 @@ impl Transfer {
         let mut fed = 0;
         if lane == LaneId::FIRST {
             fed += self.feed_streams(connection, has_room)?;
-            fed += self.feed_hashing(connection, has_room)?;
+            fed += self.feed_asking(connection, has_room)?;
         }
         for at in 0..self.channels.len() {
             if self.channels[at].lane != lane {
@@ -99,8 +99,8 @@ impl Transfer {
         Ok(fed)
     }
 
-    /// The same for which files the host is to hash.
-    fn feed_hashing(
+    /// The same for what the host is asked in sessions of its own.
+    fn feed_asking(
         &mut self,
         connection: &mut Connection,
         has_room: bool,
@@ -112,11 +112,13 @@ impl Transfer {
         let rate = plan.and_then(|plan| plan.rate.as_ref());
         let rate = rate.filter(|_| !self.hurries);
         let (engine, wake) = (&mut self.engine, &mut self.wake);
-        self.hashing.attend(engine, connection, wake)?;
-        let fed = match has_room {
-            true => self.hashing.send(engine, connection, rate, wake)?,
-            false => 0,
-        };
+        let mut fed = 0;
+        for it in &mut self.asking {
+            it.attend(engine, connection, wake)?;
+            if has_room {
+                fed += it.send(engine, connection, rate, wake)?;
+            }
+        }
         self.note();
         Ok(fed)
     }

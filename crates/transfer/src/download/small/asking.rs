@@ -45,7 +45,8 @@ impl Download {
             let group: Vec<(Base, Wanted)> = self.small.found.drain(..count).collect();
             let files = group.iter().map(|(_, it)| {
                 let modified = it.item.attributes.modified().unwrap_or(0);
-                (it.item.local.clone(), it.size(), modified)
+                let owner = self.owner_here(&it.item.remote, &it.item.attributes);
+                (it.item.local.clone(), it.size(), modified, owner)
             });
             let files = files.collect();
             let id = self.id();

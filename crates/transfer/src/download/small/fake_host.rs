@@ -159,13 +159,14 @@ impl Here {
             DownloadNeed::Compare { .. }
             | DownloadNeed::Touch { .. }
             | DownloadNeed::Hash { .. } => unreachable!("nothing is to be hashed"),
+            DownloadNeed::Accounts { .. } => unreachable!("owners are not kept"),
         })
     }
 
     pub(super) fn fetch_small(&mut self, need: SmallNeed) -> Option<FetchedSmall> {
         Some(match need {
             SmallNeed::Look { id, files } => {
-                let seen = files.iter().map(|(path, size, _)| {
+                let seen = files.iter().map(|(path, size, ..)| {
                     Ok(self
                         .files
                         .get(path)

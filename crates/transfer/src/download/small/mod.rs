@@ -21,6 +21,7 @@ mod streams;
 use std::collections::{HashMap, VecDeque};
 
 use super::{DownloadPlan, Item};
+use crate::owners::Owner;
 use crate::upload::{FEWEST, MAX_SMALL, Method};
 use stream::{Stage, Stream};
 
@@ -46,8 +47,8 @@ pub enum SmallNeed {
     Look {
         /// To be given back.
         id: u64,
-        /// Path, octets, seconds since 1970.
-        files: Vec<(Vec<u8>, u64, u32)>,
+        /// Path, octets, seconds since 1970, and whom those are to belong to that are there.
+        files: Vec<(Vec<u8>, u64, u32, Owner)>,
     },
     /// Write files into their parts, and bring them to the disk: [`FetchedSmall::Stored`].
     Store {
@@ -80,6 +81,8 @@ pub struct SmallPart {
     pub path: Vec<u8>,
     /// Permissions, before this machine's umask.
     pub mode: u32,
+    /// Whom it is to belong to: to be set before its mode.
+    pub owner: Owner,
     /// Permissions and times that are to be kept.
     pub kept: (Option<u32>, Option<(u32, u32)>),
     /// All of it.

@@ -40,12 +40,13 @@ impl Download {
         stream.held += data.len();
         stream.storing += 1;
         self.small.storing += 1;
-        let item = &stream.files[number.file].0.item;
+        let item = stream.files[number.file].0.item.clone();
         let attributes = item.attributes;
         let preserve = self.plan.preserve;
         SmallPart {
             number,
-            path: item.local.clone(),
+            owner: self.owner_here(&item.remote, &attributes),
+            path: item.local,
             mode: attributes.mode.map_or(0o644, |mode| mode & 0o777),
             kept: (
                 attributes.permissions().filter(|_| preserve),

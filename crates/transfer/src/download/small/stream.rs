@@ -12,11 +12,10 @@
 use std::collections::HashMap;
 
 use super::{Base, Wanted};
+use crate::conversation::{Lines, ToHost};
 use crate::sftp::Attributes;
 use crate::tar::{Entry, Piece, Reader, TarError};
 
-/// The longest line that is listened to.
-const LONGEST_LINE: usize = 256;
 /// What the host says before it takes names, and what follows if its tar tells by its status of files that changed.
 const READY: &[u8] = b"sshoal-ready ";
 const TELLS_CHANGES: &[u8] = b"changes";
@@ -76,10 +75,8 @@ pub(super) struct Stream {
     /// Whether nothing that comes is taken any more.
     pub(super) is_cut: bool,
     places: HashMap<Vec<u8>, usize>,
-    out: Vec<u8>,
-    /// Octets of `out` that have left.
-    left: usize,
-    line: Vec<u8>,
+    out: ToHost,
+    lines: Lines,
     reader: Reader,
     /// The file that is being read.
     current: Option<(usize, Vec<u8>)>,
@@ -116,9 +113,8 @@ impl Stream {
             has_eof: false,
             is_cut: false,
             places: HashMap::new(),
-            out: Vec::new(),
-            left: 0,
-            line: Vec::new(),
+            out: ToHost::default(),
+            lines: Lines::default(),
             reader: Reader::default(),
             current: None,
             allowed: 0,
@@ -128,7 +124,7 @@ impl Stream {
     /// Tells the host what names will be relative to.
     pub(super) fn greet(&mut self, base: Base) {
         self.base = base;
-        self.out.extend_from_slice(match base {
+        self.out.put(match base {
             Base::Home => b".\n",
             Base::Root => b"/\n",
         });
@@ -140,9 +136,9 @@ impl Stream {
         self.allowed = SLACK;
         for (number, wanted) in files.iter().enumerate() {
             // A name must be no option, nor, for BSD's tar, an archive.
-            self.out.extend_from_slice(b"./");
-            self.out.extend_from_slice(&wanted.name);
-            self.out.push(0);
+            for part in [&b"./"[..], &wanted.name, b"\0"] {
+                self.out.put(part);
+            }
             self.allowed += 2 * (wanted.size() + wanted.name.len() as u64 + BESIDE);
             self.places.insert(wanted.name.clone(), number);
         }
@@ -155,21 +151,16 @@ impl Stream {
         self.is_cut = true;
         self.current = None;
         self.out.clear();
-        self.left = 0;
     }
 
     /// Octets for the host.
     pub(super) fn transmit(&self) -> &[u8] {
-        &self.out[self.left..]
+        self.out.waiting()
     }
 
     /// So many of them have left.
     pub(super) fn transmitted(&mut self, octets: usize) {
-        self.left += octets;
-        if self.left == self.out.len() {
-            self.out.clear();
-            self.left = 0;
-        }
+        self.out.transmitted(octets);
     }
 
     /// Takes what the host says, from the front of `input`, up to the next thing that is to be done; `None` once that is
@@ -196,24 +187,13 @@ impl Stream {
 
     /// Lines until the host is ready.
     fn hear_word(&mut self, input: &mut &[u8]) -> Option<Heard> {
-        while let Some(end) = input.iter().position(|&octet| octet == b'\n') {
-            self.keep(&input[..end]);
-            *input = &input[end + 1..];
-            let line = std::mem::take(&mut self.line);
+        while let Some(line) = self.lines.next(input) {
             if let Some(word) = line.strip_prefix(READY) {
                 self.tells_changes = word.starts_with(TELLS_CHANGES);
                 return Some(Heard::Ready);
             }
         }
-        self.keep(input);
-        *input = &[];
         None
-    }
-
-    /// A line that is too long is none of ours.
-    fn keep(&mut self, part: &[u8]) {
-        let room = LONGEST_LINE - self.line.len();
-        self.line.extend_from_slice(&part[..part.len().min(room)]);
     }
 
     /// Returns a file once it is whole.

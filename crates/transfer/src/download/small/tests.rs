@@ -1,3 +1,5 @@
+//! Small files come in batches from hosts whose tar is good, bad or hostile: all that was listed comes, and nothing else.
+
 #![allow(clippy::unwrap_used)]
 
 use std::collections::BTreeMap;
@@ -44,6 +46,8 @@ fn plan(method: Method) -> DownloadPlan {
         sources: vec![b"/srv".to_vec()],
         recursive: true,
         preserve: false,
+        owners: crate::Owners::default(),
+        rights: crate::Rights::default(),
         excludes: Excludes::default(),
         in_order: false,
         method,

@@ -1,3 +1,5 @@
+//! What is asked of a host's hashing program, what its answers mean, and the programs that hosts have.
+
 #![allow(clippy::unwrap_used)]
 
 use std::ffi::OsStr;

@@ -1,3 +1,5 @@
+//! SFTP's handshake, packets and replies, and servers that break the protocol.
+
 #![allow(clippy::unwrap_used)]
 
 use proptest::prelude::*;

@@ -20,6 +20,7 @@ use sshoal_journal::Segments;
 
 use super::{Asked, Kind, Opened, Phase, Upload, UploadNeed};
 use crate::device::{Device, Segment, Session, Survey, SurveyStep};
+use crate::owners::Owners;
 use crate::sftp::{Attributes, Handle, Open, Reply, Request, SharedOctets, Status, StatusCode};
 use crate::{Remote, Trouble, Verify};
 use contents::Contents;
@@ -49,6 +50,8 @@ pub(super) struct DevicePut {
     moved: u64,
     /// Requests without a reply.
     unanswered: usize,
+    /// What has failed while it is found out what is on the medium.
+    failing: Option<Trouble>,
     trouble: Option<Trouble>,
 }
 
@@ -60,6 +63,8 @@ enum Stage {
     /// A session is opened, and has yet to say that it writes.
     Session,
     Write(Way),
+    /// A write over SFTP has failed.
+    Prove,
     CheckHere,
     Settle,
     CleanUp,
@@ -82,6 +87,7 @@ pub(super) enum DeviceStep {
         octets: u32,
     },
     Sync,
+    Prove,
     /// The answer does not matter.
     Close,
 }
@@ -106,17 +112,16 @@ impl DevicePut {
             written: Segments::default(),
             moved: 0,
             unanswered: 0,
+            failing: None,
             trouble: None,
         }
     }
 
     /// Octets from the beginning that are written for certain.
     fn written_to(&self) -> u64 {
-        let mut segments = self.written.iter();
-        segments
-            .next()
-            .filter(|it| it.start == 0)
-            .map_or(0, |it| it.end)
+        let first = self.written.iter().next();
+        let first = first.filter(|it| it.start == 0 && self.failing.is_none());
+        first.map_or(0, |it| it.end)
     }
 }
 
@@ -136,6 +141,7 @@ impl Upload {
         let plan = self.plan.clone();
         let path = self.roots[0].clone();
         let refusal = match plan.hashing.verifies {
+            _ if plan.owners != Owners::Makers => Some(Trouble::DeviceOwner),
             _ if !plan.writes_devices => Some(Trouble::DeviceNotConfirmed),
             Verify::Always => Some(Trouble::DeviceNotVerified),
             _ => None,
@@ -263,7 +269,7 @@ impl Upload {
             }
             (DeviceStep::Claim, _, Some(status)) => self.handle_not_claimed(&status),
             (DeviceStep::Write { .. }, _, Some(status)) => {
-                self.fail_device(Trouble::remote("writing", &status));
+                self.prove_before_failing(Trouble::remote("writing", &status));
             }
             (DeviceStep::Write { offset, octets }, _, None) => {
                 it.written.insert(offset..offset + u64::from(octets));
@@ -271,8 +277,11 @@ impl Upload {
                 self.device_moved(to);
             }
             (DeviceStep::Sync, _, Some(status)) => {
+                // What the kernel took may be lost.
+                it.written = Segments::default();
                 self.fail_device(Trouble::remote("writing to the disk", &status));
             }
+            (DeviceStep::Prove, _, refused) => self.fail_as_proven(refused.is_none()),
             (DeviceStep::Sync, _, None) => self.check_image(),
             (DeviceStep::Claim | DeviceStep::Close, ..) => {}
         }
@@ -343,6 +352,12 @@ impl Upload {
         if it.stage >= Stage::CleanUp || is_too_late {
             return;
         }
+        // What failed first is told, and nobody waits any more for what is proven.
+        let failed = it.failing.take();
+        if failed.is_some() {
+            it.written = Segments::default();
+        }
+        let trouble = failed.unwrap_or(trouble);
         it.trouble = Some(match it.contents.has_begun() {
             true => Trouble::DeviceHalfWritten {
                 at: it.written_to(),

@@ -1,5 +1,7 @@
 //! The session that writes a device, as the one who serves it sees it: see `crate::device::session`.
 
+use sshoal_journal::Segments;
+
 use super::{DevicePut, Stage, Upload, Way};
 use crate::Trouble;
 use crate::device::{self, Session, SessionStage, Word};
@@ -61,6 +63,21 @@ impl DevicePut {
             is_told && session.transmit().is_empty() && !self.contents.is_reading()
         })
     }
+
+    /// dd has failed when it had written so many blocks of its segment. What it wrote past the kernel's memory is on the
+    /// device. What the kernel took may be lost with what failed; so may all that went past it, if it is the device's own memory
+    /// that could not be emptied in the end.
+    fn judge_failure(&mut self, blocks: u64) {
+        let is_direct = self.session.as_ref().is_some_and(|it| it.is_direct);
+        match self.segments.front() {
+            Some(segment) if is_direct && segment.is_direct => {
+                let octets = segment.block * blocks.min(segment.count);
+                self.written.insert(segment.at()..segment.at() + octets);
+            }
+            None if is_direct => self.written = Segments::default(),
+            _ => {}
+        }
+    }
 }
 
 impl Upload {
@@ -105,10 +122,7 @@ impl Upload {
                 self.fail_session("its dd wrote less than it was given")
             }
             (Word::Failed(words, blocks), Stage::Write(_)) => {
-                if let Some(segment) = it.segments.front() {
-                    let octets = segment.block * blocks.min(segment.count);
-                    it.written.insert(segment.at()..segment.at() + octets);
-                }
+                it.judge_failure(blocks);
                 self.fail_session(&words);
             }
             _ => {}

@@ -2,7 +2,10 @@
 
 use std::ops::Range;
 
+use sshoal_journal::Segments;
+
 use super::{DeviceStep, Stage, Upload, Way};
+use crate::Trouble;
 use crate::sftp::{Extension, Request, SharedOctets};
 use crate::upload::files::QUEUED;
 
@@ -45,6 +48,31 @@ impl Upload {
                 // The last one who closes it waits for it.
                 false => self.check_image(),
             }
+        }
+    }
+    /// A write has failed. What the kernel took before counts only if it gets to the medium.
+    pub(super) fn prove_before_failing(&mut self, trouble: Trouble) {
+        let Some(it) = &mut self.device else { return };
+        if it.stage != Stage::Write(Way::Sftp) {
+            return;
+        }
+        it.stage = Stage::Prove;
+        it.failing = Some(trouble);
+        let can_prove = self.channels[0].client.has(Extension::Fsync);
+        match it.claim.clone().filter(|_| can_prove) {
+            Some(handle) => self.ask_device(Request::Fsync { handle: &handle }, DeviceStep::Prove),
+            None => self.fail_as_proven(false),
+        }
+    }
+
+    /// What has been written is on the medium, or not.
+    pub(super) fn fail_as_proven(&mut self, is_proven: bool) {
+        let Some(it) = &mut self.device else { return };
+        if !is_proven {
+            it.written = Segments::default();
+        }
+        if let Some(trouble) = it.failing.take() {
+            self.fail_device(trouble);
         }
     }
 }

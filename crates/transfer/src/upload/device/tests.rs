@@ -1,3 +1,5 @@
+//! An image goes onto a host's block device: in which blocks, by dd or over SFTP, and what a cut leaves.
+
 #![allow(clippy::unwrap_used)]
 
 use std::sync::Arc;
@@ -18,6 +20,10 @@ struct FakeDd {
     told: usize,
     /// Fails when it is to write this octet.
     broken_at: Option<usize>,
+    /// Writes through the kernel's memory.
+    is_plain: bool,
+    /// The device's own memory cannot be emptied in the end.
+    fails_at_end: bool,
     has_failed: bool,
     /// Octets of each write of each segment.
     blocks: Vec<usize>,
@@ -46,9 +52,10 @@ impl FakeDd {
             (1, what) => {
                 assert_eq!(what, "8:1f0 4096");
                 self.told = 2;
-                return "hello\nsshoal-ready direct\n".to_owned();
+                let how = if self.is_plain { "plain" } else { "direct" };
+                return format!("hello\nsshoal-ready {how}\n");
             }
-            (_, "end") => return "sshoal-end 0\n".to_owned(),
+            (_, "end") => return format!("sshoal-end {}\n", u8::from(self.fails_at_end)),
             _ => {
                 let (block, count, at) = (numbers[0], numbers[1], numbers[0] * numbers[2]);
                 let len = block * count;
@@ -317,11 +324,20 @@ fn what_is_cut_says_how_far_it_came() {
     let mut story = Story::new(4 << 20);
     story.dd = None;
     story.server.room = Some(1 << 20);
-    assert_eq!(half(&mut story).0, 1 << 20);
+    let (at, why) = half(&mut story);
+    assert_eq!(at, 1 << 20, "which an fsync has proven");
+    assert!(why.starts_with("writing on the host"), "{why}");
     let mut story = Story::new(ROOM + 1);
     story.kind = Kind::Stream;
     assert!(half(&mut story).1.contains(&(ROOM + 1).to_string()));
     for round in 0..40 {
+        let mut broken = Story::new(4 << 20);
+        broken.dd = None;
+        broken.server.room = Some(1 << 20);
+        broken.interrupt_after = Some(round);
+        if let Some(Trouble::DeviceHalfWritten { at, .. }) = broken.play() {
+            assert!(at <= 1 << 20, "{at}");
+        }
         let mut story = Story::new(4 << 20);
         story.interrupt_after = Some(round);
         match story.play() {
@@ -334,5 +350,33 @@ fn what_is_cut_says_how_far_it_came() {
             Some(Trouble::DeviceHalfWritten { .. }) => {}
             Some(other) => panic!("{other}"),
         }
+    }
+}
+
+#[test]
+fn what_only_the_kernel_has_taken_is_not_said_to_be_written() {
+    let mut by_sftp = Story::new(4 << 20);
+    by_sftp.dd = None;
+    by_sftp.server.refuses_fsync = true;
+    let mut no_room = Story::new(4 << 20);
+    no_room.dd = None;
+    no_room.server.refuses_fsync = true;
+    no_room.server.room = Some(1 << 20);
+    let mut by_plain_dd = Story::new(4 << 20);
+    by_plain_dd.dd = Some(FakeDd {
+        broken_at: Some(3 << 20),
+        is_plain: true,
+        ..FakeDd::default()
+    });
+    let mut at_the_end = Story::new(4 << 20);
+    at_the_end.dd = Some(FakeDd {
+        fails_at_end: true,
+        ..FakeDd::default()
+    });
+    for mut story in [by_sftp, no_room, by_plain_dd, at_the_end] {
+        let trouble = story.play();
+        let Some(Trouble::DeviceHalfWritten { at: 0, .. }) = trouble else {
+            panic!("{trouble:?}");
+        };
     }
 }

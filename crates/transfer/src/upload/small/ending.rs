@@ -3,8 +3,10 @@
 use super::stream::Stage;
 use super::{REQUESTS, SmallStep, Verify, Way, is_small, manifest, proof};
 use crate::path::join;
-use crate::sftp::Request;
+use crate::sftp::{Reply, Request, StatusCode};
+use crate::upload::owners::{NO_OWNERS, Wanted};
 use crate::upload::{Asked, Upload};
+use crate::{Remote, Trouble};
 
 impl Upload {
     /// A batch is on the disk, or is given up: what it was to bring goes over SFTP then, where failures have names.
@@ -15,6 +17,9 @@ impl Upload {
             return;
         }
         let entries = std::mem::take(&mut it.entries);
+        let sizes = entries.iter().map(|&entry| self.plan.entries[entry].size());
+        let octets: u64 = sizes.sum();
+        self.on_the_way = self.on_the_way.saturating_sub(octets);
         if it.is_dropped || self.interrupted {
             self.small.unwanted.extend(entries);
         } else if is_whole {
@@ -23,8 +28,6 @@ impl Upload {
             } else if self.plan.hashing.verifies != Verify::Never && !entries.is_empty() {
                 self.tally.why_unverified = self.hashes.why_over().or(self.tally.why_unverified);
             }
-            let sizes = entries.iter().map(|&entry| self.plan.entries[entry].size());
-            let octets: u64 = sizes.sum();
             self.small.arrived.extend(entries);
             if octets > 0 {
                 self.moved(octets);
@@ -99,15 +102,54 @@ impl Upload {
                 let part = self.part(&self.path(entry));
                 self.ask_small(entry, SmallStep::Remove, Request::Remove { path: &part });
             } else if let Some(entry) = self.small.arrived.pop_front() {
-                let to = self.path(entry);
-                let from = self.part(&to);
-                let (from, to) = (&from, &to);
                 self.small.has_renamed = true;
-                self.ask_small(entry, SmallStep::Rename, Request::PosixRename { from, to });
+                self.own_small(entry, None);
             } else {
                 return;
             }
         }
+    }
+
+    /// Sets the owner of what is unpacked, then its name: tar(1) gives everything to the account. `has`: whom the part belongs to,
+    /// if that has been looked at.
+    fn own_small(&mut self, entry: usize, has: Option<(u32, u32)>) {
+        let to = self.path(entry);
+        let from = self.part(&to);
+        let (step, request) = match self.owner_of_part(entry, has) {
+            Wanted::Nothing => return self.rename_small(entry),
+            Wanted::Look => (SmallStep::LookAtOwner, Request::Lstat { path: &from }),
+            Wanted::Set(owner) => (SmallStep::Own, self.own(&from, owner)),
+        };
+        self.ask_small(entry, step, request);
+    }
+
+    fn rename_small(&mut self, entry: usize) {
+        let to = self.path(entry);
+        let from = self.part(&to);
+        let (from, to) = (&from, &to);
+        self.ask_small(entry, SmallStep::Rename, Request::PosixRename { from, to });
+    }
+
+    pub(super) fn handle_small_owner(&mut self, entry: usize, step: SmallStep, reply: &Reply) {
+        let trouble = match reply {
+            Reply::Attributes(part) if part.owner.is_some() => {
+                return self.own_small(entry, part.owner);
+            }
+            Reply::Status(status) => match status.code {
+                StatusCode::Ok => return self.rename_small(entry),
+                // Another program has tidied up.
+                StatusCode::NoSuchFile => return self.small.for_sftp.push_back(entry),
+                _ if step == SmallStep::Own => self.owner(entry).refused(status),
+                _ => Trouble::remote("looking at its owner", status),
+            },
+            _ => Trouble::Remote {
+                doing: "looking at its owner",
+                why: Remote::Unsupported(NO_OWNERS.to_owned()),
+            },
+        };
+        self.small.unwanted.push_back(entry);
+        self.failed_files.insert(entry);
+        self.failed(self.path(entry), trouble);
     }
 
     /// An archive with nothing in it brings the new names to the disk.

@@ -2,7 +2,7 @@
 //! target, all of a batch brought to the disk at once, and renamed over SFTP.
 //!
 //! ```text
-//! Look (not in a folder that we have made) -> read here -> archive -> on the disk -> Rename
+//! Look (not in a folder that we have made) -> read here -> archive -> on the disk -> Own (if owners are set) -> Rename
 //! ```
 //!
 //! Where the host runs no such command (internal-sftp alone, no shell, no tar, files seen elsewhere), and where a batch does
@@ -22,6 +22,7 @@ use std::sync::Arc;
 use super::{Entry, Kind, UploadPlan};
 use crate::hashing::{FileHash, Verify};
 use crate::part_name::PartTag;
+use crate::sftp::Attributes;
 use stream::{Stage, Stream};
 
 /// The largest file that goes with others.
@@ -94,6 +95,11 @@ pub(in crate::upload) enum SmallStep {
     Look,
     /// It is the same, and gets its mode and times.
     Touch,
+    /// The same with its owner.
+    TouchOwner,
+    /// Whom its part belongs to.
+    LookAtOwner,
+    Own,
     Rename,
     /// The answer does not matter.
     Remove,
@@ -138,6 +144,8 @@ pub(in crate::upload) struct Small {
     filling: usize,
     /// Files that wait for their names.
     arrived: VecDeque<usize>,
+    /// What unchanged files are still to be given.
+    pub(in crate::upload) lacks: HashMap<usize, VecDeque<Attributes>>,
     /// Parts that are to go.
     unwanted: VecDeque<usize>,
     asked: usize,
@@ -181,6 +189,7 @@ impl Small {
                 false => 1,
             },
             arrived: VecDeque::new(),
+            lacks: HashMap::new(),
             unwanted: VecDeque::new(),
             asked: 0,
             has_renamed: false,

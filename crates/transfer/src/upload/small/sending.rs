@@ -5,10 +5,11 @@ use super::{
     BATCH_FILES, BATCH_OCTETS, GROUP, REQUESTS, SPECIAL_BITS, SmallFile, SmallGroup, SmallProblem,
     SmallStep, Way, is_small, manifest, proof,
 };
+use crate::Trouble;
 use crate::path::join;
 use crate::sftp::{Attributes, Extension, FileType, Open, Reply, Request, StatusCode};
+use crate::upload::comparing::SETTING;
 use crate::upload::{Asked, Upload};
-use crate::{Remote, Trouble};
 
 impl Upload {
     /// Does what can be done now about small files; returns whether all of it is done.
@@ -130,10 +131,16 @@ impl Upload {
                 self.small.looking -= 1;
                 self.handle_small_seen(entry, &reply);
             }
-            (SmallStep::Touch, Reply::Status(status)) => {
+            (SmallStep::Touch | SmallStep::TouchOwner, Reply::Status(status)) => {
+                let trouble = match step {
+                    SmallStep::TouchOwner => self.owner(entry).refused(&status),
+                    _ => Trouble::remote(SETTING, &status),
+                };
                 let is_ok = status.code == StatusCode::Ok;
-                let refused = (!is_ok).then(|| Remote::of(&status));
-                self.handle_small_touched(entry, refused);
+                self.handle_small_touched(entry, (!is_ok).then_some(trouble));
+            }
+            (SmallStep::LookAtOwner | SmallStep::Own, reply) => {
+                self.handle_small_owner(entry, step, &reply);
             }
             (SmallStep::Rename, Reply::Status(status)) => match status.code {
                 StatusCode::Ok => self.done(entry, false),
@@ -146,7 +153,7 @@ impl Upload {
                     self.failed(self.path(entry), trouble);
                 }
             },
-            (SmallStep::Touch | SmallStep::Rename, _) => {}
+            (SmallStep::Touch | SmallStep::TouchOwner | SmallStep::Rename, _) => {}
             (SmallStep::Remove | SmallStep::RemoveProof, _) => {}
         }
     }
@@ -169,8 +176,7 @@ impl Upload {
                         return self.compare(entry, *there, true);
                     }
                     if !plan.hashing.compares && it.is_like(there, plan.preserve) {
-                        self.small_leaves(entry);
-                        return self.done(entry, true);
+                        return self.small_is_there(entry, there);
                     }
                     replaces = there.permissions();
                 }
@@ -288,6 +294,7 @@ impl Upload {
         let it = &mut self.small.streams[stream];
         it.put(below, mode, file.modified, &file.data, file.hash);
         it.entries.push(entry);
+        self.on_the_way += self.plan.entries[entry].size();
         self.small_leaves(entry);
     }
 

@@ -10,11 +10,10 @@
 //! program whatever is asked (ForceCommand) never says that it is ready. "sums" stands there if the host can check hashes: then
 //! the archive's last file is a list of them, as sha256sum(1) reads it.
 
+use crate::conversation::{Lines, ToHost};
 use crate::hashing::{CHECKERS, FileHash};
 use crate::tar;
 
-/// The longest line that is listened to.
-const LONGEST_LINE: usize = 256;
 /// What the host says before it takes an archive, and after it.
 const READY: &[u8] = b"sshoal-ready ";
 const END: &[u8] = b"sshoal-end ";
@@ -51,12 +50,10 @@ pub(super) struct Stream {
     /// The list of hashes, and its name.
     sums: Vec<u8>,
     sums_name: Vec<u8>,
-    out: Vec<u8>,
-    /// Octets of `out` that have left.
-    left: usize,
+    out: ToHost,
     /// Octets of the archive.
     written: u64,
-    line: Vec<u8>,
+    lines: Lines,
 }
 
 /// What the host has said.
@@ -110,10 +107,9 @@ impl Stream {
             checks: false,
             sums: Vec::new(),
             sums_name: Vec::new(),
-            out: Vec::new(),
-            left: 0,
+            out: ToHost::default(),
             written: 0,
-            line: Vec::new(),
+            lines: Lines::default(),
         }
     }
 
@@ -126,7 +122,7 @@ impl Stream {
             b"./"
         };
         for part in [prefix, folder, b"\n", proof, b"\n", sums, b"\n"] {
-            self.out.extend_from_slice(part);
+            self.out.put(part);
         }
         self.sums_name = sums.to_vec();
         self.stage = Stage::Greeted;
@@ -148,9 +144,9 @@ impl Stream {
                 self.sums.extend_from_slice(part);
             }
         }
-        let before = self.out.len();
-        tar::put_file(&mut self.out, name, mode, modified, contents);
-        self.written += (self.out.len() - before) as u64;
+        self.written += self
+            .out
+            .put_by(|out| tar::put_file(out, name, mode, modified, contents));
     }
 
     /// Whether hashes of what is in it are checked.
@@ -160,62 +156,48 @@ impl Stream {
 
     pub(super) fn complete(&mut self) {
         if self.has_manifest() {
-            let (name, sums) = (self.sums_name.clone(), self.sums.clone());
-            let before = self.out.len();
-            tar::put_file(&mut self.out, &name, 0o600, 0, &sums);
-            self.written += (self.out.len() - before) as u64;
+            let (name, sums) = (&self.sums_name, &self.sums);
+            self.written += self
+                .out
+                .put_by(|out| tar::put_file(out, name, 0o600, 0, sums));
         }
-        tar::put_end(&mut self.out, self.written);
+        let written = self.written;
+        self.out.put_by(|out| tar::put_end(out, written));
         self.stage = Stage::Complete;
     }
 
     /// Leaves out what has not been sent: tar(1) finds no end.
     pub(super) fn cut(&mut self) {
         self.out.clear();
-        self.left = 0;
         self.is_dropped = true;
         self.stage = Stage::Complete;
     }
 
     /// Octets for the host.
     pub(super) fn transmit(&self) -> &[u8] {
-        &self.out[self.left..]
+        self.out.waiting()
     }
 
     /// So many of them have left.
     pub(super) fn transmitted(&mut self, octets: usize) {
-        self.left += octets;
-        if self.left * 2 >= self.out.len() {
-            self.out.drain(..self.left);
-            self.left = 0;
-        }
+        self.out.transmitted(octets);
     }
 
     /// Takes what the host says; returns what it means.
     pub(super) fn hear(&mut self, mut input: &[u8]) -> Vec<Word> {
         let mut words = Vec::new();
-        while let Some(end) = input.iter().position(|&octet| octet == b'\n') {
-            self.keep(&input[..end]);
-            words.extend(self.word());
-            self.line.clear();
-            input = &input[end + 1..];
+        while let Some(line) = self.lines.next(&mut input) {
+            words.extend(self.word(&line));
         }
-        self.keep(input);
         words
     }
 
-    /// A line that is too long is none of ours.
-    fn keep(&mut self, part: &[u8]) {
-        let room = LONGEST_LINE - self.line.len();
-        self.line.extend_from_slice(&part[..part.len().min(room)]);
-    }
-
-    fn word(&mut self) -> Option<Word> {
+    fn word(&mut self, line: &[u8]) -> Option<Word> {
         let number =
             |text: &[u8], base| u32::from_str_radix(std::str::from_utf8(text).ok()?, base).ok();
         match self.stage {
             Stage::Greeted => {
-                let said = self.line.strip_prefix(READY)?;
+                let said = line.strip_prefix(READY)?;
                 let checked = said.strip_suffix(SUMS);
                 let umask = number(checked.unwrap_or(said), 8)? & 0o777;
                 self.stage = Stage::Filling;
@@ -223,7 +205,7 @@ impl Stream {
                 Some(Word::Ready { umask, checks })
             }
             Stage::Filling | Stage::Complete => {
-                let status = self.line.strip_prefix(END)?;
+                let status = line.strip_prefix(END)?;
                 // Before the archive's end it cannot be whole, whatever is said.
                 Some(Word::End(
                     number(status, 10)? == 0 && self.stage == Stage::Complete,

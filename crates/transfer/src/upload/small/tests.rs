@@ -1,3 +1,5 @@
+//! Small files go in batches to hosts that unpack them well or badly: all arrive, and nothing half done stays.
+
 #![allow(clippy::unwrap_used)]
 
 use super::*;
@@ -52,6 +54,7 @@ fn plan(files: usize) -> UploadPlan {
         folder,
         kind,
         mode: 0o666,
+        owner: (1000, 100),
         times: (5, MODIFIED),
     };
     let mut entries = vec![entry("", Kind::Folder, None)];
@@ -71,6 +74,8 @@ fn plan(files: usize) -> UploadPlan {
         }],
         entries,
         preserve: false,
+        owners: crate::Owners::default(),
+        names: crate::Names::default(),
         method: Method::Auto,
         writes_devices: false,
         hashing: crate::Hashing::default(),
@@ -416,4 +421,59 @@ fn an_interrupt_while_both_ends_hash_leaves_no_part() {
             assert_eq!(parts(&told.server), 0, "after {round} rounds");
         }
     }
+}
+
+/// A group for all, by a server that tells of owners.
+fn owned(refuses: bool) -> (UploadPlan, FakeServer) {
+    let plan = UploadPlan {
+        owners: crate::Owners::Given {
+            user: None,
+            group: Some(crate::Account::Number(9)),
+        },
+        ..plan(200)
+    };
+    let mut server = server();
+    server.account = Some((5, 6));
+    server.refuses_owners = refuses;
+    (plan, server)
+}
+
+#[test]
+fn what_is_unpacked_gets_its_owner_before_its_name() {
+    let (plan, server) = owned(false);
+    let told = play(Host::Unpacks, plan.clone(), server, None);
+    assert_eq!(told.failed, []);
+    assert!(told.streams > 0);
+    for number in 0..200 {
+        let path = format!("/srv/site/f{number}");
+        let owner = told.server.owners.get(path.as_bytes());
+        assert_eq!(owner, Some(&(5, 9)), "{path}");
+        let set = told
+            .server
+            .set
+            .iter()
+            .filter(|(it, _)| it == path.as_bytes());
+        assert_eq!(set.count(), 0, "{path} had its name already");
+    }
+    // Unchanged ones get it, too, and no stream is opened for that.
+    let mut server = told.server;
+    server.owners.clear();
+    let told = play(Host::Unpacks, plan, server, None);
+    assert_eq!((told.streams, told.tally.unchanged), (0, 201));
+    for number in 0..200 {
+        let path = format!("/srv/site/f{number}");
+        let owner = told.server.owners.get(path.as_bytes());
+        assert_eq!(owner, Some(&(5, 9)), "{path}");
+    }
+}
+
+#[test]
+fn what_may_not_be_given_away_is_not_put_in_place() {
+    let (plan, server) = owned(true);
+    let told = play(Host::Unpacks, plan, server, None);
+    // The files and their folder.
+    assert_eq!((told.failed.len(), told.done), (202, 0));
+    let is_owner = |trouble: &Trouble| matches!(trouble, Trouble::Owner { .. });
+    assert!(told.failed.iter().all(is_owner), "{:?}", told.failed);
+    assert_eq!(parts(&told.server), 0);
 }

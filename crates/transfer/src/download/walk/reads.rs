@@ -1,0 +1,55 @@
+//! How a folder's names are asked for: several READDIRs at once, each of which brings a hundred names or so. On a long way a
+//! folder of many names would otherwise cost a round trip for each hundred.
+//!
+//! Two at first, so that a small folder costs no more requests than one by one, and a round trip less: its names, and its end.
+//! Their answers may come in any order: a folder has been listed when all of them are there. A server that bears only one at a
+//! time is asked one at a time.
+
+use crate::Trouble;
+
+/// READDIRs of one folder that are asked for at once, at first, and at the most once they have brought names.
+pub(super) const FIRST_READS: usize = 2;
+pub(super) const MOST_READS: usize = 8;
+
+/// How far the reading of a folder is.
+#[derive(Default)]
+pub(super) struct Reads {
+    /// Without an answer.
+    pub(super) unanswered: usize,
+    /// How many have brought names.
+    pub(super) answered: usize,
+    /// Whether the server has refused one of several, and why: they are asked for one by one from then on.
+    refused: Option<Trouble>,
+    /// Whether no more are asked for, and why if that is not the folder's end.
+    pub(super) end: Option<Option<Trouble>>,
+}
+
+impl Reads {
+    /// How many may be asked for at once.
+    pub(super) fn most(&self) -> usize {
+        match self.refused {
+            Some(_) => 1,
+            None => (FIRST_READS + self.answered).min(MOST_READS),
+        }
+    }
+
+    /// Nothing more is asked for. The first reason is the one that counts.
+    pub(super) fn stop(&mut self, trouble: Option<Trouble>) {
+        self.end.get_or_insert(trouble);
+    }
+
+    /// One has failed. It need not be the folder's fault if others were asked for at the same time: it is tried once more.
+    pub(super) fn fail(&mut self, is_alone: bool, trouble: Trouble) {
+        if is_alone {
+            self.stop(Some(trouble));
+        } else {
+            self.refused.get_or_insert(trouble);
+        }
+    }
+
+    /// The server says that this is the folder's end. If it has refused another one meanwhile, names may be missing.
+    pub(super) fn reach_end(&mut self, is_alone: bool) {
+        let trouble = self.refused.take().filter(|_| !is_alone);
+        self.stop(trouble);
+    }
+}

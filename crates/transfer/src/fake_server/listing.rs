@@ -1,0 +1,130 @@
+//! Folders of the server in memory: how it lists them, and what clients asked for.
+
+use super::{EOF, FAILURE, FakeChannel, FakeServer, MISSING, names, number, status};
+use crate::sftp::Attributes;
+
+/// A request for names.
+const READDIR: u8 = 12;
+
+/// How a server answers several READDIRs that come together.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Readdirs {
+    /// One after the other.
+    #[default]
+    InOrder,
+    /// The last one first.
+    Backwards,
+    /// The first of each folder; the others fail.
+    OneAtATime,
+    /// None of a folder's after the first: they fail, whether they come together or not.
+    Once,
+}
+
+/// How folders are listed.
+#[derive(Debug, Default)]
+pub(crate) struct Listings {
+    /// Names that one READDIR gives at the most; all if nothing is said.
+    pub(crate) at_once: Option<usize>,
+    pub(crate) how: Readdirs,
+    /// READDIRs so far, how often some came together, and the most that did.
+    pub(crate) asked: usize,
+    pub(crate) flights: usize,
+    pub(crate) most: usize,
+    /// Folders that one of this flight was about.
+    listed: Vec<u32>,
+}
+
+impl Listings {
+    /// Takes note of all that came together, and puts the answers in the order in which they are given.
+    pub(super) fn arrange(&mut self, answers: &mut [(u8, Vec<u8>)]) {
+        self.listed.clear();
+        let places = answers.iter().enumerate();
+        let places = places.filter(|(_, (kind, _))| *kind == READDIR);
+        let places: Vec<usize> = places.map(|(place, _)| place).collect();
+        self.asked += places.len();
+        self.flights += usize::from(!places.is_empty());
+        self.most = self.most.max(places.len());
+        if self.how == Readdirs::Backwards {
+            let half = places.len() / 2;
+            for (first, last) in places.iter().zip(places.iter().rev()).take(half) {
+                answers.swap(*first, *last);
+            }
+        }
+    }
+
+    /// Whether a READDIR of this folder fails, of which so many names have been told.
+    fn refuses(&mut self, handle: u32, told: usize) -> bool {
+        let is_second = self.listed.contains(&handle);
+        self.listed.push(handle);
+        match self.how {
+            Readdirs::InOrder | Readdirs::Backwards => false,
+            Readdirs::OneAtATime => is_second,
+            Readdirs::Once => told > 0,
+        }
+    }
+}
+
+impl FakeServer {
+    pub(super) fn open_folder(
+        &mut self,
+        channel: &mut FakeChannel,
+        id: u32,
+        path: &[u8],
+        out: &mut Vec<u8>,
+    ) {
+        match self.attributes(path).and_then(|found| found.mode) {
+            Some(mode) if mode & 0o040_000 != 0 => {
+                self.give_handle(channel, id, path.to_vec(), out);
+            }
+            _ => status(out, id, MISSING),
+        }
+    }
+
+    pub(super) fn read_folder(
+        &mut self,
+        channel: &mut FakeChannel,
+        id: u32,
+        handle: &[u8],
+        out: &mut Vec<u8>,
+    ) {
+        let handle = number(handle);
+        let (path, told) = channel.handles.get_mut(&handle).expect("a handle");
+        if self.listings.refuses(handle, *told) {
+            return status(out, id, FAILURE);
+        }
+        let found = self.names_in(path);
+        let rest = &found[*told..];
+        if rest.is_empty() {
+            return status(out, id, EOF);
+        }
+        let rest = &rest[..rest.len().min(self.listings.at_once.unwrap_or(rest.len()))];
+        *told += rest.len();
+        names(out, id, rest);
+    }
+
+    fn names_in(&self, path: &[u8]) -> Vec<(Vec<u8>, Attributes)> {
+        let prefix = match path {
+            b"." => Vec::new(),
+            b"/" => b"/".to_vec(),
+            path => [path, b"/"].concat(),
+        };
+        let mut found = vec![
+            (b".".to_vec(), Attributes::default()),
+            (b"..".to_vec(), Attributes::default()),
+        ];
+        for path in self.nodes.keys() {
+            if let Some(name) = path.strip_prefix(prefix.as_slice())
+                && !name.is_empty()
+                && !name.contains(&b'/')
+            {
+                found.push((name.to_vec(), self.attributes(path).expect("it is there")));
+            }
+        }
+        let plain = Attributes {
+            mode: Some(0o100_644),
+            ..Attributes::default()
+        };
+        found.extend(self.bad_names.iter().map(|name| (name.clone(), plain)));
+        found
+    }
+}
