@@ -1,5 +1,7 @@
 //! Evidence of logins that were timed.
 
+#![allow(clippy::unwrap_used)]
+
 use std::net::SocketAddr;
 
 use sshoal_net::{ErrandDone, ErrandEnd, Mark, Passed};

@@ -1,5 +1,7 @@
 //! What is made of the script's lines, good and bad; and the script itself, run by the shells that there are.
 
+#![allow(clippy::unwrap_used)]
+
 use std::io::Write;
 use std::process::{Command, Stdio};
 

@@ -1,5 +1,7 @@
 //! Marks of our own login taken apart.
 
+#![allow(clippy::unwrap_used)]
+
 use std::net::SocketAddr;
 
 use sshoal_net::Mark;

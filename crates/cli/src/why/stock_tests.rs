@@ -1,5 +1,7 @@
 //! Logs of ssh taken apart.
 
+#![allow(clippy::unwrap_used)]
+
 use sshoal_net::Mark;
 
 use super::*;
