@@ -1,7 +1,10 @@
 //! What a file is called until it is whole.
 
 use std::fmt;
+use std::hash::Hasher;
 use std::str::FromStr;
+
+use siphasher::sip::SipHasher13;
 
 use crate::path::{file_name, join, parent};
 
@@ -26,16 +29,39 @@ impl FromStr for PartTag {
     }
 }
 
-/// Where the contents of `path` are until they are whole: `.NAME.TAG.part` in the same folder, the name cut to what a file
-/// system takes.
+/// Where the contents of `path` are until they are whole: `.NAME.TAG.part` in the same folder. A name that would be too long for
+/// a file system is cut, and what it was told by a hash of it: names that begin alike have parts of their own.
 pub fn part_name(path: &[u8], tag: PartTag) -> Vec<u8> {
     let suffix = format!(".{tag}.part");
     let name = file_name(path);
-    let kept = name.len().min(MAX_NAME - 1 - suffix.len());
-    let name = [b".", &name[..kept], suffix.as_bytes()].concat();
+    let room = MAX_NAME - 1 - suffix.len();
+    let name = match name.len() <= room {
+        true => [b".", name, suffix.as_bytes()].concat(),
+        false => {
+            let hash = format!("~{:016x}", hash(name));
+            let kept = whole_characters(&name[..room - hash.len()]);
+            [b".", kept, hash.as_bytes(), suffix.as_bytes()].concat()
+        }
+    };
     match parent(path) {
         b"." if !path.starts_with(b"./") => name,
         folder => join(folder, &name),
+    }
+}
+
+/// The same in each version of this program, so that what an earlier one has left is found.
+fn hash(name: &[u8]) -> u64 {
+    let mut hasher = SipHasher13::new();
+    hasher.write(name);
+    hasher.finish()
+}
+
+/// Without the beginning of a character of UTF-8 at the end: some file systems take no half ones.
+fn whole_characters(name: &[u8]) -> &[u8] {
+    let is_first = |octet: &u8| octet & 0b1100_0000 != 0b1000_0000;
+    match name.iter().rposition(is_first) {
+        Some(last) if std::str::from_utf8(&name[last..]).is_err() => &name[..last],
+        _ => name,
     }
 }
 
@@ -52,5 +78,39 @@ mod tests {
         assert_eq!(tag.to_string().parse(), Ok(tag));
         let long = part_name(&[b'x'; 255], tag);
         assert_eq!(long.len(), MAX_NAME);
+    }
+
+    #[test]
+    fn names_that_begin_alike_have_parts_of_their_own() {
+        let tag = PartTag(1);
+        let name = |end: &str| [&[b'x'; 240], end.as_bytes()].concat();
+        let parts = ["A", "B", "AB", ""].map(|end| part_name(&name(end), tag));
+        for (number, part) in parts.iter().enumerate() {
+            assert!(part.len() <= MAX_NAME);
+            assert!(!parts[..number].contains(part), "{number}");
+        }
+        // What an earlier version of this program has left is found by this name.
+        assert!(
+            parts[0].ends_with(b"~c686ccec2aa240e3.00000001.part"),
+            "{}",
+            parts[0].escape_ascii()
+        );
+    }
+
+    #[test]
+    fn no_character_is_cut_in_two() {
+        for before in 0..4 {
+            let name = format!("{}{}", "y".repeat(before), "\u{5831}".repeat(83));
+            let part = part_name(name.as_bytes(), PartTag(1));
+            assert!(
+                std::str::from_utf8(&part).is_ok(),
+                "{}",
+                part.escape_ascii()
+            );
+            assert!(part.len() <= MAX_NAME);
+        }
+        // Names need not be UTF-8.
+        assert_eq!(part_name(&[0x80; 250], PartTag(1)).len(), MAX_NAME);
+        assert!(part_name(&[0xe5; 250], PartTag(1)).len() <= MAX_NAME);
     }
 }

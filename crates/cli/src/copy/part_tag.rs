@@ -6,11 +6,12 @@
 
 use std::ffi::OsStr;
 use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::hash::{DefaultHasher, Hash, Hasher};
+use std::hash::{Hash, Hasher};
 use std::io::{self, Read};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use siphasher::sip::SipHasher13;
 use sshoal_crypto::random;
 use sshoal_report::Host;
 use sshoal_transfer::PartTag;
@@ -44,7 +45,7 @@ impl PartTags {
             return Vec::new();
         };
         let names = hosts.iter().map(|host| {
-            let mut hasher = DefaultHasher::new();
+            let mut hasher = SipHasher13::new();
             host.label.hash(&mut hasher);
             folder.join(format!("{:016x}.journal", hasher.finish()))
         });
@@ -88,7 +89,7 @@ fn folder() -> io::Result<PathBuf> {
 }
 
 fn locked(folder: &Path, words: &[impl AsRef<OsStr>]) -> io::Result<PartTags> {
-    let mut hasher = DefaultHasher::new();
+    let mut hasher = SipHasher13::new();
     secret(&folder.join("secret"))?.hash(&mut hasher);
     std::env::current_dir()?.hash(&mut hasher);
     words
