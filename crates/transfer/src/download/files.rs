@@ -181,7 +181,8 @@ impl Download {
                 .filter(|&size| size > 0 && !it.item.is_device())
                 .zip(it.item.attributes.modified()),
             size,
-            trusts_time: !self.plan.hashing.compares,
+            // Times that are not kept are those of the copying.
+            trusts_time: self.plan.preserve && !self.plan.hashing.compares,
             mode: mode.map_or(0o644, |mode| mode & 0o777),
             owner,
         });

@@ -141,11 +141,13 @@ impl Entry {
         }
     }
 
-    /// Whether that is what is on the host, by all that a glance tells.
+    /// Whether that is what is on the host, by all that a glance tells. Times that are not kept are those of the copying, and tell
+    /// nothing: a file that is changed in the second of its copy has that very time.
     pub(super) fn is_like(&self, there: &Attributes, preserve: bool) -> bool {
-        self.has_size_of(there)
+        preserve
+            && self.has_size_of(there)
             && there.modified() == Some(self.times.1)
-            && (!preserve || there.permissions() == Some(self.mode & 0o7777))
+            && there.permissions() == Some(self.mode & 0o7777)
     }
 
     /// Whether as much is on the host: it may be the same.

@@ -43,13 +43,20 @@ impl Download {
         while self.small.looks.len() < LOOKS && !self.small.found.is_empty() {
             let count = self.small.found.len().min(GROUP);
             let group: Vec<(Base, Wanted)> = self.small.found.drain(..count).collect();
+            let id = self.id();
+            if !self.plan.preserve {
+                // Times that are not kept are those of the copying: they tell nothing.
+                let unseen = vec![Ok(false); count];
+                self.small.looks.insert(id, group);
+                self.handle_seen(id, unseen);
+                continue;
+            }
             let files = group.iter().map(|(_, it)| {
                 let modified = it.item.attributes.modified().unwrap_or(0);
                 let owner = self.owner_here(&it.item.remote, &it.item.attributes);
                 (it.item.local.clone(), it.size(), modified, owner)
             });
             let files = files.collect();
-            let id = self.id();
             self.small.needs.push_back(SmallNeed::Look { id, files });
             self.small.looks.insert(id, group);
         }

@@ -109,7 +109,7 @@ pub(super) fn archive(host: Host, names: &[u8], server: &FakeServer) -> Vec<u8> 
 }
 
 /// This machine.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct Here {
     pub(super) files: BTreeMap<Vec<u8>, (Vec<u8>, bool)>,
     pub(super) parts: BTreeMap<Vec<u8>, Vec<u8>>,
@@ -155,7 +155,11 @@ impl Here {
                 self.open.remove(&file);
                 return None;
             }
-            DownloadNeed::Link { .. } | DownloadNeed::FinishFolder { .. } => unreachable!(),
+            DownloadNeed::FinishFolder { path, .. } => Fetched::FolderFinished {
+                path,
+                finished: Ok(()),
+            },
+            DownloadNeed::Link { .. } => unreachable!(),
             DownloadNeed::Compare { .. }
             | DownloadNeed::Touch { .. }
             | DownloadNeed::Hash { .. } => unreachable!("nothing is to be hashed"),

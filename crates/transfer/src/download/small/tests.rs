@@ -61,14 +61,24 @@ fn play(host: Host, files: usize, method: Method, interrupt_after: Option<usize>
 }
 
 fn play_on(
-    mut here: Here,
+    here: Here,
     host: Host,
     files: usize,
     method: Method,
     interrupt_after: Option<usize>,
 ) -> Told {
+    play_plan(plan(method), here, host, files, interrupt_after)
+}
+
+fn play_plan(
+    plan: DownloadPlan,
+    mut here: Here,
+    host: Host,
+    files: usize,
+    interrupt_after: Option<usize>,
+) -> Told {
     let mut server = server(files);
-    let mut download = Download::new(Arc::new(plan(method)));
+    let mut download = Download::new(Arc::new(plan));
     let mut channel = FakeChannel::default();
     let mut streams: Vec<FakeStream> = Vec::new();
     let (mut failed, mut has_ended, mut most_held) = (Vec::new(), false, 0);
@@ -238,8 +248,15 @@ fn few_files_and_unchanged_ones_open_no_stream() {
         let path = format!("srv/f{number}").into_bytes();
         here.files.insert(path, (contents(number), false));
     }
-    let told = play_on(here, Host::Sends, 200, Method::Auto, None);
+    let kept = DownloadPlan {
+        preserve: true,
+        ..plan(Method::Auto)
+    };
+    let told = play_plan(kept, here.clone(), Host::Sends, 200, None);
     assert_eq!((told.streams, told.tally.unchanged, told.left), (0, 200, 0));
+    let told = play_on(here, Host::Sends, 200, Method::Auto, None);
+    let unchanged = told.tally.unchanged;
+    assert_eq!(unchanged, 0, "a time that is not kept tells nothing");
 }
 
 #[test]
