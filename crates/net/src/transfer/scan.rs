@@ -68,7 +68,35 @@ pub fn scan(paths: &[PathBuf], recursive: bool, excludes: &Excludes) -> Result<S
     for path in paths {
         walk.add_root(path, recursive)?;
     }
+    refuse_two_in_one_place(&walk.scan)?;
     Ok(walk.scan)
+}
+
+/// Roots without a name go into the same folder, where what they hold may have the same names. Folders become one; of two
+/// files neither would be whole, or the last one would be there, as chance has it.
+fn refuse_two_in_one_place(scan: &Scan) -> Result<(), ScanError> {
+    let is_nameless = |root: &&UploadRoot| root.name.is_empty();
+    if scan.roots.len() < 2 || scan.roots.iter().find(is_nameless).is_none() {
+        return Ok(());
+    }
+    let mut places: HashMap<Vec<u8>, usize> = HashMap::new();
+    for (number, entry) in scan.entries.iter().enumerate() {
+        let name = scan.roots[entry.root].name.as_slice();
+        let parts = [name, entry.path.as_slice()];
+        let place = parts.into_iter().filter(|part| !part.is_empty());
+        let place = place.collect::<Vec<_>>().join(&b'/');
+        let Some(before) = places.insert(place, number) else {
+            continue;
+        };
+        let both = [&scan.entries[before].kind, &entry.kind];
+        if !both.iter().all(|kind| matches!(kind, Kind::Folder)) {
+            return Err(ScanError::SameName {
+                first: scan.paths[before].clone(),
+                second: scan.paths[number].clone(),
+            });
+        }
+    }
+    Ok(())
 }
 
 struct Walk<'a> {
@@ -226,5 +254,36 @@ impl Walk<'_> {
             }
         }
         Kind::File { size }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    #[test]
+    fn what_would_be_in_one_place_is_refused_unless_both_are_folders() {
+        let dir = tempfile::tempdir().unwrap();
+        for folder in ["one/both", "two/both", "three"] {
+            fs::create_dir_all(dir.path().join(folder)).unwrap();
+        }
+        for file in ["one/both/a", "two/both/b", "three/both"] {
+            fs::write(dir.path().join(file), file).unwrap();
+        }
+        let scanned = |names: &[&str]| {
+            let paths: Vec<PathBuf> = names.iter().map(|name| dir.path().join(name)).collect();
+            scan(&paths, true, &Excludes::default())
+        };
+        assert_eq!(scanned(&["one/", "two/"]).unwrap().entries.len(), 6);
+        assert!(scanned(&["one", "three"]).is_ok());
+        for names in [["one/", "three/"], ["three/", "one/both"]] {
+            let refused = scanned(&names).unwrap_err();
+            assert!(
+                matches!(refused, ScanError::SameName { .. }),
+                "{names:?}: {refused}"
+            );
+        }
     }
 }
