@@ -1,9 +1,11 @@
 //! Which combination to use, and what is gained by it.
 
 use sshoal_net::Protection;
+use sshoal_proto::ServerLists;
 
 use super::figures::Row;
 use super::pairs::{By, Pair};
+use super::weak;
 
 /// Rates that differ by less are the same: then the processors decide, or else noise would.
 const SAME: f64 = 0.03;
@@ -20,11 +22,17 @@ pub(super) struct Advice {
     pub(super) gain: Option<f64>,
 }
 
-/// The advice for a client, if it has measured anything that may be recommended.
-pub(super) fn advice(rows: &[Row], by: By, usual: Option<Pair>) -> Option<Advice> {
-    let measured = rows
-        .iter()
-        .filter(|row| row.by == by && row.pair.is_recommendable());
+/// The advice for a client, if it has measured anything that may be recommended with this server.
+pub(super) fn advice(
+    rows: &[Row],
+    by: By,
+    usual: Option<Pair>,
+    server: &ServerLists,
+) -> Option<Advice> {
+    let measured = rows.iter().filter(|row| {
+        let Row { by: of, pair, .. } = row;
+        *of == by && pair.is_recommendable() && !weak::is_exposed(&pair.cipher, server)
+    });
     let mut ranked: Vec<(&Row, f64)> = measured
         .filter_map(|row| row.rate().map(|rate| (row, rate)))
         .collect();
@@ -115,6 +123,14 @@ mod tests {
         }
     }
 
+    /// A server with strict key exchange.
+    fn strict() -> ServerLists {
+        ServerLists {
+            kex: vec!["kex-strict-s-v00@openssh.com".to_owned()],
+            ..ServerLists::default()
+        }
+    }
+
     const GCM: &str = "aes128-gcm@openssh.com";
     const UMAC: &str = "aes128-ctr umac-64-etm@openssh.com";
     const CHACHA: &str = "chacha20-poly1305@openssh.com";
@@ -134,7 +150,7 @@ mod tests {
             row(GCM, By::Native, 500.0, 1.0),
             row(CHACHA, By::Native, 400.0, 1.0),
         ];
-        let of_ssh = advice(&rows, By::Ssh, Some(pair(CHACHA))).unwrap();
+        let of_ssh = advice(&rows, By::Ssh, Some(pair(CHACHA)), &strict()).unwrap();
         assert_eq!(*of_ssh.best(), pair(UMAC));
         assert_eq!(of_ssh.gain, Some(3.0));
         assert_eq!(
@@ -145,9 +161,28 @@ mod tests {
                 "    MACs umac-64-etm@openssh.com",
             ]
         );
-        let native = advice(&rows, By::Native, Some(pair(GCM))).unwrap();
+        let native = advice(&rows, By::Native, Some(pair(GCM)), &strict()).unwrap();
         assert_eq!((native.best(), native.gain), (&pair(GCM), Some(1.0)));
         assert_eq!(native.protections().len(), 2);
+    }
+
+    #[test]
+    fn a_cipher_that_is_weak_with_this_server_is_not_recommended() {
+        let rows = [
+            row(CHACHA, By::Ssh, 300.0, 1.0),
+            row(UMAC, By::Ssh, 100.0, 1.0),
+        ];
+        let usual = || Some(pair(CHACHA));
+        let best = |server: ServerLists| {
+            let found = advice(&rows, By::Ssh, usual(), &server).unwrap();
+            found.best().clone()
+        };
+        assert_eq!(best(strict()), pair(CHACHA));
+        assert_eq!(best(ServerLists::default()), pair(UMAC));
+        assert_eq!(
+            advice(&rows[..1], By::Ssh, usual(), &ServerLists::default()),
+            None
+        );
     }
 
     #[test]
@@ -157,20 +192,20 @@ mod tests {
             row(GCM, By::Native, 99.0, 1.0),
             row(UMAC, By::Native, 90.0, 0.1),
         ];
-        let advice = advice(&rows, By::Native, None).unwrap();
+        let advice = advice(&rows, By::Native, None, &strict()).unwrap();
         assert_eq!(advice.ranked, [pair(GCM), pair(CHACHA), pair(UMAC)]);
         assert_eq!(advice.gain, None);
     }
 
     #[test]
     fn there_is_no_advice_without_a_measurement() {
-        assert_eq!(advice(&[], By::Native, None), None);
+        assert_eq!(advice(&[], By::Native, None, &strict()), None);
         let weak = [row(
             "3des-cbc hmac-sha2-256-etm@openssh.com",
             By::Ssh,
             9.0,
             1.0,
         )];
-        assert_eq!(advice(&weak, By::Ssh, None), None);
+        assert_eq!(advice(&weak, By::Ssh, None, &strict()), None);
     }
 }

@@ -14,8 +14,9 @@ mod table;
 mod trials;
 mod weak;
 
-use std::fs;
+use std::path::Path;
 use std::time::Duration;
+use std::{fs, io};
 
 use sshoal_crypto::{Cipher, Mac};
 use sshoal_net::{
@@ -85,6 +86,12 @@ struct NothingToMeasure {
 /// Measures; returns the exit status.
 pub(crate) fn run(args: &CiphersArgs) -> Result<u8, Box<dyn std::error::Error>> {
     let target = target(args)?;
+    if let Some(path) = &args.svg {
+        // Before minutes are spent on what goes into it. What is there stays until there is a picture.
+        let mut there = fs::OpenOptions::new();
+        let opened = there.write(true).create(true).truncate(false).open(path);
+        opened.map_err(|error| no_picture(path, &error))?;
+    }
     let mut trials = Trials {
         args,
         target: &target,
@@ -125,7 +132,7 @@ pub(crate) fn run(args: &CiphersArgs) -> Result<u8, Box<dyn std::error::Error>> 
     let usual = |by| usual(&lists, ssh.as_ref(), by);
     let advice: Vec<Advice> = [By::Ssh, By::Native]
         .into_iter()
-        .filter_map(|by| advice(&rows, by, usual(by)))
+        .filter_map(|by| advice(&rows, by, usual(by), &lists))
         .collect();
     let report = Report {
         remembered: remember(&server, &advice, &wanted),
@@ -304,10 +311,13 @@ fn remember(server: &ServerFacts, advice: &[Advice], wanted: &Wanted<'_>) -> boo
     }
 }
 
+fn no_picture(path: &Path, error: &io::Error) -> String {
+    format!("cannot write the picture {}: {error}", path.display())
+}
+
 fn show(args: &CiphersArgs, report: &Report) -> Result<u8, Box<dyn std::error::Error>> {
     if let Some(path) = &args.svg {
-        fs::write(path, picture::svg(report))
-            .map_err(|error| format!("cannot write the picture {}: {error}", path.display()))?;
+        fs::write(path, picture::svg(report)).map_err(|error| no_picture(path, &error))?;
     }
     let text = match args.json {
         true => json::line(report)?,

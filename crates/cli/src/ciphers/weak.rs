@@ -62,6 +62,12 @@ fn host_key(name: &str) -> Option<&'static str> {
     name.starts_with("ssh-rsa").then_some(SHA1)
 }
 
+/// Whether a cipher is weak with this server alone, which has no strict key exchange (CVE-2023-48795, Terrapin).
+pub(super) fn is_exposed(cipher: &str, server: &ServerLists) -> bool {
+    let is_strict = server.kex.iter().any(|name| name == STRICT);
+    cipher.starts_with("chacha20-poly1305@") && !is_strict
+}
+
 /// All that the server should not offer.
 pub(super) fn offered(server: &ServerLists) -> Vec<Weakness> {
     type Judge = fn(&str) -> Option<&'static str>;
@@ -81,9 +87,8 @@ pub(super) fn offered(server: &ServerLists) -> Vec<Weakness> {
             why,
         }));
     }
-    let is_strict = server.kex.iter().any(|name| name == STRICT);
-    let exposed = |name: &&String| name.starts_with("chacha20-poly1305@");
-    if let Some(name) = server.ciphers.iter().find(exposed).filter(|_| !is_strict) {
+    let exposed = |name: &&String| is_exposed(name, server);
+    if let Some(name) = server.ciphers.iter().find(exposed) {
         found.push(Weakness {
             kind: "cipher",
             keyword: "Ciphers",
