@@ -1,3 +1,5 @@
+//! The script of fixes: what it backs up and changes, and the way back.
+
 #![allow(clippy::unwrap_used)]
 
 use super::*;

@@ -57,8 +57,8 @@ const fn expected(phase: Phase, round_trips: u32, further: u32, own: [u64; 2]) -
     }
 }
 
-/// What clean logins over loopback are expected to take, generously: estimates, not yet measured in a quiet hour. sshd's fork and re-execution take 6 to 10 ms of the banner, a shell's
-/// start 3 to 8 ms of the first output.
+/// What clean logins over loopback are expected to take, generously: estimates, not yet measured in a quiet hour. sshd's
+/// fork and re-execution take 6 to 10 ms of the banner, a shell's start 3 to 8 ms of the first output.
 const EXPECTED: [Expected; 11] = [
     expected(Phase::Local, 0, 0, [5, 30]),
     expected(Phase::Lookup, 0, 0, [20, 20]),

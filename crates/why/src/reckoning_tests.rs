@@ -1,3 +1,5 @@
+//! What is expected of each phase, and what counts as lost in it.
+
 #![allow(clippy::unwrap_used)]
 
 use proptest::prelude::*;

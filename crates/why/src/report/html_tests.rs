@@ -1,3 +1,5 @@
+//! The page: foreign text stays text, and nothing else is needed.
+
 #![allow(clippy::unwrap_used)]
 
 use proptest::prelude::*;

@@ -1,3 +1,5 @@
+//! What a terminal shows of a diagnosis.
+
 #![allow(clippy::unwrap_used)]
 
 use proptest::prelude::*;
