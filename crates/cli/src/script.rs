@@ -105,6 +105,13 @@ fn interpreter(script: &[u8]) -> Vec<String> {
     }
 }
 
+/// For a POSIX shell: runs `$1` as root, in place of the shell, with [`sudo_input`] at the beginning of standard input.
+pub(crate) const AS_ROOT: &str = "if sudo -kn -- /bin/sh -c : </dev/null 2>/dev/null; \
+    then IFS= read -r p; IFS= read -r p; unset p; exec sudo -kn -- /bin/sh -c \"$1\"; \
+    else IFS= read -r p; \
+    printf '%s\\n' \"$p\" 2>/dev/null | sudo -kS -p '' -- /bin/sh -c : || exit; \
+    unset p; exec sudo -kS -p '' -- /bin/sh -c \"$1\"; fi";
+
 /// What precedes the command's own input on standard input: the password, on two lines.
 pub(crate) fn sudo_input(password: &[u8]) -> Vec<u8> {
     [password, b"\n", password, b"\n"].concat()
@@ -118,11 +125,6 @@ pub(crate) fn sudo_input(password: &[u8]) -> Vec<u8> {
 /// input, an octet at a time (tgetpass.c, getln), and the command sees what comes behind. No argument list ever
 /// holds the password: printf is part of the shell.
 pub(crate) fn with_sudo(command: &[u8]) -> Vec<u8> {
-    const AS_ROOT: &str = "if sudo -kn -- /bin/sh -c : </dev/null 2>/dev/null; \
-        then IFS= read -r p; IFS= read -r p; unset p; exec sudo -kn -- /bin/sh -c \"$1\"; \
-        else IFS= read -r p; \
-        printf '%s\\n' \"$p\" 2>/dev/null | sudo -kS -p '' -- /bin/sh -c : || exit; \
-        unset p; exec sudo -kS -p '' -- /bin/sh -c \"$1\"; fi";
     let words = [
         b"exec /bin/sh -c".to_vec(),
         quoted(AS_ROOT.as_bytes()),

@@ -95,6 +95,14 @@ impl Input {
             .map(|broken| broken.why)
     }
 
+    /// What comes out of a pipe, for one host.
+    pub fn of(pipe: File) -> Input {
+        Input {
+            preamble: None,
+            source: Source::Pipe(Arc::new(Mutex::new(Pipe::Unread(pipe)))),
+        }
+    }
+
     /// Standard input, or a file. `hosts` is how many will read it.
     ///
     /// # Errors

@@ -1,7 +1,7 @@
 //! Probes on what a login calls: the modules that PAM is told to run for sshd, and the functions of the C library that ask the
 //! name service. Each function has one where it begins and one where it returns.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -17,21 +17,18 @@ const MAX_FUNCTIONS: usize = 256;
 const LIBRARIES: [&str; 4] = ["lib", "lib64", "usr/lib", "usr/lib64"];
 /// Debian's folder for this processor.
 const MULTIARCH: &str = concat_arch();
-const MODULE_FUNCTIONS: [&str; 5] = [
-    "pam_sm_authenticate",
-    "pam_sm_setcred",
-    "pam_sm_acct_mgmt",
-    "pam_sm_open_session",
-    "pam_sm_close_session",
+/// The stacks of PAM, as its lines begin, and what sshd calls of their modules. Each probe takes the kernel a while to make and to
+/// take away: what no stack has a module for is not probed.
+const STACKS: [(&str, &[&str]); 3] = [
+    ("auth", &["pam_sm_authenticate", "pam_sm_setcred"]),
+    ("account", &["pam_sm_acct_mgmt"]),
+    ("session", &["pam_sm_open_session", "pam_sm_close_session"]),
 ];
-/// Of the C library. getpwnam and the like call these inside.
-const RESOLVER_FUNCTIONS: [&str; 8] = [
+/// Of the C library: what sshd asks the name service by.
+const RESOLVER_FUNCTIONS: [&str; 5] = [
     "getaddrinfo",
     "getnameinfo",
-    "gethostbyname_r",
-    "gethostbyaddr_r",
     "getpwnam_r",
-    "getpwuid_r",
     "getgrouplist",
     "initgroups",
 ];
@@ -49,12 +46,13 @@ const fn concat_arch() -> &'static str {
 pub(crate) fn add(instance: &Instance, listener: u32) -> Vec<String> {
     let root = process::root_of(listener);
     let mut functions = Vec::new();
-    for module in modules(&root) {
+    for (module, wanted) in modules(&root) {
         let Some(path) = find(&root, &module) else {
             continue;
         };
         let name = module.rsplit('/').next().unwrap_or_default().to_owned();
-        functions.extend(of(&path, &name, &MODULE_FUNCTIONS));
+        let wanted: Vec<&str> = wanted.into_iter().collect();
+        functions.extend(of(&path, &name, &wanted));
     }
     if let Some(path) = process::mapped(listener, "libc.so.6") {
         functions.extend(of(&path, "libc", &RESOLVER_FUNCTIONS));
@@ -85,11 +83,11 @@ fn of(path: &Path, module: &str, wanted: &[&str]) -> Vec<Function> {
     found.into_iter().map(function).collect()
 }
 
-/// The modules that pam.d/sshd names, and what it includes; as they are written there.
-fn modules(root: &Path) -> BTreeSet<String> {
+/// The modules that pam.d/sshd names, and what it includes; as they are written there, and with what is called of them.
+fn modules(root: &Path) -> BTreeMap<String, BTreeSet<&'static str>> {
     let mut waiting = vec!["sshd".to_owned()];
     let mut seen = BTreeSet::new();
-    let mut modules = BTreeSet::new();
+    let mut modules: BTreeMap<String, BTreeSet<&'static str>> = BTreeMap::new();
     while let Some(service) = waiting.pop() {
         if seen.len() >= MAX_FILES || !seen.insert(service.clone()) {
             continue;
@@ -99,12 +97,14 @@ fn modules(root: &Path) -> BTreeSet<String> {
         for line in text.lines() {
             let line = line.split('#').next().unwrap_or_default();
             let words: Vec<&str> = line.split_whitespace().collect();
-            modules.extend(
-                words
-                    .iter()
-                    .filter(|word| word.ends_with(".so"))
-                    .map(|word| (*word).to_owned()),
-            );
+            // "-session": no word if the module is not there (pam.conf(5)).
+            let stack = words.first().map(|word| word.trim_start_matches('-'));
+            let called = STACKS.iter().find(|(name, _)| Some(*name) == stack);
+            let module = words.iter().find(|word| word.ends_with(".so"));
+            if let (Some((_, functions)), Some(module)) = (called, module) {
+                let wanted = modules.entry((*module).to_owned()).or_default();
+                wanted.extend(functions.iter().copied());
+            }
             let included = words
                 .windows(2)
                 .find(|pair| matches!(pair[0], "@include" | "include" | "substack"));
@@ -129,4 +129,52 @@ fn find(root: &Path, module: &str) -> Option<PathBuf> {
     folders
         .map(|folder| folder.join(module))
         .find(|path| path.is_file())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    #[test]
+    fn modules_are_those_of_sshd_s_stacks_and_of_what_these_include() {
+        let root = tempfile::tempdir().unwrap();
+        let folder = root.path().join("etc/pam.d");
+        fs::create_dir_all(&folder).unwrap();
+        let write = |name: &str, text: &str| fs::write(folder.join(name), text).unwrap();
+        write(
+            "sshd",
+            "@include common-account\n-session optional pam_systemd.so\nsession include more\n\
+             # session required pam_off.so\nsession [success=ok default=bad] pam_exec.so /x.so\n",
+        );
+        // One that includes who includes it ends nevertheless.
+        write(
+            "common-account",
+            "account required pam_unix.so\n@include sshd\n",
+        );
+        write(
+            "more",
+            "session required pam_unix.so\npassword required pam_old.so\n",
+        );
+        let found = modules(root.path());
+        let names: Vec<&str> = found.keys().map(String::as_str).collect();
+        assert_eq!(names, ["pam_exec.so", "pam_systemd.so", "pam_unix.so"]);
+        let unix: Vec<&str> = found["pam_unix.so"].iter().copied().collect();
+        let wanted = [
+            "pam_sm_acct_mgmt",
+            "pam_sm_close_session",
+            "pam_sm_open_session",
+        ];
+        assert_eq!(unix, wanted);
+    }
+
+    #[test]
+    fn functions_of_the_c_library_are_found_in_its_file() {
+        let library = process::mapped(std::process::id(), "libc.so.6").unwrap();
+        let found = of(&library, "libc", &RESOLVER_FUNCTIONS);
+        assert_eq!(found.len(), RESOLVER_FUNCTIONS.len(), "{found:?}");
+        assert!(found.iter().all(|(_, _, _, offset)| *offset > 0));
+        assert!(elf::functions(Path::new("/etc/passwd"), |_| true).is_err());
+    }
 }

@@ -249,3 +249,34 @@ fn confinement() -> String {
         (false, false) => String::new(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    #[test]
+    fn an_instance_is_an_orphan_when_its_tracer_has_gone_or_is_too_old_to_live() {
+        let space: String = process::namespace()
+            .chars()
+            .filter(char::is_ascii_digit)
+            .collect();
+        let pid = std::process::id();
+        let begun = process::started(pid).unwrap();
+        assert!(!is_orphan(&format!("sshoal-{space}-{pid}-{begun}")));
+        // Its number is another's now.
+        let later = begun + 1;
+        assert!(is_orphan(&format!("sshoal-{space}-{pid}-{later}")));
+        // Of processes with other numbers only the age tells.
+        assert!(!is_orphan(&format!("sshoal-1-{pid}-{later}")));
+        let old = begun.saturating_sub(OLDEST_TICKS + 1);
+        assert_eq!(
+            is_orphan(&format!("sshoal-1-{pid}-{old}")),
+            begun > OLDEST_TICKS
+        );
+        for other in ["trace-1-2-3", "sshoal-x", "sshoal-1-2", "sshoal-1-two-3"] {
+            assert!(!is_orphan(other), "{other}");
+        }
+    }
+}

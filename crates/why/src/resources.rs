@@ -20,12 +20,17 @@ pub struct ResourceVerdict {
     pub words: String,
 }
 
+/// What a traced login spends on a resource before that is worth a word, and which part of the whole that must be.
+const MUCH: Duration = Duration::from_millis(50);
+const MUCH_OF: u32 = 4;
 /// Per cent of the time that something waits.
 const BUSY: f64 = 10.0;
 
 /// What a reader is told of a resource where no cause uses it up.
 struct Gauge {
     resource: Resource,
+    /// How long a login that was traced waited for it, or used it.
+    traced: &'static [&'static str],
     /// Facts, how they are called, and their unit.
     facts: &'static [(&'static str, &'static str, &'static str)],
 }
@@ -33,7 +38,10 @@ struct Gauge {
 const GAUGES: [Gauge; 5] = [
     Gauge {
         resource: Resource::Cpu,
+        traced: &["trace.cpu.time", "trace.contention.time"],
         facts: &[
+            ("trace.cpu.time", "worked", ""),
+            ("trace.contention.time", "waited for a processor", ""),
             ("host.pressure.cpu", "pressure", " %"),
             ("host.steal", "stolen", " %"),
             ("host.cpu_quota", "quota", " % of a core"),
@@ -43,11 +51,18 @@ const GAUGES: [Gauge; 5] = [
     },
     Gauge {
         resource: Resource::Memory,
-        facts: &[("host.pressure.memory", "pressure", " %")],
+        traced: &[],
+        facts: &[
+            ("host.pressure.memory", "pressure", " %"),
+            ("trace.major_faults", "read from disks", " pages"),
+            ("trace.swapped_in", "swapped in", " pages"),
+        ],
     },
     Gauge {
         resource: Resource::Files,
+        traced: &[],
         facts: &[
+            ("trace.opened", "opened", " files"),
             ("host.home.filesystem", "home on", ""),
             ("host.home.time", "home read in", ""),
             ("host.authorized_keys.octets", "authorized_keys", " octets"),
@@ -57,11 +72,21 @@ const GAUGES: [Gauge; 5] = [
     },
     Gauge {
         resource: Resource::BlockIo,
-        facts: &[("host.pressure.io", "pressure", " %")],
+        traced: &["trace.storage.time"],
+        facts: &[
+            ("trace.storage.time", "waited", ""),
+            ("trace.block.octets", "asked for", " octets"),
+            ("host.pressure.io", "pressure", " %"),
+        ],
     },
     Gauge {
         resource: Resource::Network,
-        facts: &[],
+        traced: &["trace.network.time"],
+        facts: &[
+            ("trace.network.time", "the host waited", ""),
+            ("trace.connections", "connections made", ""),
+            ("trace.connections.to", "to", ""),
+        ],
     },
 ];
 
@@ -102,12 +127,20 @@ pub(crate) fn judge(
         let uses = |finding: &&Finding| finding.cause.resource == gauge.resource;
         let found: Vec<String> = findings.iter().filter(uses).map(told).collect();
         let numbers = match gauge.resource {
-            Resource::Network => network(ledgers.first(), round_trip),
+            Resource::Network => {
+                let mut words = network(ledgers.first(), round_trip);
+                words.extend(numbers(evidence, gauge));
+                words
+            }
             _ => numbers(evidence, gauge),
         };
         if !found.is_empty() {
             let words = [found.join(", "), numbers.join(", ")].join(" · ");
             return verdict(gauge.resource, Status::Found, words.trim_end_matches(" · "));
+        }
+        if let Some(words) = by_trace(evidence, gauge) {
+            let words = [vec![words], numbers].concat().join(", ");
+            return verdict(gauge.resource, Status::Found, &words);
         }
         if !numbers.is_empty() {
             let mut words = numbers.join(", ");
@@ -120,6 +153,24 @@ pub(crate) fn judge(
         verdict(gauge.resource, status, &words)
     });
     judged.collect()
+}
+
+/// Whether a traced login spent much of its time on it, whatever the cause.
+fn by_trace(evidence: &Evidence, gauge: &Gauge) -> Option<String> {
+    let times = gauge
+        .traced
+        .iter()
+        .filter_map(|fact| evidence.facts.time(fact));
+    let spent: Duration = times.sum();
+    let whole = evidence.facts.time("trace.wall.time")?;
+    let is_much = spent >= MUCH && spent >= whole / MUCH_OF;
+    is_much.then(|| {
+        format!(
+            "{} of the {} of a traced login",
+            words::time(spent),
+            words::time(whole)
+        )
+    })
 }
 
 /// Whether others wait for it so much that a reader would wonder.

@@ -32,6 +32,10 @@ pub(crate) struct WhyArgs {
     /// Run nothing on the host but the command of each login, echo.
     #[arg(long)]
     pub(super) no_host: bool,
+    /// Follow one more login on the host itself, as root: by its kernel, with a program that is brought there and leaves nothing
+    /// (docs/why.md). Asks for sudo's password where that wants one.
+    #[arg(long, conflicts_with = "no_host")]
+    pub(super) trace: bool,
     /// Hosts that are measured at a time.
     #[arg(short = 'p', long = "parallel", value_name = "N", value_parser = at_least_one, default_value_t = 4, allow_negative_numbers = true)]
     pub(super) parallel: u32,

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use sshoal_fleet::{Deadlines, HostResult, Limits, Outcome, RetryPolicy};
 use sshoal_net::{
-    Errand, HostPlan, Preparation, RunPlan, SshOptions, TimedLogin, TimingPlan, Timings, Transport,
-    Work,
+    Errand, HostPlan, Observer, Preparation, RunPlan, Secret, SshOptions, TimedLogin, TimingPlan,
+    Timings, Transport, Work,
 };
 use sshoal_proto::SessionRequest;
 use sshoal_report::INTERRUPTED;
@@ -15,11 +15,10 @@ use sshoal_why::Client;
 use super::args::WhyArgs;
 use crate::args::PaceArgs;
 use crate::observer::cut_short;
-use crate::watch::Watch;
 use crate::{fan_out, prompt, run, terminal, transport};
 
 /// What each login runs: a line that is there at once.
-const COMMAND: &[u8] = b"echo";
+pub(super) const COMMAND: &[u8] = b"echo";
 /// What would have a login go by a connection that is there already, or open more than the command needs.
 const EVERY_LOGIN: [(&str, &str); 2] = [("ControlPath", "none"), ("ControlMaster", "no")];
 
@@ -60,70 +59,56 @@ struct Planned {
     errands: Option<Vec<Errand>>,
 }
 
-/// Makes all logins, those by ssh only if it takes part. What follows each host's last login by sshoal are the `errands`.
-pub(super) fn perform(
+/// Which logins are made.
+pub(super) struct Logins<'a> {
+    /// How often each client logs in.
+    pub(super) repeat: u32,
+    /// What each of them runs.
+    pub(super) command: &'static [u8],
+    /// What follows each host's last login by sshoal.
+    pub(super) errands: &'a [Errand],
+    /// Whether ssh logs in, too.
+    pub(super) with_ssh: bool,
+    /// `--ask-pass`.
+    pub(super) password: Option<Secret>,
+}
+
+/// Makes them, by turns.
+pub(super) fn perform<O: Observer<Summary = Vec<HostResult>>>(
     args: &WhyArgs,
     targets: &[Target],
-    errands: &[Errand],
-    with_ssh: bool,
-    watch: Watch,
+    logins: Logins,
+    observer: O,
 ) -> Result<Performed, Box<dyn std::error::Error>> {
-    let password = run::password(&args.login, targets.len())?;
     let mut native = Preparation::new(&options(args, args.login.transport.into()))?;
     let mut by_ssh = Preparation::new(&options(args, Transport::OpenSsh))?;
     let targets: Vec<Target> = targets.iter().map(measured).collect();
     let mut planned = Vec::new();
-    for round in 0..args.repeat {
-        let is_last = round + 1 == args.repeat;
-        planned.extend(plans(&mut native, Client::Sshoal, &targets)?);
+    for round in 0..logins.repeat {
+        let is_last = round + 1 == logins.repeat;
+        let command = logins.command;
+        planned.extend(plans(&mut native, Client::Sshoal, &targets, command)?);
         if is_last {
             let ours = planned.iter_mut().rev().take(targets.len());
-            ours.for_each(|planned| planned.errands = Some(errands.to_vec()));
+            ours.for_each(|planned| planned.errands = Some(logins.errands.to_vec()));
         }
-        if with_ssh {
-            planned.extend(plans(&mut by_ssh, Client::Ssh, &targets)?);
+        if logins.with_ssh {
+            planned.extend(plans(&mut by_ssh, Client::Ssh, &targets, command)?);
         }
     }
-    let foreign = without_foreign(&mut planned, with_ssh)?;
+    let foreign = without_foreign(&mut planned, logins.with_ssh)?;
     let machines = planned.iter().map(|planned| planned.host as u32);
     let machines: Vec<u32> = machines.collect();
     let whose: Vec<(usize, Client)> = planned.iter().map(|it| (it.host, it.by)).collect();
     let errands = planned.iter_mut().map(|it| it.errands.take()).collect();
-    let mut hosts: Vec<HostPlan> = planned.into_iter().map(|it| it.plan).collect();
-    transport::check(&args.login, &mut hosts)?;
-    run::read_known_hosts(&mut native, &mut hosts, &args.login, args.verbose)?;
-    let deadlines = Deadlines {
-        // A dead name server is a finding; the C library gives up by itself.
-        lookup: None,
-        ..run::deadlines(&args.login, &PaceArgs::default(), &mut hosts)
-    };
+    let hosts: Vec<HostPlan> = planned.into_iter().map(|it| it.plan).collect();
     let timings = Arc::new(Timings::default());
-    let plan = RunPlan {
-        limits: at_a_time(
-            args.parallel
-                .min(u32::try_from(targets.len()).unwrap_or(u32::MAX)),
-        ),
-        deadlines,
-        // Whoever is turned away is told so.
-        retry: RetryPolicy {
-            attempts: 1,
-            ..RetryPolicy::default()
-        },
-        ssh: transport::surroundings(&args.login, &hosts, password.as_ref())?,
-        password,
-        seed: fan_out::seed(),
-        input: None,
-        asks: prompt::is_possible(),
-        // Nothing is guessed and nothing merged, so that there is nothing to learn from.
-        server_cache: None,
-        workers: 1,
-        work: Work::Sessions(hosts),
-        jumps: native.into_jumps(),
-        transfer: None,
-        trial: None,
-        timing: Some(TimingPlan::new(machines, errands, timings.clone())),
-    };
-    let end = sshoal_net::run(plan, watch)?;
+    let at_a_time = args
+        .parallel
+        .min(u32::try_from(targets.len()).unwrap_or(u32::MAX));
+    let mut plan = plan(args, native, hosts, at_a_time, logins.password)?;
+    plan.timing = Some(TimingPlan::new(machines, errands, timings.clone()));
+    let end = sshoal_net::run(plan, observer)?;
     let Some(mut results) = end.summary else {
         terminal::take_back();
         return Ok(Performed::CutShort(INTERRUPTED));
@@ -142,17 +127,57 @@ pub(super) fn perform(
     Ok(Performed::Done(done.collect(), foreign))
 }
 
+/// A run over these hosts, so many at a time.
+pub(super) fn plan(
+    args: &WhyArgs,
+    mut preparation: Preparation,
+    mut hosts: Vec<HostPlan>,
+    at_once: u32,
+    password: Option<Secret>,
+) -> Result<RunPlan, Box<dyn std::error::Error>> {
+    transport::check(&args.login, &mut hosts)?;
+    run::read_known_hosts(&mut preparation, &mut hosts, &args.login, args.verbose)?;
+    let deadlines = Deadlines {
+        // A dead name server is a finding; the C library gives up by itself.
+        lookup: None,
+        ..run::deadlines(&args.login, &PaceArgs::default(), &mut hosts)
+    };
+    Ok(RunPlan {
+        limits: at_a_time(at_once),
+        deadlines,
+        // Whoever is turned away is told so.
+        retry: RetryPolicy {
+            attempts: 1,
+            ..RetryPolicy::default()
+        },
+        ssh: transport::surroundings(&args.login, &hosts, password.as_ref())?,
+        password,
+        seed: fan_out::seed(),
+        input: None,
+        asks: prompt::is_possible(),
+        // Nothing is guessed and nothing merged, so that there is nothing to learn from.
+        server_cache: None,
+        workers: 1,
+        work: Work::Sessions(hosts),
+        jumps: preparation.into_jumps(),
+        transfer: None,
+        trial: None,
+        timing: None,
+    })
+}
+
 /// One login of each host by one client.
 fn plans(
     preparation: &mut Preparation,
     by: Client,
     targets: &[Target],
+    command: &[u8],
 ) -> Result<Vec<Planned>, Box<dyn std::error::Error>> {
     let mut plans = preparation.hosts(targets, |_| SessionRequest::exec(Vec::new()))?;
     for plan in &mut plans {
         match plan {
-            HostPlan::Native(plan) => plan.is_timed(COMMAND),
-            HostPlan::OpenSsh(plan) => plan.is_timed(COMMAND),
+            HostPlan::Native(plan) => plan.is_timed(command),
+            HostPlan::OpenSsh(plan) => plan.is_timed(command),
         }
     }
     let planned = plans.into_iter().enumerate().map(|(host, plan)| Planned {
@@ -186,7 +211,7 @@ fn without_foreign(
     Ok(foreign)
 }
 
-fn options(args: &WhyArgs, transport: Transport) -> SshOptions {
+pub(super) fn options(args: &WhyArgs, transport: Transport) -> SshOptions {
     SshOptions {
         transport,
         forward_agent: false,
@@ -195,7 +220,7 @@ fn options(args: &WhyArgs, transport: Transport) -> SshOptions {
 }
 
 /// The host with what every login needs before its own options.
-fn measured(target: &Target) -> Target {
+pub(super) fn measured(target: &Target) -> Target {
     let usual = EVERY_LOGIN.iter();
     let usual = usual.map(|&(keyword, value)| (keyword.to_owned(), value.to_owned()));
     Target {

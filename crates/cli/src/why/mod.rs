@@ -1,8 +1,8 @@
 //! `sshoal why`: why the login to a host is slow.
 //!
 //! `logins` has sshoal and ssh log in, in turns; `ours` and `stock` take what was timed apart into phases; `local` says what
-//! this machine adds, `host` what a user finds out on the host. `compose` makes evidence of all that, which the crate
-//! `sshoal-why` judges and reports on.
+//! this machine adds, `host` what a user finds out on the host. `trace` follows one more login on the host itself.
+//! `compose` makes evidence of all that, which the crate `sshoal-why` judges and reports on.
 
 mod args;
 mod compose;
@@ -12,20 +12,25 @@ mod logins;
 mod ours;
 mod report;
 mod stock;
+mod trace;
 
+use sshoal_net::Secret;
 use sshoal_openssh::Surroundings;
 use sshoal_targets::{Target, labels};
+use sshoal_trace::Traced;
 use sshoal_why::{Client, Evidence};
 
 use crate::args::HostArgs;
 use crate::hosts;
+use crate::run;
 use crate::say::say;
 use crate::watch::Watch;
 
 pub(crate) use args::WhyArgs;
 use compose::Known;
 use local::Local;
-use logins::{Done, Performed};
+use logins::{Done, Logins, Performed};
+use trace::Untraced;
 
 /// A host that failed: as in a run (docs/exit-status.md).
 const FAILED: u8 = 3;
@@ -51,7 +56,15 @@ pub(crate) fn run(args: &WhyArgs) -> Result<u8, Box<dyn std::error::Error>> {
         false => host::errands(),
     };
     let watch = Watch::new(title(&known, args.repeat));
-    let done = match logins::perform(args, &targets, &errands, with_ssh, watch)? {
+    let password = run::password(&args.login, targets.len())?;
+    let all = Logins {
+        repeat: args.repeat,
+        command: logins::COMMAND,
+        errands: &errands,
+        with_ssh,
+        password: password.clone(),
+    };
+    let done = match logins::perform(args, &targets, all, watch)? {
         Performed::Done(done, foreign) => {
             for (host, why) in foreign {
                 known[host].foreign = Some(why);
@@ -63,7 +76,14 @@ pub(crate) fn run(args: &WhyArgs) -> Result<u8, Box<dyn std::error::Error>> {
     let failed: Vec<bool> = (0..known.len())
         .map(|host| has_failed(host, &done))
         .collect();
-    let evidence: Vec<Evidence> = known
+    let traces = match args.trace {
+        true => match traces(args, &targets, &known, &failed, password.as_ref()) {
+            Ok(traces) => traces,
+            Err(status) => return Ok(status),
+        },
+        false => Vec::new(),
+    };
+    let mut evidence: Vec<Evidence> = known
         .into_iter()
         .enumerate()
         .map(|(host, known)| {
@@ -71,11 +91,42 @@ pub(crate) fn run(args: &WhyArgs) -> Result<u8, Box<dyn std::error::Error>> {
             compose::evidence(known, &of_host.collect::<Vec<_>>())
         })
         .collect();
-    let status = report::show(args, &evidence, &failed)?;
+    for (evidence, traced) in evidence.iter_mut().zip(&traces) {
+        trace::learn(traced, evidence);
+    }
+    let traces: Vec<Option<Traced>> = traces.into_iter().map(Result::ok).collect();
+    let status = report::show(args, &evidence, &failed, &traces)?;
     Ok(match (status, failed.contains(&true)) {
         (0, true) => FAILED,
         (status, _) => status,
     })
+}
+
+/// Follows one more login to each host, one after the other; the error is an exit status.
+fn traces(
+    args: &WhyArgs,
+    targets: &[Target],
+    known: &[Known],
+    failed: &[bool],
+    password: Option<&Secret>,
+) -> Result<Vec<Result<Traced, String>>, u8> {
+    let mut traces = Vec::with_capacity(targets.len());
+    for ((target, known), failed) in targets.iter().zip(known).zip(failed) {
+        let why_not = match (&known.foreign, failed) {
+            (Some(why), _) => Some(format!("the host goes by ssh ({why})")),
+            (None, true) => Some("nobody was logged in".to_owned()),
+            (None, false) => None,
+        };
+        traces.push(match why_not {
+            Some(why) => Err(why),
+            None => match trace::follow(args, target, &known.host, password) {
+                Ok(traced) => Ok(traced),
+                Err(Untraced::Because(why)) => Err(why),
+                Err(Untraced::CutShort(status)) => return Err(status),
+            },
+        });
+    }
+    Ok(traces)
 }
 
 /// The host that is named alone, and those of the flags.

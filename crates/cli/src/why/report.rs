@@ -2,12 +2,14 @@
 
 use std::fs;
 use std::io::{self, IsTerminal};
+use std::iter;
 use std::path::Path;
 use std::time::Duration;
 
 use rustix::termios::tcgetwinsize;
 use serde_json::{Map, Value, json};
 use sshoal_report::color_wanted;
+use sshoal_trace::Traced;
 use sshoal_why::report::{self, TextOptions};
 use sshoal_why::{Diagnosis, Evidence, Fact, Facts, Fleet, Login, fix_script, fleet};
 
@@ -29,11 +31,13 @@ pub(super) fn check(args: &WhyArgs, hosts: usize) -> Result<(), String> {
     }
 }
 
-/// Shows all hosts; `failed` says which of them nobody could log in to. Returns the exit status.
+/// Shows all hosts; `failed` says which of them nobody could log in to, `traces` what is known of a login that was followed there.
+/// Returns the exit status.
 pub(super) fn show(
     args: &WhyArgs,
     evidence: &[Evidence],
     failed: &[bool],
+    traces: &[Option<Traced>],
 ) -> Result<u8, Box<dyn std::error::Error>> {
     let diagnoses: Vec<Diagnosis> = evidence.iter().map(Diagnosis::of).collect();
     let fleet = (evidence.len() > 1).then(|| summary(evidence, failed));
@@ -49,11 +53,17 @@ pub(super) fn show(
         write(path, &report::chrome_trace(only).to_string())?;
     }
     let mut shown = String::new();
-    for (diagnosis, evidence) in diagnoses.iter().zip(evidence) {
+    let traces = traces.iter().map(Option::as_ref);
+    // Without --trace there are none.
+    let traces = traces.chain(iter::repeat(None));
+    for ((diagnosis, evidence), traced) in diagnoses.iter().zip(evidence).zip(traces) {
         shown.push_str(&match (args.json, args.fix) {
-            (true, _) => format!("{}\n", with_measured(report::json(diagnosis), evidence)),
+            (true, _) => {
+                let judged = report::json(diagnosis);
+                format!("{}\n", with_measured(judged, evidence, traced))
+            }
             (false, true) => fix_script(diagnosis),
-            (false, false) => report::text(diagnosis, options(args)),
+            (false, false) => with_trace(diagnosis, traced, options(args)),
         });
         if fleet.is_some() && !args.json {
             shown.push('\n');
@@ -66,6 +76,20 @@ pub(super) fn show(
         });
     }
     manual::print(shown.as_bytes())
+}
+
+/// The rules' report, and the processes of the login that was followed.
+fn with_trace(diagnosis: &Diagnosis, traced: Option<&Traced>, options: TextOptions) -> String {
+    let mut shown = report::text(diagnosis, options);
+    if let Some(traced) = traced {
+        let options = sshoal_trace::TextOptions {
+            width: options.width,
+            unicode: options.unicode,
+        };
+        shown.push('\n');
+        shown.push_str(&sshoal_trace::text(traced, options));
+    }
+    shown
 }
 
 /// What all hosts come to. One that nobody could log in to has part in it by its reason alone: what it took to fail is no
@@ -111,11 +135,13 @@ fn speaks_unicode() -> bool {
 }
 
 /// The rules' object, and what was measured.
-fn with_measured(mut judged: Value, evidence: &Evidence) -> Value {
+fn with_measured(mut judged: Value, evidence: &Evidence, traced: Option<&Traced>) -> Value {
     if let Value::Object(members) = &mut judged {
         members.insert("facts".to_owned(), facts(&evidence.facts));
         let logins = evidence.logins.iter().map(login);
         members.insert("measured".to_owned(), logins.collect());
+        let traced = traced.map_or(Value::Null, sshoal_trace::json);
+        members.insert("trace".to_owned(), traced);
     }
     judged
 }

@@ -176,11 +176,19 @@ pub(super) const CAUSES: &[Cause] = &[
                 default: "no",
                 is: &["yes"],
             }),
+            needed(Test::Slow {
+                fact: "trace.pam_account.time",
+                ms: 5,
+            }),
+            proof(Test::Has {
+                fact: "trace.pam_account.slowest",
+                any: &["pam_"],
+            }),
             shape(Test::Lost(Phase::SignedRequest)),
             // A key's request is not merely checked slowly.
             shape(Test::Not(&Test::Lost(Phase::KeyProbe))),
         ],
-        cost: Cost::Excess,
+        cost: Cost::Measured(&["trace.pam_account.time"]),
         fix: Fix::by_hand(
             Place::Host,
             "/etc/pam.d/sshd (and what it includes)",

@@ -104,9 +104,17 @@ pub(super) const CAUSES: &[Cause] = &[
                 default: "no",
                 is: &["yes"],
             }),
+            needed(Test::Slow {
+                fact: "trace.pam_session.time",
+                ms: 5,
+            }),
+            proof(Test::Has {
+                fact: "trace.pam_session.slowest",
+                any: &["pam_"],
+            }),
             shape(Test::Lost(Phase::ChannelOpen)),
         ],
-        cost: Cost::Excess,
+        cost: Cost::Measured(&["trace.pam_session.time"]),
         fix: Fix::by_hand(
             Place::Host,
             "/etc/pam.d/sshd (and what it includes)",

@@ -1,0 +1,265 @@
+//! The connection that the tracer runs on. Its session is performed in a thread of its own; standard input is a pipe that is
+//! written here, and whose end ends the tracer.
+
+use std::fs::File;
+use std::io::{self, PipeWriter, Write};
+use std::os::fd::OwnedFd;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use sshoal_net::{Input, Preparation, Secret, Transport};
+use sshoal_proto::SessionRequest;
+use sshoal_targets::Target;
+use sshoal_trace::{Frame, Frames, Recording, RecordingError};
+use sshoal_tracer::{Processor, program};
+
+use super::listening::{Listening, Said};
+use crate::prompt;
+use crate::script::{self, AS_ROOT};
+use crate::watch::Watch;
+use crate::why::args::WhyArgs;
+use crate::why::logins;
+
+/// Runs on the host; see there.
+const SCRIPT: &str = include_str!("tracer_script.sh");
+/// What the script's lines begin with.
+const OWN_LINE: &str = "sshoal-tracer: ";
+/// Whatever the user's shell is, this it understands. The script comes on standard input, behind its length.
+const COMMAND: &str = r#"exec /bin/sh -c 'IFS= read -r n; eval "$(head -c "$n")"'"#;
+/// How long each step may take: the tracer itself ends after 30 s.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// And all of them.
+const WHOLE_PATIENCE: Duration = Duration::from_secs(180);
+/// How often the host's clock is asked for; the quickest answer counts.
+const CLOCK_QUESTIONS: u32 = 4;
+/// Octets of standard error that are kept.
+const MAX_ERRORS: usize = 4096;
+
+/// The session with the tracer.
+pub(super) struct Control {
+    heard: Receiver<Said>,
+    input: Option<PipeWriter>,
+    frames: Frames,
+    recording: Recording,
+    /// The host's last answer about its clock, and when it came.
+    clock: Option<(u64, Instant)>,
+    /// Lines of the script's.
+    lines: Vec<String>,
+    errors: Vec<u8>,
+}
+
+/// How the host's monotonic clock stands to ours.
+pub(super) struct Clock {
+    ours: Instant,
+    host: u64,
+}
+
+impl Clock {
+    /// The host's time at one of our moments.
+    pub(super) fn of_host(&self, at: Instant) -> u64 {
+        let since = at.saturating_duration_since(self.ours).as_nanos();
+        self.host
+            .saturating_add(u64::try_from(since).unwrap_or(u64::MAX))
+    }
+}
+
+impl Control {
+    /// Logs in, and begins the session.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be begun; why, in words.
+    pub(super) fn start(
+        args: &WhyArgs,
+        target: &Target,
+        label: &str,
+        password: Option<&Secret>,
+    ) -> Result<Control, String> {
+        let words = |error: Box<dyn std::error::Error>| error.to_string();
+        let (reader, input) = io::pipe().map_err(|error| error.to_string())?;
+        let mut preparation = Preparation::new(&logins::options(args, Transport::Native))
+            .map_err(|error| error.to_string())?;
+        let request = SessionRequest {
+            standard_input: true,
+            ..SessionRequest::exec(COMMAND.as_bytes().to_vec())
+        };
+        let targets = [logins::measured(target)];
+        let hosts = preparation
+            .hosts(&targets, |_| request.clone())
+            .map_err(|error| error.to_string())?;
+        let mut plan =
+            logins::plan(args, preparation, hosts, 1, password.cloned()).map_err(words)?;
+        plan.input = Some(Input::of(File::from(OwnedFd::from(reader))));
+        plan.deadlines.command = Some(WHOLE_PATIENCE);
+        let (said, heard) = mpsc::channel();
+        let observer = Listening::new(Watch::new(format!("{label}: tracer")), said.clone());
+        thread::Builder::new()
+            .name("tracer".to_owned())
+            .spawn(move || {
+                let end = sshoal_net::run(plan, observer);
+                // Behind a host's own end this changes nothing.
+                let _ = said.send(Said::Ended(end.err().map(|error| error.to_string())));
+            })
+            .map_err(|error| error.to_string())?;
+        Ok(Control {
+            heard,
+            input: Some(input),
+            frames: Frames::default(),
+            recording: Recording::default(),
+            clock: None,
+            lines: Vec::new(),
+            errors: Vec::new(),
+        })
+    }
+
+    /// Brings the tracer there and waits until it follows all that the server does.
+    ///
+    /// # Errors
+    ///
+    /// It does not; why, in words.
+    pub(super) fn arm(&mut self, label: &str) -> Result<(), String> {
+        let script = SCRIPT.replace("@AS_ROOT@", AS_ROOT);
+        self.write(format!("{}\n{script}", script.len()).as_bytes());
+        let line = self.wait(|it| it.line("machine "))?;
+        let (machine, by) = line.split_once(' ').unwrap_or((&line, ""));
+        let sudo = match by {
+            "root" => None,
+            "sudo" => Some(Vec::new()),
+            "password" => {
+                let question = format!("[sudo] password for {label}: ");
+                let secret = prompt::secret(&question, &|| true);
+                Some(secret.map_err(|error| error.to_string())?.expose().to_vec())
+            }
+            _ => return Err("it takes root there, and there is no sudo".to_owned()),
+        };
+        let processor = Processor::of_machine(machine);
+        let tracer = processor.and_then(program).ok_or_else(|| {
+            format!("this sshoal has no tracer for the host's processor ({machine})")
+        })?;
+        self.write(format!("{}\n", tracer.len()).as_bytes());
+        self.write(tracer);
+        self.wait(|it| it.line("received"))?;
+        if let Some(password) = sudo {
+            let lines = Secret::new(script::sudo_input(&password));
+            self.write(lines.expose());
+        }
+        self.wait(|it| it.recording.armed().map(|_| ()))
+    }
+
+    /// Asks for the host's clock.
+    ///
+    /// # Errors
+    ///
+    /// It does not answer.
+    pub(super) fn clock(&mut self) -> Result<Clock, String> {
+        let mut best: Option<(Duration, Clock)> = None;
+        for _ in 0..CLOCK_QUESTIONS {
+            let asked = Instant::now();
+            self.clock = None;
+            self.write(b"\n");
+            let (host, came) = self.wait(|it| it.clock)?;
+            let took = came.saturating_duration_since(asked);
+            let ours = asked + took / 2;
+            if best.as_ref().is_none_or(|(least, _)| took < *least) {
+                best = Some((took, Clock { ours, host }));
+            }
+        }
+        best.map(|(_, clock)| clock)
+            .ok_or_else(|| "the tracer tells no time".to_owned())
+    }
+
+    /// Ends the trace, and takes what it has recorded.
+    ///
+    /// # Errors
+    ///
+    /// It has not come.
+    pub(super) fn end(mut self) -> Result<Recording, String> {
+        drop(self.input.take());
+        self.wait(|it| it.recording.end().map(|_| ()))?;
+        Ok(self.recording)
+    }
+
+    /// Nobody may read it: then the session has ended, and says why.
+    fn write(&mut self, octets: &[u8]) {
+        if let Some(input) = &mut self.input {
+            let _ = input.write_all(octets);
+        }
+    }
+
+    /// Hears what is said until that gives an answer.
+    fn wait<T>(&mut self, answer: impl Fn(&Control) -> Option<T>) -> Result<T, String> {
+        let begun = Instant::now();
+        loop {
+            if let Some(answer) = answer(self) {
+                return Ok(answer);
+            }
+            let left = PATIENCE.saturating_sub(begun.elapsed());
+            match self.heard.recv_timeout(left) {
+                Ok(Said::Output(at, octets)) => self.hear(at, &octets)?,
+                Ok(Said::Error(octets)) => {
+                    let room = MAX_ERRORS - self.errors.len().min(MAX_ERRORS);
+                    self.errors.extend(octets.into_iter().take(room));
+                }
+                Ok(Said::Ended(failure)) => return Err(self.ended(failure)),
+                Err(RecvTimeoutError::Timeout) => {
+                    return Err("the tracer does not answer".to_owned());
+                }
+                Err(RecvTimeoutError::Disconnected) => return Err(self.ended(None)),
+            }
+        }
+    }
+
+    fn hear(&mut self, at: Instant, octets: &[u8]) -> Result<(), String> {
+        let words = |error: &dyn std::error::Error| error.to_string();
+        self.frames
+            .handle_input(octets)
+            .map_err(|error| words(&error))?;
+        if !self.frames.have_begun() {
+            let before = self.frames.before();
+            // The last one may not be whole yet.
+            let whole = before.rsplit_once('\n').map_or("", |(whole, _)| whole);
+            let own = whole.lines().filter_map(|line| line.strip_prefix(OWN_LINE));
+            self.lines = own.map(str::to_owned).collect();
+            if self.line("no-room").is_some() {
+                return Err(
+                    "there is no folder there with room for the tracer from which it may be run"
+                        .to_owned(),
+                );
+            }
+            if self.line("cut").is_some() {
+                return Err("the tracer did not arrive whole".to_owned());
+            }
+        }
+        while let Some(frame) = self.frames.poll_frame().map_err(|error| words(&error))? {
+            if let Frame::Clock(host) = frame {
+                self.clock = Some((host, at));
+            }
+            match self.recording.take(frame) {
+                Err(RecordingError::Refused(_, why)) => return Err(why),
+                other => other.map_err(|error| words(&error))?,
+            }
+        }
+        Ok(())
+    }
+
+    /// What follows this in a line of the script's.
+    fn line(&self, begin: &str) -> Option<String> {
+        let mut rests = self
+            .lines
+            .iter()
+            .filter_map(|line| line.strip_prefix(begin));
+        rests.next().map(str::to_owned)
+    }
+
+    /// Why the session is over before its time.
+    fn ended(&self, failure: Option<String>) -> String {
+        let errors = String::from_utf8_lossy(&self.errors);
+        let last = errors.lines().map(str::trim).rfind(|line| !line.is_empty());
+        match (failure, last) {
+            (Some(failure), _) => failure,
+            (None, Some(line)) => format!("the tracer could not be run: {line}"),
+            (None, None) => "the tracer ended before its time".to_owned(),
+        }
+    }
+}
