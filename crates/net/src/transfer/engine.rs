@@ -204,6 +204,10 @@ impl Engine {
         either!(self, it => it.refuse_channel(channel));
     }
 
+    pub(super) fn retire_channel(&mut self, channel: usize) {
+        either!(self, it => it.retire_channel(channel));
+    }
+
     pub(super) fn lose_channel(&mut self, channel: usize) {
         either!(self, it => it.lose_channel(channel));
     }

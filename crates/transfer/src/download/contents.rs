@@ -35,6 +35,21 @@ impl Download {
         self.open_remote(channel, file, reader);
     }
 
+    /// A channel gets nothing more to do: what it has not asked for goes to others.
+    pub fn retire_channel(&mut self, channel: usize) {
+        self.channels.retire(channel);
+        let files = self.files.values_mut();
+        for file in files.filter(|file| file.stage == Stage::Read) {
+            for at in 0..file.readers.len() {
+                if file.readers[at].channel == channel {
+                    let span = std::mem::take(&mut file.readers[at].span);
+                    file.give_back(span);
+                }
+            }
+        }
+        self.advance();
+    }
+
     /// Asks for what the channel may have in flight: files in the order in which they were begun.
     pub(super) fn read_on(&mut self, channel: usize) {
         let most = self.most_in_flight();
@@ -85,6 +100,9 @@ impl Download {
         if !one_by_one && it.stage != Stage::Read {
             return None;
         }
+        // The first channel is never retired.
+        let first = |it: &Reader| it.channel == 0 && it.is_refused;
+        let takes_returned = !self.channels.is_retired(channel) || it.readers.iter().any(first);
         for (number, reader) in it.readers.iter_mut().enumerate() {
             if reader.channel != channel || (one_by_one && reader.reading > 0) {
                 continue;
@@ -95,7 +113,10 @@ impl Download {
             let next = reader.again.pop().or_else(|| {
                 loop {
                     if reader.span.left() == 0 {
-                        reader.span = it.returned.pop()?;
+                        reader.span = match takes_returned {
+                            true => it.returned.pop()?,
+                            false => return None,
+                        };
                     }
                     let next = reader.span.take_of(it.todo.as_deref(), limit.into());
                     if let Some((at, len)) = next {

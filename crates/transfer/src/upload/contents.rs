@@ -46,6 +46,24 @@ impl Upload {
         self.ask_file(channel, entry, FileStep::Open { writer }, request);
     }
 
+    /// A channel gets nothing more to do: what it has not begun goes to others.
+    pub fn retire_channel(&mut self, channel: usize) {
+        self.channels.retire(channel);
+        let is_divided = |file: &&mut File| {
+            let size = file.opened.as_ref().and_then(|opened| opened.size);
+            file.stage == Stage::Write && size.is_some()
+        };
+        for file in self.files.values_mut().filter(is_divided) {
+            for at in 0..file.writers.len() {
+                if file.writers[at].channel == channel {
+                    let span = std::mem::take(&mut file.writers[at].span);
+                    file.give_back(span);
+                }
+            }
+        }
+        self.advance();
+    }
+
     /// Whether a channel has nothing to do and would get nothing.
     pub(super) fn is_idle(&self, channel: usize) -> bool {
         let has_work = |file: &File| {
@@ -76,6 +94,7 @@ impl Upload {
             return;
         }
         let block = self.plan.block as u64;
+        let is_retired = self.channels.is_retired(channel);
         let mut entries: Vec<usize> = self.files.keys().copied().collect();
         entries.sort_unstable();
         for entry in entries {
@@ -87,12 +106,18 @@ impl Upload {
                 continue;
             };
             let todo = file.todo.as_deref();
+            // The first channel is never retired.
+            let first = |it: &Writer| it.channel == 0 && it.is_refused;
+            let mut nothing = Vec::new();
+            let returned = match is_retired && !file.writers.iter().any(first) {
+                true => &mut nothing,
+                false => &mut file.returned,
+            };
             for (number, writer) in file.writers.iter_mut().enumerate() {
                 let is_ready = writer.channel == channel && writer.handle.is_some();
                 while is_ready
                     && self.channels[channel].work.ahead < most
-                    && let Some((offset, len)) =
-                        next_data(&mut writer.span, &mut file.returned, todo, block)
+                    && let Some((offset, len)) = next_data(&mut writer.span, returned, todo, block)
                 {
                     writer.open += 1;
                     self.channels[channel].work.ahead += 1;

@@ -247,6 +247,16 @@ impl Transfer {
         self.perform();
     }
 
+    /// A further connection gets nothing more to do: with it the others were no faster.
+    pub(crate) fn retire(&mut self, lane: LaneId) {
+        for at in 1..self.channels.len() {
+            if self.channels[at].lane == lane && !self.channels[at].refused {
+                self.engine.retire_channel(at);
+            }
+        }
+        self.perform();
+    }
+
     /// Whether further connections may be made: the session's own is logged in and has much to do.
     pub(crate) fn may_grow(&self) -> bool {
         self.channels.len() > 1

@@ -126,8 +126,8 @@ impl<'a> Lanes<'a> {
         has_moved
     }
 
-    /// Begins connections if more are wanted.
-    fn grow(&mut self, transfer: &Transfer, now: Instant) {
+    /// Begins connections if more are wanted; has those that came last do nothing more if they gain nothing.
+    fn grow(&mut self, transfer: &mut Transfer, now: Instant) {
         let is_up =
             |lane: &&Lane<'_>| matches!(&lane.stage, Stage::Connected(lane) if lane.is_up());
         let up = self.each.iter().filter(is_up).count();
@@ -139,6 +139,14 @@ impl<'a> Lanes<'a> {
             up: 1 + up,
             begun: self.each.len() - up,
         });
+        if let Some(kept) = self.growth.take_kept() {
+            let mut ids: Vec<LaneId> = self.each.iter().map(|lane| lane.id).collect();
+            ids.sort_unstable_by_key(|id| id.0);
+            for &id in ids.iter().skip(kept.saturating_sub(1)) {
+                tracing::debug!(lane = id.0, "a further connection gains nothing");
+                transfer.retire(id);
+            }
+        }
         for _ in 0..wanted {
             self.last = LaneId(self.last.0 + 1);
             let id = self.last;
