@@ -21,8 +21,8 @@ const SLOW: usize = 3;
 const DYING: usize = 7;
 const FULL: usize = 11;
 /// `sshoal_transfer::CHECKPOINT`.
-const CHECKPOINT: u64 = 16 << 20;
-const LEN: u64 = 4 * CHECKPOINT;
+const CHECKPOINT: u64 = 8 << 20;
+const LEN: u64 = 8 * CHECKPOINT;
 
 /// A folder of its own for each host, all served from one machine.
 fn hosts_with_folders() -> (Shoal<RealSshd>, tempfile::TempDir) {

@@ -44,8 +44,8 @@ pub use part_name::{PartTag, part_name};
 pub use path::MAX_PATH;
 pub use trouble::{Remote, Trouble};
 pub use upload::{
-    CHECKPOINT, Entry, Kind, MAX_SMALL, Method, Opened, SmallFile, SmallGroup, SmallProblem,
-    Upload, UploadEvent, UploadNeed, UploadPlan, UploadRoot,
+    CHECKPOINT, Entry, Kind, LeftOut, MAX_SMALL, Method, Opened, SmallFile, SmallGroup,
+    SmallProblem, Upload, UploadEvent, UploadNeed, UploadPlan, UploadRoot,
 };
 
 /// How far a transfer is, for one host.
@@ -53,7 +53,7 @@ pub use upload::{
 pub struct Tally {
     /// Files, links and folders that are in place.
     pub done: u64,
-    /// Files that were there already, unchanged.
+    /// Files, links and folders that were there already, unchanged.
     pub unchanged: u64,
     /// Files, links and folders that could not be transferred.
     pub failed: u64,

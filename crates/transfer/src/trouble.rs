@@ -22,7 +22,7 @@ pub enum Trouble {
         /// What the server said, or what was found out.
         why: Remote,
     },
-    /// Its size or time of modification is not what it was when it was opened.
+    /// Its size or times (here that of its last change, too) are not what they were when it was opened.
     #[error("it changed while it was read")]
     Changed,
     /// What it is to be in could not be made, or not be read.

@@ -142,7 +142,7 @@ pub(crate) fn parts(folder: &Path) -> Vec<Vec<u8>> {
 }
 
 /// After so many octets of a file an fsync is asked for (`sshoal_transfer::CHECKPOINT`).
-pub(crate) const CHECKPOINT: u64 = 16 << 20;
+pub(crate) const CHECKPOINT: u64 = 8 << 20;
 
 /// Octets of contents that a transfer with `--json` says it has moved.
 pub(crate) fn moved(ended: &Ended) -> u64 {

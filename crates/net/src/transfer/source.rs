@@ -72,11 +72,13 @@ enum Contents {
 /// Read by the first host that wants it; others wait for that.
 type Shared = OnceLock<Result<Arc<Block>, String>>;
 
-/// What changes when somebody writes to a file.
+/// What changes when somebody writes to a file. The time of modification can be set back by whoever did (touch -r), that of
+/// the last change, which is the kernel's own (inode(7)), cannot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Version {
     size: u64,
     modified: (i64, i64),
+    changed: (i64, i64),
 }
 
 /// Which blocks are kept, the oldest first.
@@ -255,7 +257,8 @@ impl OpenFile {
             proven: None,
         };
         let numbers = [metadata.dev(), metadata.ino(), metadata.size()];
-        let times = [metadata.mtime(), metadata.mtime_nsec()];
+        let (modified, changed) = (version.modified, version.changed);
+        let times = [modified.0, modified.1, changed.0, changed.1];
         let identity = numbers.into_iter().flat_map(u64::to_be_bytes);
         let identity = identity.chain(times.into_iter().flat_map(i64::to_be_bytes));
         Ok(OpenFile {
@@ -423,6 +426,7 @@ impl Version {
         Version {
             size: metadata.size(),
             modified: (metadata.mtime(), metadata.mtime_nsec()),
+            changed: (metadata.ctime(), metadata.ctime_nsec()),
         }
     }
 }

@@ -37,20 +37,18 @@ pub enum Extension {
     Statvfs,
     Lsetstat,
     Limits,
-    CopyData,
     ExpandPath,
     UsersGroupsById,
 }
 
 impl Extension {
-    const ALL: [Extension; 9] = [
+    const ALL: [Extension; 8] = [
         Extension::PosixRename,
         Extension::Hardlink,
         Extension::Fsync,
         Extension::Statvfs,
         Extension::Lsetstat,
         Extension::Limits,
-        Extension::CopyData,
         Extension::ExpandPath,
         Extension::UsersGroupsById,
     ];
@@ -63,7 +61,6 @@ impl Extension {
             Extension::Statvfs => "statvfs@openssh.com",
             Extension::Lsetstat => "lsetstat@openssh.com",
             Extension::Limits => "limits@openssh.com",
-            Extension::CopyData => "copy-data",
             Extension::ExpandPath => "expand-path@openssh.com",
             Extension::UsersGroupsById => "users-groups-by-id@openssh.com",
         }

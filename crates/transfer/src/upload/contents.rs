@@ -2,6 +2,7 @@
 //! has nothing else to do.
 
 use super::files::{File, FileStep, QUEUED, Stage, Writer};
+use super::resuming::MOST_UNPROVEN;
 use super::{Asked, Block, Upload, UploadNeed};
 use crate::Trouble;
 use crate::ranges::{LEAST_DIVIDED, LEAST_STOLEN, Span};
@@ -94,9 +95,11 @@ impl Upload {
             return;
         }
         let block = self.plan.block as u64;
+        let proves = self.proves();
         let is_retired = self.channels.is_retired(channel);
         let mut entries: Vec<usize> = self.files.keys().copied().collect();
         entries.sort_unstable();
+        let mut waits_for_proof = false;
         for entry in entries {
             let Some(file) = self
                 .files
@@ -105,6 +108,7 @@ impl Upload {
             else {
                 continue;
             };
+            let is_noted = proves && file.is_noted();
             let todo = file.todo.as_deref();
             // The first channel is never retired.
             let first = |it: &Writer| it.channel == 0 && it.is_refused;
@@ -115,12 +119,20 @@ impl Upload {
             };
             for (number, writer) in file.writers.iter_mut().enumerate() {
                 let is_ready = writer.channel == channel && writer.handle.is_some();
-                while is_ready
-                    && self.channels[channel].work.ahead < most
-                    && let Some((offset, len)) = next_data(&mut writer.span, returned, todo, block)
-                {
+                let work = &mut self.channels[channel].work;
+                while is_ready && work.ahead < most {
+                    if is_noted && work.unproven + block > MOST_UNPROVEN {
+                        waits_for_proof = true;
+                        break;
+                    }
+                    let next = next_data(&mut writer.span, returned, todo, block);
+                    let Some((offset, len)) = next else { break };
+                    if is_noted {
+                        writer.unproven.begin(len);
+                        work.unproven += len;
+                    }
                     writer.open += 1;
-                    self.channels[channel].work.ahead += 1;
+                    work.ahead += 1;
                     self.needs.push_back(UploadNeed::Read {
                         entry,
                         channel,
@@ -132,6 +144,9 @@ impl Upload {
             }
             // An empty file has nothing to wait for.
             self.go_on(entry);
+        }
+        if waits_for_proof {
+            self.prove_what_waits(channel);
         }
     }
 

@@ -7,6 +7,7 @@ use sshoal_proto::Stream;
 use sshoal_transfer::{Tally, Trouble};
 
 use super::super::engine::Happened;
+use super::super::plan::Way;
 use super::{Stage, Transfer};
 
 /// How long a server may say nothing while something is asked of it: a slow disk may take minutes for an fsync.
@@ -68,10 +69,23 @@ impl Transfer {
         if self.stage != Stage::Over || self.jobs.are_open() {
             return None;
         }
-        Some(match &self.first_trouble {
+        let of_host = self.first_trouble.as_ref();
+        let first = of_host.map(|(path, trouble)| (path, trouble));
+        Some(match first.or_else(|| self.left_out()) {
             None => Ok(Outcome::Exit(0)),
             Some((path, trouble)) => Err(troubles(self.engine.tally(), path, trouble)),
         })
+    }
+
+    /// What no host was sent, for it could not be read here.
+    fn left_out(&self) -> Option<(&Vec<u8>, &Trouble)> {
+        match &self.transfer()?.way {
+            Way::Put(put) => {
+                let first = put.upload.left_out.first();
+                first.map(|it| (&it.path, &it.trouble))
+            }
+            Way::Get(_) => None,
+        }
     }
 
     /// Begins nothing more, cleans up, and ends.
