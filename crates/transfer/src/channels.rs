@@ -53,6 +53,15 @@ impl<T, W: Default> Channels<T, W> {
         self.each.len() - 1
     }
 
+    /// One more channel, of the same server and started already; returns its number. Where the first one has been greeted,
+    /// this one's greeting is not waited for.
+    pub(crate) fn join(&mut self) -> usize {
+        let channel = self.add();
+        let (first, rest) = self.each.split_at_mut(channel);
+        rest[0].client.assume(&first[0].client);
+        channel
+    }
+
     /// Takes the server for one that speaks so, on all channels.
     pub(crate) fn speak(&mut self, dialect: Dialect) {
         self.dialect = dialect;

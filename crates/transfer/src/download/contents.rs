@@ -2,7 +2,7 @@
 
 use super::files::{File, FileStep, Reader, Stage};
 use super::{Download, DownloadEvent, DownloadNeed, LocalFile};
-use crate::ranges::{LEAST_STOLEN, Span};
+use crate::ranges::{LEAST_DIVIDED, LEAST_STOLEN, Span};
 use crate::sftp::{Data, Handle, Request};
 use crate::{Remote, Trouble};
 
@@ -21,10 +21,13 @@ impl Download {
             .filter(|(_, it)| can_help(it))
             .max_by_key(|(_, it)| it.most_left());
         let Some((&file, it)) = largest else { return };
-        let Some(span) = it.take_share() else { return };
-        let mut readers = it.readers.iter_mut();
-        if let Some(own) = readers.find(|it| it.channel == channel && it.handle.is_some()) {
-            own.span = span;
+        let mut readers = it.readers.iter();
+        let own = readers.position(|it| it.channel == channel && it.handle.is_some());
+        let Some(span) = it.take_share(own.is_some()) else {
+            return;
+        };
+        if let Some(own) = own {
+            it.readers[own].span = span;
             return;
         }
         it.readers.push(Reader::new(channel, span));
@@ -217,12 +220,16 @@ impl File {
         spans.map(|span| span.left()).max().unwrap_or(0)
     }
 
-    /// What a reader more may have.
-    fn take_share(&mut self) -> Option<Span> {
+    /// What a channel may have that has nothing to do; `is_open` if it has opened the file.
+    fn take_share(&mut self, is_open: bool) -> Option<Span> {
+        let least = match is_open {
+            true => LEAST_DIVIDED,
+            false => LEAST_STOLEN,
+        };
         self.returned.pop().or_else(|| {
             let readers = self.readers.iter_mut();
             let largest = readers.max_by_key(|reader| reader.span.left());
-            largest?.span.give_half()
+            largest?.span.give_half(least)
         })
     }
 

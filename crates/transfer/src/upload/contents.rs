@@ -4,7 +4,7 @@
 use super::files::{File, FileStep, QUEUED, Stage, Writer};
 use super::{Asked, Block, Upload, UploadNeed};
 use crate::Trouble;
-use crate::ranges::{LEAST_STOLEN, Span};
+use crate::ranges::{LEAST_DIVIDED, LEAST_STOLEN, Span};
 use crate::sftp::{Attributes, Open, Request, SharedOctets};
 
 /// Blocks that each of many channels may have read ahead.
@@ -26,12 +26,13 @@ impl Upload {
         else {
             return;
         };
-        let Some(span) = file.take_share() else {
+        let mut writers = file.writers.iter();
+        let own = writers.position(|it| it.channel == channel && it.handle.is_some());
+        let Some(span) = file.take_share(own.is_some()) else {
             return;
         };
-        let mut writers = file.writers.iter_mut();
-        if let Some(own) = writers.find(|it| it.channel == channel && it.handle.is_some()) {
-            own.span = span;
+        if let Some(own) = own {
+            file.writers[own].span = span;
             return;
         }
         let writer = file.writers.len();
@@ -251,12 +252,16 @@ impl File {
         spans.map(|span| span.left()).max().unwrap_or(0)
     }
 
-    /// What a writer more may have.
-    fn take_share(&mut self) -> Option<Span> {
+    /// What a channel may have that has nothing to do; `is_open` if it has opened the file.
+    fn take_share(&mut self, is_open: bool) -> Option<Span> {
+        let least = match is_open {
+            true => LEAST_DIVIDED,
+            false => LEAST_STOLEN,
+        };
         self.returned.pop().or_else(|| {
             let writers = self.writers.iter_mut();
             let largest = writers.max_by_key(|writer| writer.span.left());
-            largest?.span.give_half()
+            largest?.span.give_half(least)
         })
     }
 

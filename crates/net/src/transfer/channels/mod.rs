@@ -229,7 +229,7 @@ impl Transfer {
 
     /// A further connection's channel has started.
     pub(crate) fn join(&mut self, lane: LaneId, number: LocalChannel) {
-        self.engine.add_channel();
+        self.engine.join_channel();
         let mut channel = Channel::new(lane, number);
         channel.started = true;
         self.channels.push(channel);
@@ -247,13 +247,16 @@ impl Transfer {
         self.perform();
     }
 
-    /// How many channels a connection may have; `None` if that is not known yet.
-    pub(crate) fn channels_a_lane(&self) -> Option<usize> {
-        let second = self.channels.get(1)?;
-        match (second.started, second.refused) {
-            (_, true) => Some(1),
-            (true, _) => Some(2),
-            _ => None,
+    /// Whether further connections may be made: the session's own is logged in and has much to do.
+    pub(crate) fn may_grow(&self) -> bool {
+        self.channels.len() > 1
+    }
+
+    /// How many channels a connection may have; two while the server has not answered whether it allows a second one.
+    pub(crate) fn channels_a_lane(&self) -> usize {
+        match self.channels.get(1).is_some_and(|second| second.refused) {
+            true => 1,
+            false => 2,
         }
     }
 

@@ -54,8 +54,6 @@ pub(crate) fn most(hosts: usize, wanted: Option<usize>) -> usize {
 pub(crate) struct Lanes<'a> {
     origin: Origin<'a>,
     host_key: Rc<HostKeyQuestion>,
-    /// How many channels each has.
-    channels: usize,
     growth: Growth,
     each: Vec<Lane<'a>>,
     last: LaneId,
@@ -78,8 +76,6 @@ pub(crate) struct First {
     pub(crate) address: Option<SocketAddr>,
     pub(crate) round_trip: Duration,
     pub(crate) host_key: Rc<HostKeyQuestion>,
-    /// How many channels a connection may have.
-    pub(crate) channels: usize,
 }
 
 impl<'a> Lanes<'a> {
@@ -104,7 +100,6 @@ impl<'a> Lanes<'a> {
                 address: first.address,
             },
             host_key: first.host_key,
-            channels: first.channels,
             growth: Growth::new(transfer.lanes, most, first.round_trip),
             each: Vec::new(),
             last: LaneId::FIRST,
@@ -183,7 +178,8 @@ impl<'a> Lanes<'a> {
             let polled = match &mut lane.stage {
                 Stage::Connecting(making) => making.as_mut().poll(context).map(|made| {
                     let key = self.host_key.clone();
-                    let made = Connected::begin(lane.id, self.channels, self.origin, key, made?)?;
+                    let channels = transfer.channels_a_lane();
+                    let made = Connected::begin(lane.id, channels, self.origin, key, made?)?;
                     lane.stage = Stage::Connected(Box::new(made));
                     Ok(())
                 }),
