@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::fs::{self, File, Permissions};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, lchown, symlink};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread;
@@ -31,6 +32,27 @@ pub(crate) fn command(shoal: &Shoal<RealSshd>, words: &[&str]) -> Command {
 /// `sshoal put` or `get` on all hosts, to its end.
 pub(crate) fn sshoal(shoal: &Shoal<RealSshd>, words: &[&str]) -> Ended {
     Running::start(&mut command(shoal, words)).wait()
+}
+
+/// Makes something somebody's; a link itself.
+pub(crate) fn give(path: &Path, (user, group): (u32, u32)) {
+    lchown(path, Some(user), Some(group)).unwrap();
+}
+
+/// Somebody who is not root on this machine.
+pub(crate) const SOMEBODY: (u32, u32) = (454_545, 454_546);
+
+/// `sshoal` run by that one; needs root.
+pub(crate) fn as_somebody(shoal: &Shoal<RealSshd>, words: &[&str]) -> Ended {
+    for folder in [shoal.dir.path(), shoal.user.home()] {
+        let entries = fs::read_dir(folder).unwrap();
+        for path in entries.map(|entry| entry.unwrap().path()) {
+            give(&path, SOMEBODY);
+        }
+        give(folder, SOMEBODY);
+    }
+    let mut command = command(shoal, words);
+    Running::start(command.uid(SOMEBODY.0).gid(SOMEBODY.1)).wait()
 }
 
 pub(crate) fn text(path: &Path) -> &str {

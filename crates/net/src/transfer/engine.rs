@@ -1,6 +1,6 @@
 //! One host's transfer: the sans-I/O part joined with this machine's files.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -14,6 +14,7 @@ use sshoal_transfer::{
 use super::accounts::Accounts;
 use super::asking::{About, Conversation};
 use super::batches::Batches;
+use super::changed::Changed;
 use super::device::Target;
 use super::disk::Jobs;
 use super::folder::{Folder, Part};
@@ -80,7 +81,7 @@ pub(super) enum Into {
         folder: Folder,
         parts: HashMap<LocalFile, Writing>,
         /// Where something was put.
-        changed: HashSet<Vec<u8>>,
+        changed: Changed,
         paths: HashMap<LocalFile, Vec<u8>>,
         accounts: Arc<Accounts>,
     },
@@ -136,7 +137,7 @@ impl Engine {
                 folder: Folder::new(hosts[host].clone(), *parts, keeper(journals, host))
                     .hashing(get.download.hashing.verifies != Verify::Never),
                 parts: HashMap::new(),
-                changed: HashSet::new(),
+                changed: Changed::default(),
                 paths: HashMap::new(),
                 accounts: get.accounts.clone(),
             },

@@ -1,6 +1,6 @@
 //! What an engine needs of this machine, done as jobs.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use sshoal_transfer::sftp::SharedOctets;
@@ -9,6 +9,7 @@ use sshoal_transfer::{
 };
 
 use super::accounts::Accounts;
+use super::changed::Changed;
 use super::disk::Jobs;
 use super::engine::Answer;
 use super::folder::{Folder, Kept};
@@ -141,7 +142,7 @@ fn find_accounts(
 /// Remembers where something is put.
 pub(super) fn note(
     need: &DownloadNeed,
-    changed: &mut HashSet<Vec<u8>>,
+    changed: &mut Changed,
     paths: &mut HashMap<LocalFile, Vec<u8>>,
 ) {
     let above = |path: &[u8]| {
@@ -150,8 +151,14 @@ pub(super) fn note(
     };
     match need {
         DownloadNeed::Begin { file, path, .. } => drop(paths.insert(*file, above(path))),
-        DownloadNeed::Finish { file, .. } => changed.extend(paths.remove(file)),
-        DownloadNeed::Link { path, .. } => drop(changed.insert(above(path))),
+        DownloadNeed::Finish { file, .. } => {
+            paths
+                .remove(file)
+                .into_iter()
+                .for_each(|path| changed.insert(path));
+        }
+        DownloadNeed::Link { path, .. } => changed.insert(above(path)),
+        DownloadNeed::FinishFolder { path, .. } => changed.remove(path),
         DownloadNeed::Discard { file } => drop(paths.remove(file)),
         _ => {}
     }

@@ -51,6 +51,8 @@ pub(super) struct Story {
     pub(super) accounts: BTreeMap<&'static [u8], u32>,
     /// How often it was asked for some.
     pub(super) asked: usize,
+    /// What may be known at a time, if that is less than it would be.
+    pub(super) limits: Option<Limits>,
 }
 
 pub(super) struct Told {
@@ -84,6 +86,7 @@ impl Story {
     pub(super) fn play(&mut self, plan: DownloadPlan) -> Told {
         let in_flight = plan.in_flight;
         let mut download = Download::new(Arc::new(plan));
+        download.limits = self.limits.unwrap_or_default();
         let mut hasher = FakeHasher::default();
         let mut channels = vec![FakeChannel::default()];
         for _ in 0..self.channels {
@@ -376,10 +379,6 @@ fn patterns_find_what_they_say_and_excludes_leave_out() {
         story.there.keys().collect::<Vec<_>>(),
         [&b"d/a.log".to_vec()]
     );
-    // Two of one name.
-    let mut story = Story::new(&nodes);
-    let told = story.play(plan(&[b"/d/a.log", b"/e/a.log"]));
-    assert_eq!(told.failed, [(b"/e/a.log".to_vec(), Trouble::SameName)]);
 }
 
 #[test]

@@ -34,8 +34,10 @@ impl Transfer {
     }
 
     pub(super) fn note_trouble(&mut self, path: Vec<u8>, trouble: Trouble) {
-        let line = format!(": {trouble}\n");
-        let line = [&on_one_line(&path), line.as_bytes()].concat();
+        let line = match path.as_slice() {
+            b"" => format!("{trouble}\n").into_bytes(),
+            path => [&on_one_line(path), format!(": {trouble}\n").as_bytes()].concat(),
+        };
         self.output.push((Stream::Stderr, line));
         self.first_trouble.get_or_insert((path, trouble));
     }
