@@ -33,6 +33,10 @@ impl HostSession<'_> {
         let fate = self.fate();
         let connection = &self.drive.connection;
         self.doubt_merging(fate);
+        if let (Some(trial), ConnectionError::NoCommonAlgorithm { .. }) = (&self.state.trial, error)
+        {
+            trial.note_server(connection);
+        }
         let failure = failures::connection(error, fate, connection);
         match failure.kind {
             // It is the credentials that were refused, not the flight.
