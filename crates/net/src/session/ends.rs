@@ -102,26 +102,25 @@ impl HostSession<'_> {
         let Some(transfer) = &mut self.state.transfer else {
             return end;
         };
-        if transfer.has_begun() {
-            worker.report(Report::Transferred(host, transfer.tally()));
-        }
         let may_begin_anew = may_log_in && transfer.may_begin_anew();
-        let end = end.map_err(|ended| Ended {
+        let mut end = end.map_err(|ended| Ended {
             is_cut: may_begin_anew && ended.failure.kind == FailureKind::Lost,
             ..ended
         });
-        match end {
-            Err(mut ended) if ended.is_cut => {
-                // What else writes to a part that is to be gone on with must have ended.
-                ended.is_cut = tokio::select! {
-                    biased;
-                    _ = orders.recv() => false,
-                    is_over = transfer.wind_up() => is_over,
-                };
-                Err(ended)
-            }
-            end => end,
+        if let Err(ended) = &mut end
+            && ended.is_cut
+        {
+            // What else writes to a part that is to be gone on with must have ended.
+            ended.is_cut = tokio::select! {
+                biased;
+                _ = orders.recv() => false,
+                is_over = transfer.wind_up() => is_over,
+            };
         }
+        if transfer.has_begun() {
+            worker.report(Report::Transferred(host, transfer.tally()));
+        }
+        end
     }
 
     /// The answer to an interruption before there is anything that it could reach.

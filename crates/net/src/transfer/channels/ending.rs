@@ -126,12 +126,14 @@ impl Transfer {
             && (!self.has_begun() || self.engine.is_repeatable())
     }
 
-    /// Until nothing is done here any more for a transfer whose connection is lost; `false` if that takes too long.
+    /// Until nothing is done here any more for a transfer whose connection is lost, and all that was done counts; `false` if
+    /// that takes too long.
     pub(crate) async fn wind_up(&mut self) -> bool {
         self.jobs.stop().order();
         let over = async {
             while self.jobs.are_open() {
-                drop(poll_fn(|context| self.jobs.poll_next(context)).await);
+                let answer = poll_fn(|context| self.jobs.poll_next(context)).await;
+                self.take_answer(answer);
             }
         };
         tokio::time::timeout(WINDING_UP, over).await.is_ok()
