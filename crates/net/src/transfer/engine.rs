@@ -196,8 +196,16 @@ impl Engine {
         either!(self, it => it.add_channel())
     }
 
+    pub(super) fn join_channel(&mut self) -> usize {
+        either!(self, it => it.join_channel())
+    }
+
     pub(super) fn refuse_channel(&mut self, channel: usize) {
         either!(self, it => it.refuse_channel(channel));
+    }
+
+    pub(super) fn retire_channel(&mut self, channel: usize) {
+        either!(self, it => it.retire_channel(channel));
     }
 
     pub(super) fn lose_channel(&mut self, channel: usize) {

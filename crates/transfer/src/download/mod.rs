@@ -171,6 +171,11 @@ impl Download {
         self.channels.add()
     }
 
+    /// The same for a channel of another connection to the same server, which has started there.
+    pub fn join_channel(&mut self) -> usize {
+        self.channels.join()
+    }
+
     /// The server has refused a further channel: it is done without.
     pub fn refuse_channel(&mut self, channel: usize) {
         self.channels.refuse(channel);

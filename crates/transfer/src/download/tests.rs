@@ -35,6 +35,10 @@ pub(super) struct Story {
     pub(super) channels: usize,
     /// In this round this channel is lost.
     pub(super) lost: Vec<(usize, usize)>,
+    /// In this round this channel gets nothing more to do.
+    pub(super) retired: Option<(usize, usize)>,
+    /// Octets that came over it afterwards.
+    pub(super) came_by_retired: usize,
     /// How the host hashes; it does if nothing is said.
     pub(super) hasher: Option<Hasher>,
     /// Files that it was asked for.
@@ -116,6 +120,9 @@ impl Story {
                 self.server.hang_up(&mut channels[channel]);
                 download.lose_channel(channel);
             }
+            if let Some((_, channel)) = self.retired.filter(|(when, _)| *when == round) {
+                download.retire_channel(channel);
+            }
             for (number, channel) in channels.iter_mut().enumerate() {
                 if self
                     .lost
@@ -127,6 +134,10 @@ impl Story {
                 let sent = download.transmit(number).collect::<Vec<_>>().concat();
                 download.transmitted(number, sent.len());
                 let answer = self.server.handle(channel, &sent);
+                let is_retired = |&(when, channel)| round > when && channel == number;
+                if self.retired.as_ref().is_some_and(is_retired) {
+                    self.came_by_retired += answer.len();
+                }
                 download.handle_input(number, &answer).unwrap();
             }
             while let Some(event) = download.poll_event() {
@@ -479,6 +490,20 @@ fn what_is_proven_of_what_a_file_was_is_not_used() {
     let told = story.play(plan(&[b"/f"]));
     assert_eq!(told.failed, [(b"/f".to_vec(), Trouble::Changed)]);
     assert_eq!(story.there.len(), 0);
+}
+
+#[test]
+fn a_channel_that_is_retired_gets_nothing_more_and_everything_comes() {
+    let contents: Vec<u8> = (0..40 << 20).map(|at| (at * 7 + at / 251) as u8).collect();
+    for round in [0, 4, 9, 12] {
+        let mut story = Story::new(&[(b"/f", Node::File(contents.clone()))]);
+        story.channels = 3;
+        story.retired = Some((round, 2));
+        let told = story.play(plan(&[b"/f"]));
+        assert_eq!(told.failed, []);
+        assert!(story.there[&b"f".to_vec()].0 == contents);
+        assert!(story.came_by_retired < 1 << 20, "{}", story.came_by_retired);
+    }
 }
 
 #[test]

@@ -145,12 +145,14 @@ impl Upload {
             if !self.channels[channel].client.is_ready() {
                 continue;
             }
-            while self.has_room_for_file(channel)
+            let is_retired = self.channels.is_retired(channel);
+            while !is_retired
+                && self.has_room_for_file(channel)
                 && let Some(entry) = self.next_file()
             {
                 self.begin_file(channel, entry);
             }
-            if self.is_idle(channel) && !self.interrupted {
+            if !is_retired && self.is_idle(channel) && !self.interrupted {
                 self.help(channel);
             }
             self.read_ahead(channel);

@@ -28,6 +28,10 @@ pub(super) struct Story {
     pub(super) cut_after: Option<usize>,
     /// In this round this channel is lost.
     pub(super) lost: Vec<(usize, usize)>,
+    /// In this round these channels get nothing more to do.
+    pub(super) retired: Option<(usize, std::ops::Range<usize>)>,
+    /// Octets that went over them afterwards.
+    pub(super) sent_by_retired: usize,
     /// How the host hashes, and how many files it was asked for.
     pub(super) hasher: Hasher,
     pub(super) hashed: usize,
@@ -88,6 +92,8 @@ impl Story {
             data: None,
             cut_after: None,
             lost: Vec::new(),
+            retired: None,
+            sent_by_retired: 0,
             hasher: Hasher::Hashes,
             hashed: 0,
             accounts: b"",
@@ -125,6 +131,9 @@ impl Story {
                 self.server.hang_up(&mut channels[channel]);
                 upload.lose_channel(channel);
             }
+            if let Some((_, retired)) = self.retired.clone().filter(|(when, _)| *when == round) {
+                retired.for_each(|channel| upload.retire_channel(channel));
+            }
             while let Some(need) = upload.poll_need() {
                 self.provide(&mut upload, need);
             }
@@ -140,6 +149,12 @@ impl Story {
                 let sent = upload.transmit(number).collect::<Vec<_>>().concat();
                 let sent = sent[..sent.len().min(40_000)].to_vec();
                 upload.transmitted(number, sent.len());
+                let is_retired = |(when, channels): &(usize, std::ops::Range<usize>)| {
+                    round >= *when && channels.contains(&number)
+                };
+                if self.retired.as_ref().is_some_and(is_retired) {
+                    self.sent_by_retired += sent.len();
+                }
                 let answer = self.server.handle(channel, &sent);
                 upload.handle_input(number, &answer).unwrap();
             }
@@ -338,6 +353,21 @@ fn a_large_file_is_divided_between_channels() {
     );
     assert!(story.server.file(b"/big") == Some(&noise(len)[..]));
     assert!(story.server.largest_write <= 128 * 1024);
+}
+
+#[test]
+fn channels_that_are_retired_get_nothing_more_and_everything_arrives() {
+    for round in [0, 3, 20, 100] {
+        let len = 40 << 20;
+        let mut story = Story::new(FakeServer::default(), vec![noise(len)]);
+        story.channels = 4;
+        story.retired = Some((round, 1..4));
+        let told = story.play(plan(b"/big", vec![entry(b"", file(len), None)]));
+        assert_eq!(told.failed, []);
+        assert!(story.server.file(b"/big") == Some(&noise(len)[..]));
+        // What was read ahead and queued.
+        assert!(story.sent_by_retired < 3 << 20, "{}", story.sent_by_retired);
+    }
 }
 
 /// One file over an old one, in a folder; the trouble that is expected; the old one stays.

@@ -55,6 +55,50 @@ fn the_handshake_learns_extensions_and_limits() {
 }
 
 #[test]
+fn a_known_servers_greeting_is_not_waited_for() {
+    let mut server = FakeServer::with(&[(b"/f", Node::File(b"abc".to_vec()))]);
+    let mut known: Client<u8> = Client::new();
+    let mut channel = FakeChannel::default();
+    for _ in 0..3 {
+        let sent = known.transmit().collect::<Vec<_>>().concat();
+        known.transmitted(sent.len());
+        let answer = server.handle(&mut channel, &sent);
+        known.handle_input(&answer).unwrap();
+    }
+    let mut client: Client<u8> = Client::new();
+    assert!(!client.is_ready());
+    client.assume(&known);
+    assert!(client.is_ready() && client.has(Extension::Fsync));
+    assert_eq!(client.limits(), known.limits());
+    client.request(Request::Stat { path: b"/f" }, 7);
+    assert_eq!(client.pending(), 2);
+    // Both in one flight.
+    let sent = client.transmit().collect::<Vec<_>>().concat();
+    client.transmitted(sent.len());
+    let answer = server.handle(&mut FakeChannel::default(), &sent);
+    client.handle_input(&answer).unwrap();
+    assert!(matches!(
+        client.poll_reply(),
+        Some((7, Reply::Attributes(_)))
+    ));
+    assert_eq!((client.pending(), client.waiting()), (0, 0));
+
+    // Another server than the one that was known.
+    let mut client: Client<u8> = Client::new();
+    client.assume(&known);
+    assert_eq!(
+        client.handle_input(&version(3)),
+        Err(SftpError::AnotherServer)
+    );
+    // Nothing is assumed of a server that names no limits, or of one that has not answered.
+    for unknown in [ready(), Client::new()] {
+        let mut client: Client<u8> = Client::new();
+        client.assume(&unknown);
+        assert!(!client.is_ready());
+    }
+}
+
+#[test]
 fn a_links_two_paths_go_in_the_servers_order() {
     for (software, order) in [
         ("OpenSSH_9.2p1 Debian-2", [b"to", b"at"]),
