@@ -11,7 +11,7 @@ use std::process::Command;
 
 use rustix::process::{Pid, Signal, kill_process};
 use sshoal_testbed::sshd::{RealSshd, SshdSpec};
-use support::copying::{CHECKPOINT, has_proof, kept, moved};
+use support::copying::{Barred, CHECKPOINT, has_proof, kept, moved};
 use support::program::{Ended, Running};
 use support::{Shoal, descendants, shared_folder, wait_until};
 
@@ -156,11 +156,13 @@ fn a_host_that_dies_at_forty_percent_is_sent_only_the_rest() {
     let mut running = Running::start(&mut command(&shoal, &slow));
     wait_for_octets(&mut running, target.path(), LEN * 2 / 5);
     wait_for_proof(&mut running, &shoal);
+    let barred = Barred::new(&shoal);
     kill_sessions(&shoal);
     running
         .wait()
         .expect(3)
         .says(&["lost: ", "to do: run the same again"]);
+    drop(barred);
     assert_eq!(fs::read(target.path().join("source")).unwrap(), b"old");
     let there = fs::metadata(part(target.path()).unwrap()).unwrap();
     let again = moved(&sshoal(&shoal, &words).expect(0));
@@ -269,8 +271,10 @@ fn what_was_fetched_is_not_fetched_again() {
     let mut running = Running::start(&mut command(&shoal, &slow));
     wait_for_octets(&mut running, &host, LEN * 2 / 5);
     wait_for_proof(&mut running, &shoal);
+    let barred = Barred::new(&shoal);
     kill_sessions(&shoal);
     running.wait().expect(3).says(&["lost: "]);
+    drop(barred);
     let half = fs::metadata(part(&host).unwrap()).unwrap();
     let again = moved(&sshoal(&shoal, &words).expect(0));
     assert!(again < LEN, "nothing was left out");
@@ -280,4 +284,44 @@ fn what_was_fetched_is_not_fetched_again() {
     assert_eq!(now.ino(), half.ino(), "gone on with");
     assert_eq!(fs::read_dir(&host).unwrap().count(), 1);
     assert_eq!(kept(&shoal), Vec::<PathBuf>::new());
+}
+
+/// Kills what serves the host in the middle of a file, and insists that the same run goes on with it.
+fn cut_and_go_on(shoal: &Shoal<RealSshd>, words: &[&str], folder: &Path) {
+    let mut running = Running::start(&mut command(shoal, words));
+    wait_for_octets(&mut running, folder, LEN * 2 / 5);
+    wait_for_proof(&mut running, shoal);
+    let begun = fs::metadata(part(folder).unwrap()).unwrap().ino();
+    kill_sessions(shoal);
+    let ended = running.wait().expect(0);
+    let all = moved(&ended);
+    assert_eq!(ended.records().hosts[0].attempts, 2);
+    let there = fs::metadata(folder.join("source")).unwrap();
+    assert_eq!(there.ino(), begun, "gone on with");
+    assert!(all >= LEN, "both attempts count: {all}");
+    assert!(all <= LEN + CHANNELS * SEGMENT, "{all} octets were moved");
+    assert_eq!(fs::read_dir(folder).unwrap().count(), 1);
+    assert_eq!(kept(shoal), Vec::<PathBuf>::new());
+}
+
+#[test]
+fn a_host_that_is_lost_is_logged_in_to_again_and_gone_on_with() {
+    let shoal = Shoal::real(&SshdSpec::new(1));
+    let (there, dir) = (shared_folder(), tempfile::tempdir().unwrap());
+    let source = dir.path().join("source");
+    let contents = noise(LEN, 17);
+    fs::write(&source, &contents).unwrap();
+    let limit = ["--json", "--limit", "20M"];
+    let target = there.path().join("target");
+    fs::create_dir(&target).unwrap();
+    fs::set_permissions(&target, Permissions::from_mode(0o777)).unwrap();
+    let put = [&["put"], &limit[..], &[text(&source), text(&target)]].concat();
+    cut_and_go_on(&shoal, &put, &target);
+    let sent = target.join("source");
+    assert!(fs::read(&sent).unwrap() == contents);
+    let back = dir.path().join("back");
+    let get = [&["get"], &limit[..], &[text(&sent), text(&back)]].concat();
+    let host = back.join(shoal.name(0));
+    cut_and_go_on(&shoal, &get, &host);
+    assert!(fs::read(host.join("source")).unwrap() == contents);
 }

@@ -86,6 +86,23 @@ pub(crate) fn with_programs(programs: &Path) -> SshdSpec {
     SshdSpec::new(1).line(format!("SetEnv PATH={}", programs.display()))
 }
 
+/// The key that lets everybody in, out of the way for as long as this is there: who is cut off stays so.
+pub(crate) struct Barred(PathBuf);
+
+impl Barred {
+    pub(crate) fn new(shoal: &Shoal<RealSshd>) -> Barred {
+        let keys = shoal.hosts.dir().join("authorized_keys");
+        fs::rename(&keys, keys.with_extension("barred")).unwrap();
+        Barred(keys)
+    }
+}
+
+impl Drop for Barred {
+    fn drop(&mut self) {
+        fs::rename(self.0.with_extension("barred"), &self.0).unwrap();
+    }
+}
+
 /// A small file system that everybody may write to, unmounted when it is dropped.
 pub(crate) struct SmallDisk(PathBuf);
 

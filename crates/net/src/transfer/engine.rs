@@ -218,6 +218,17 @@ impl Engine {
         either!(self, it => it.has_begun())
     }
 
+    /// Whether all of it is there still when its connection is lost, and what is half done is nobody else's: neither standard
+    /// input, nor what was printed, nor a block device.
+    pub(super) fn is_repeatable(&self) -> bool {
+        match self {
+            Engine::Put { upload, source, .. } => {
+                source.is_repeatable() && upload.half_written().is_none()
+            }
+            Engine::Get { into, .. } => matches!(into, Into::Folder { .. }),
+        }
+    }
+
     pub(super) fn awaits_server(&self) -> bool {
         either!(self, it => it.awaits_server())
     }
