@@ -7,6 +7,9 @@ use super::*;
 use crate::evidence::{Fact, Login, Span};
 use crate::fixtures::{clean, clean_no_root, follow, ms, slow, slow_of};
 
+#[path = "diagnosis_host_tests.rs"]
+mod host;
+
 /// The findings of our login by name.
 fn found(evidence: &Evidence) -> Vec<&'static str> {
     let diagnosis = Diagnosis::of(evidence);
@@ -362,7 +365,8 @@ fn slow_keys_are_suspected_where_the_probe_is_slow_too() {
         Certainty::Suspected,
         460.0,
     );
-    assert_eq!(diagnosis.findings[0].alternatives, ["authorized-keys-size"]);
+    let alternatives = &diagnosis.findings[0].alternatives;
+    assert_eq!(*alternatives, ["authorized-keys-size", "revoked-keys"]);
     assert!(is_ruled_out(&diagnosis, "pam-account"));
 }
 

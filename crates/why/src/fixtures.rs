@@ -98,6 +98,9 @@ pub(crate) fn clean_no_root(round_trip_ms: f64) -> Evidence {
         ("host.sshd_config.UsePAM", Fact::Text("yes".to_owned())),
         ("host.authorized_keys.lines", Fact::Number(2.0)),
         ("host.authorized_keys.octets", Fact::Number(200.0)),
+        ("host.listener", Fact::Yes(true)),
+        ("host.forced_command", Fact::Yes(false)),
+        ("host.tcp_wrappers", Fact::Text(String::new())),
         ("host.sshrc", Fact::Yes(false)),
         ("host.user_rc", Fact::Yes(false)),
         (
