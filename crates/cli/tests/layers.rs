@@ -16,6 +16,7 @@ const UNSAFE_FILES: &[(&str, &str)] = &[
     ("spawn_capi", "src/ffi.rs"),
     ("spawn_preload", "src/ffi.rs"),
     ("testbed", "src/delay_line/tun.rs"),
+    ("tracer", "src/kernel.rs"),
 ];
 
 /// Layers from the ground up. `dev` is above all: nothing that ships may use it.

@@ -1,0 +1,117 @@
+//! How a traced login looks.
+
+#![allow(clippy::unwrap_used)]
+
+use super::*;
+use crate::fixtures::{ASLEEP, HARD, Host, RUNNABLE, ZOMBIE, login};
+use crate::login::Wanted;
+use crate::report::json;
+
+const US: u64 = 1000;
+
+fn traced(between: impl FnOnce(&mut Host)) -> Traced {
+    let ports = Some((22, 40000));
+    let wanted = Wanted { ports, until: None };
+    login(between).traced(wanted).unwrap()
+}
+
+fn slow(host: &mut Host) {
+    host.fork(110 * US, 150, 160)
+        .switch(112 * US, 150, ASLEEP, 160)
+        .exec(115 * US, 160, "/etc/update-motd.d/10-s\u{1b}low")
+        .switch(120 * US, 160, ASLEEP, 0)
+        .wake(700 * US, 0, HARD, 160)
+        .switch(703 * US, 0, RUNNABLE, 160)
+        .exit(705 * US, 160)
+        .wake(706 * US, 160, 0, 150)
+        .switch(707 * US, 160, ZOMBIE, 150);
+}
+
+#[test]
+fn each_process_has_a_bar_under_who_made_it() {
+    let options = TextOptions {
+        width: 100,
+        unicode: false,
+    };
+    let shown = text(&traced(slow), options);
+    let lines: Vec<&str> = shown.lines().collect();
+    assert!(
+        lines[0].contains("0.9 ms on the host, 3 processes"),
+        "{shown}"
+    );
+    let place = |name: &str| lines.iter().position(|line| line.contains(name)).unwrap();
+    let script = place("10-s?low 160");
+    assert!(
+        place("sshd 150") < script && script < place("sh 190"),
+        "{shown}"
+    );
+    assert!(
+        lines[script].contains("####") && lines[script].contains("0.6 ms"),
+        "{shown}"
+    );
+    assert!(
+        lines.iter().all(|line| line.chars().count() <= 100),
+        "{shown}"
+    );
+    assert!(!shown.contains('\u{1b}'));
+}
+
+#[test]
+fn only_the_longest_of_many_are_shown() {
+    let options = TextOptions {
+        width: 100,
+        unicode: true,
+    };
+    let shown = text(
+        &traced(|host| {
+            for number in 0..300 {
+                let pid = 1000 + u32::try_from(number).unwrap();
+                host.fork((110 + number) * US, 150, pid)
+                    .exit((111 + number) * US, pid);
+            }
+            slow(host);
+        }),
+        options,
+    );
+    assert!(shown.contains("10-s?low"), "{shown}");
+    assert!(shown.contains("shorter ones"), "{shown}");
+    assert!(shown.lines().count() < MAX_SHOWN + 20, "{shown}");
+}
+
+#[test]
+fn json_has_every_process_and_all_of_the_time() {
+    let traced = traced(slow);
+    let value = json(&traced);
+    let processes = value["processes"].as_array().unwrap();
+    assert_eq!(processes.len(), 3);
+    assert_eq!(processes[1]["parent"], 150);
+    let path = value["path"].as_array().unwrap();
+    assert_eq!(path.last().unwrap()["end_us"], value["wall_us"]);
+    assert_eq!(value["shares_us"]["timer"], 580);
+    let mut missing = Vec::new();
+    let page = include_str!("../../../../docs/json.md");
+    let section = page.split("\n## `why`").nth(1).unwrap();
+    let section = section.split("\n## ").next().unwrap();
+    names(&value, &mut |name| {
+        if !section.contains(&format!("`{name}`"))
+            && !name.contains("pgmajfault")
+            && name != "steal"
+        {
+            missing.push(name.to_owned());
+        }
+    });
+    assert_eq!(missing, [""; 0]);
+}
+
+fn names(value: &serde_json::Value, told: &mut impl FnMut(&str)) {
+    match value {
+        serde_json::Value::Object(members) => {
+            for (name, value) in members {
+                told(name);
+                names(value, told);
+            }
+        }
+        serde_json::Value::Array(values) => values.iter().for_each(|value| names(value, told)),
+        _ => {}
+    }
+}

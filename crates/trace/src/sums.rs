@@ -1,0 +1,295 @@
+//! What a login's path comes to: by kind, by process with all that came of it, by function that was probed.
+
+use std::collections::{BTreeMap, HashMap};
+
+use thiserror::Error;
+
+use crate::login::{Login, LoginError, Wanted, is_server};
+use crate::path::{Kind, Piece, path};
+use crate::recording::{Probe, Recording, RecordingError, Sample};
+use crate::tree::{Process, ProcessId, ThreadId, Tree};
+
+/// Where pam_motd's scripts are (update-motd(5)).
+const MOTD_SCRIPTS: &str = "/etc/update-motd.d/";
+/// Most calls of probed functions that are kept.
+const MAX_CALLS: usize = 4096;
+
+/// One login, followed.
+#[derive(Debug)]
+pub struct Traced {
+    /// Its processes, and those of others at the same time.
+    pub tree: Tree,
+    /// Which of them are its own.
+    pub login: Login,
+    /// Its critical path, in the order of time.
+    pub pieces: Vec<Piece>,
+    /// Calls of probed functions, in the order in which they began.
+    pub calls: Vec<Call>,
+    /// Names of processes that are none of the login's.
+    pub names: BTreeMap<u32, String>,
+    /// What the host's counters grew by.
+    pub samples: Sample,
+    /// Records that were lost: what they tell is unexplained.
+    pub lost: u64,
+    /// How it was traced.
+    pub by: String,
+    /// Each process's part of the path with all that came of it, in nanoseconds.
+    with_children: Vec<u64>,
+}
+
+/// A call of a probed function.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Call {
+    /// Which function.
+    pub probe: Probe,
+    /// By which process.
+    pub process: ProcessId,
+    /// From when to when, as far as it belongs to the login; nanoseconds of the host's monotonic clock.
+    pub from: u64,
+    /// The same.
+    pub to: u64,
+}
+
+/// A part of the wall time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Share {
+    /// What took it, as in JSON.
+    pub name: &'static str,
+    /// In nanoseconds.
+    pub time: u64,
+}
+
+/// Why nothing can be said.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum TracedError {
+    /// There is no trace.
+    #[error(transparent)]
+    Recording(#[from] RecordingError),
+    /// The login is not in it.
+    #[error(transparent)]
+    Login(#[from] LoginError),
+}
+
+impl Traced {
+    /// What a recording tells of a login.
+    ///
+    /// # Errors
+    ///
+    /// There is none, or the login is not in it.
+    pub fn of(mut recording: Recording, wanted: Wanted) -> Result<Traced, TracedError> {
+        let (followed, records) = recording.records()?;
+        let by = recording.armed().map_or(String::new(), |it| it.by.clone());
+        let tree = Tree::of(followed, &records);
+        let login = Login::find(&tree, &recording.probes, wanted)?;
+        let pieces = path(&tree, &recording.names, &login);
+        let mut traced = Traced {
+            calls: calls(&tree, &recording.probes, &login),
+            with_children: with_children(&tree, &pieces),
+            lost: recording.lost.saturating_add(tree.left_out),
+            names: recording.names,
+            samples: recording.samples,
+            by,
+            login,
+            pieces,
+            tree,
+        };
+        traced.calls.sort_by_key(|call| call.from);
+        Ok(traced)
+    }
+
+    /// The login's processes, in the order of their birth.
+    pub fn processes(&self) -> impl Iterator<Item = (ProcessId, &Process)> {
+        let root = self.login.root;
+        let below = move |id: ProcessId| self.tree.is_below(id, root);
+        self.tree.processes().filter(move |(id, _)| below(*id))
+    }
+
+    /// Those that had been born when the first output was out: later ones nobody waits for.
+    pub fn processes_until_output(&self) -> usize {
+        let end = self.login.end;
+        self.processes().filter(|(_, it)| it.born <= end).count()
+    }
+
+    /// How much of the path is a process's, and that of all that came of it; nanoseconds.
+    pub fn with_children(&self, process: ProcessId) -> u64 {
+        self.with_children.get(process.0).copied().unwrap_or(0)
+    }
+
+    /// The wall time in parts, which add up to it.
+    pub fn shares(&self) -> Vec<Share> {
+        let names = [
+            "cpu",
+            "contention",
+            "storage",
+            "timer",
+            "client",
+            "network",
+            "program",
+            "unexplained",
+        ];
+        let share = |name| {
+            let of_it = self.pieces.iter().filter(|piece| self.name(piece) == name);
+            let time = of_it.map(Piece::time).sum();
+            Share { name, time }
+        };
+        names.map(share).into()
+    }
+
+    /// What a piece is counted as: what the server itself waits for from the network is the client.
+    pub fn name(&self, piece: &Piece) -> &'static str {
+        match piece.kind {
+            Kind::Peer if is_server(&self.tree, piece.process) => "client",
+            kind => kind.name(),
+        }
+    }
+
+    /// One of the shares, by name; nanoseconds.
+    pub fn share(&self, name: &str) -> u64 {
+        let shares = self.shares();
+        let found = shares.iter().find(|share| share.name == name);
+        found.map_or(0, |share| share.time)
+    }
+
+    /// The path by program, the longest first: what each one's processes did themselves or waited for.
+    pub fn by_program(&self) -> Vec<(String, u64)> {
+        let mut sums: BTreeMap<&str, u64> = BTreeMap::new();
+        for piece in &self.pieces {
+            // It may begin to run another program in the middle.
+            let programs = &self.tree.process(piece.process).programs;
+            let changes = programs.iter().map(|program| program.since);
+            let inside = changes.filter(|at| (piece.from + 1..piece.to).contains(at));
+            let mut from = piece.from;
+            for until in inside.chain([piece.to]) {
+                let program = self.tree.program_at(piece.process, from);
+                let title = program.map_or("sshd", |program| program.file.as_str());
+                *sums.entry(title).or_default() += until - from;
+                from = until;
+            }
+        }
+        let sums = sums
+            .into_iter()
+            .map(|(title, time)| (title.to_owned(), time));
+        let mut sums: Vec<_> = sums.collect();
+        sums.sort_by(|one, other| other.1.cmp(&one.1).then_with(|| one.0.cmp(&other.0)));
+        sums
+    }
+
+    /// Programs outside of the login that it waited for, the longest wait first; and how long.
+    pub fn outside(&self) -> Vec<(String, u64)> {
+        let mut sums: BTreeMap<u32, u64> = BTreeMap::new();
+        for piece in &self.pieces {
+            if let Kind::Outside(number) = piece.kind {
+                *sums.entry(number).or_default() += piece.time();
+            }
+        }
+        let named = |(number, time)| {
+            let name = self.names.get(&number).cloned();
+            (name.unwrap_or_else(|| number.to_string()), time)
+        };
+        let mut sums: Vec<_> = sums.into_iter().map(named).collect();
+        sums.sort_by_key(|(_, time)| std::cmp::Reverse(*time));
+        sums
+    }
+
+    /// Scripts of update-motd.d that ran before the output, the longest first: their paths, and how much of the path is theirs.
+    pub fn motd_scripts(&self) -> Vec<(String, u64)> {
+        let mut found = Vec::new();
+        for (id, process) in self.processes() {
+            let script = process
+                .programs
+                .iter()
+                .find(|it| it.file.starts_with(MOTD_SCRIPTS));
+            if let Some(script) = script {
+                found.push((script.file.clone(), self.with_children(id)));
+            }
+        }
+        found.sort_by_key(|(_, time)| std::cmp::Reverse(*time));
+        found
+    }
+
+    /// What all of update-motd.d takes of the path, with what runs it.
+    pub fn motd_time(&self) -> Option<u64> {
+        let runs_one = |(_, process): &(ProcessId, &Process)| {
+            let mut programs = process.programs.iter();
+            programs.any(|it| it.file.starts_with(MOTD_SCRIPTS))
+        };
+        let mut makers: Vec<ProcessId> = self
+            .processes()
+            .filter(runs_one)
+            .filter_map(|(_, process)| process.parent)
+            .collect();
+        makers.sort_unstable();
+        makers.dedup();
+        let times = makers.iter().map(|maker| self.with_children(*maker));
+        (!makers.is_empty()).then(|| times.sum())
+    }
+
+    /// How long a PAM module's functions of that name took, those of all modules together and the slowest module of them.
+    pub fn pam(&self, function: &str) -> Option<(u64, String, u64)> {
+        let mut sums: BTreeMap<&str, u64> = BTreeMap::new();
+        let of_it = self
+            .calls
+            .iter()
+            .filter(|call| call.probe.function == function);
+        for call in of_it {
+            *sums.entry(&call.probe.module).or_default() += call.to - call.from;
+        }
+        let whole = sums.values().sum();
+        let (module, time) = sums.into_iter().max_by_key(|(_, time)| *time)?;
+        Some((whole, module.to_owned(), time))
+    }
+}
+
+fn with_children(tree: &Tree, pieces: &[Piece]) -> Vec<u64> {
+    let mut times = vec![0; tree.processes.len()];
+    for piece in pieces {
+        times[piece.process.0] += piece.time();
+    }
+    // Children are younger than their parents.
+    for at in (0..times.len()).rev() {
+        if let Some(parent) = tree.processes[at].parent {
+            times[parent.0] += times[at];
+        }
+    }
+    times
+}
+
+/// Where functions begin and return, put together by thread.
+fn calls(tree: &Tree, probes: &[Probe], login: &Login) -> Vec<Call> {
+    let mut open: HashMap<ThreadId, Vec<(usize, u64)>> = HashMap::new();
+    let mut calls = Vec::new();
+    for (thread, probe, at, begins) in &tree.probed {
+        let process = tree.thread(*thread).process;
+        let Some(named) = probes.get(*probe) else {
+            continue;
+        };
+        if !tree.is_below(process, login.root) || calls.len() >= MAX_CALLS {
+            continue;
+        }
+        let stack = open.entry(*thread).or_default();
+        if *begins {
+            stack.push((*probe, *at));
+            continue;
+        }
+        // One that has not returned was left by other means.
+        let Some(place) = stack.iter().rposition(|(known, _)| known == probe) else {
+            continue;
+        };
+        let (_, from) = stack[place];
+        stack.truncate(place);
+        let to = (*at).min(login.end);
+        if from < to {
+            calls.push(Call {
+                probe: named.clone(),
+                process,
+                from,
+                to,
+            });
+        }
+    }
+    calls
+}
+
+#[cfg(test)]
+#[path = "sums_tests.rs"]
+mod tests;

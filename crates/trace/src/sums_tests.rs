@@ -1,0 +1,104 @@
+//! What a login comes to in sums.
+
+#![allow(clippy::unwrap_used)]
+
+use super::*;
+use crate::fixtures::{ASLEEP, Host, RUNNABLE, SOFT, ZOMBIE, login};
+
+const US: u64 = 1000;
+
+fn traced(host: &Host) -> Traced {
+    let ports = Some((22, 40000));
+    host.traced(Wanted { ports, until: None }).unwrap()
+}
+
+#[test]
+fn what_the_server_waits_for_from_the_network_is_the_client() {
+    let host = login(|host| {
+        host.switch(200 * US, 150, ASLEEP, 0)
+            .wake(300 * US, 77, SOFT, 150)
+            .switch(301 * US, 0, RUNNABLE, 150)
+            .fork(400 * US, 150, 160)
+            .switch(401 * US, 150, ASLEEP, 160)
+            .exec(402 * US, 160, "/usr/bin/dig")
+            .switch(410 * US, 160, ASLEEP, 0)
+            .wake(510 * US, 77, SOFT, 160)
+            .switch(511 * US, 0, RUNNABLE, 160)
+            .wake(515 * US, 160, 0, 150)
+            .switch(516 * US, 160, ZOMBIE, 150);
+    });
+    let traced = traced(&host);
+    assert_eq!(traced.share("client"), 100 * US);
+    assert_eq!(traced.share("network"), 100 * US);
+    let programs = traced.by_program();
+    let dig = programs
+        .iter()
+        .find(|(name, _)| name == "/usr/bin/dig")
+        .unwrap();
+    // From its exec until it wakes who waits for it; before, it was the server's.
+    assert_eq!(dig.1, 105 * US + 8 * US);
+}
+
+#[test]
+fn programs_outside_are_named() {
+    let host = login(|host| {
+        host.switch(200 * US, 150, ASLEEP, 0)
+            .wake(600 * US, 7, 0, 150)
+            .switch(601 * US, 0, RUNNABLE, 150);
+    });
+    let outside = traced(&host).outside();
+    assert_eq!(outside, [("systemd-logind".to_owned(), 400 * US)]);
+}
+
+#[test]
+fn calls_of_pam_are_timed_from_beginning_to_return() {
+    let host = login(|host| {
+        host.probe(200 * US, 150, true)
+            // One inside of another, as a module that calls its like.
+            .probe(210 * US, 150, true)
+            .probe(250 * US, 150, false)
+            .probe(300 * US, 150, false)
+            // It returns without having begun: it began before the trace did.
+            .probe(310 * US, 150, false)
+            // Somebody else's.
+            .probe(320 * US, 77, true)
+            .probe(330 * US, 77, false);
+    });
+    let traced = traced(&host);
+    let times: Vec<(u64, u64)> = traced
+        .calls
+        .iter()
+        .map(|it| (it.from / US, it.to / US))
+        .collect();
+    assert_eq!(times, [(200, 300), (210, 250)]);
+    let (whole, module, _) = traced.pam("pam_sm_open_session").unwrap();
+    assert_eq!((whole, module.as_str()), (140 * US, "pam_slow.so"));
+    assert_eq!(traced.pam("pam_sm_acct_mgmt"), None);
+}
+
+#[test]
+fn all_of_update_motd_is_what_runs_it_waits_for() {
+    let host = login(|host| {
+        host.fork(110 * US, 150, 160)
+            .switch(112 * US, 150, ASLEEP, 160)
+            .exec(115 * US, 160, "/usr/bin/run-parts");
+        for (pid, begin) in [(161, 120 * US), (162, 320 * US)] {
+            host.fork(begin, 160, pid)
+                .switch(begin + 5 * US, 160, ASLEEP, pid)
+                .exec(begin + 10 * US, pid, &format!("/etc/update-motd.d/{pid}"))
+                .exit(begin + 100 * US, pid)
+                .wake(begin + 100 * US, pid, 0, 160)
+                .switch(begin + 101 * US, pid, ZOMBIE, 160);
+        }
+        host.exit(500 * US, 160)
+            .wake(500 * US, 160, 0, 150)
+            .switch(501 * US, 160, ZOMBIE, 150);
+    });
+    let traced = traced(&host);
+    // From when the server waits for run-parts to when that ends.
+    assert_eq!(traced.motd_time(), Some(388 * US));
+    let scripts = traced.motd_scripts();
+    assert_eq!(scripts.len(), 2);
+    assert_eq!(scripts[0].1, 95 * US);
+    assert_eq!(traced.processes_until_output(), 5);
+}

@@ -1,0 +1,252 @@
+//! The trace itself: which events, of whom, and their pages as the kernel has them.
+
+use std::collections::VecDeque;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read};
+use std::os::unix::fs::OpenOptionsExt;
+
+use crate::failure::Failure;
+use crate::process;
+use crate::tracefs::Instance;
+
+/// Events whose lack means that there is nothing to be followed.
+const NEEDED: [&str; 5] = [
+    "sched/sched_process_fork",
+    "sched/sched_process_exec",
+    "sched/sched_process_exit",
+    "sched/sched_switch",
+    "sched/sched_waking",
+];
+/// Those that are taken where there are.
+const WELCOME: [&str; 4] = [
+    "task/task_newtask",
+    "sock/inet_sock_set_state",
+    "block/block_rq_issue",
+    "syscalls/sys_enter_openat",
+];
+/// Tells the kernel's own number of a process whose setting is written back unchanged.
+const TELLING: &str = "oom/oom_score_adj_update";
+/// Kernel memory for all processors together, and for one, KiB.
+const ALL_BUFFERS: usize = 32 * 1024;
+const ONE_BUFFER: [usize; 2] = [512, 8 * 1024];
+/// What a page of the kernel's ring buffer may have, octets; those of aarch64 have up to 64 KiB.
+const MAX_PAGE: usize = 64 * 1024;
+/// Its header: a time, and how many octets of the rest are used (events/header_page).
+const PAGE_HEADER: usize = 16;
+/// The low bits of that number are the octets; others tell of lost records.
+const USED: u64 = (1 << 20) - 1;
+/// What is kept of a trace until it is sent, octets.
+const MAX_KEPT: usize = 48 * 1024 * 1024;
+/// O_NONBLOCK of Linux, on both processors.
+const NON_BLOCKING: i32 = 0o4000;
+
+/// A trace that goes on.
+pub(crate) struct Recording<'a> {
+    instance: &'a Instance,
+    /// The kernel's number of the process that is followed.
+    pub(crate) followed: u32,
+    /// Each processor's pages.
+    sources: Vec<(u16, File)>,
+    kept: VecDeque<(u16, Vec<u8>)>,
+    octets: usize,
+    /// No more could be kept.
+    pub(crate) is_full: bool,
+}
+
+impl<'a> Recording<'a> {
+    /// Prepares an instance to follow a process and all that comes of it. Nothing is recorded yet.
+    ///
+    /// # Errors
+    ///
+    /// The kernel cannot.
+    pub(crate) fn prepare(instance: &'a Instance, of: u32) -> Result<Recording<'a>, Failure> {
+        instance.set("tracing_on", "0")?;
+        let followed = number(instance, of)?;
+        instance.set("trace_clock", "mono")?;
+        // The beginning of a login tells more than its end.
+        instance.set("options/overwrite", "0")?;
+        instance.set("options/event-fork", "1").map_err(|_| {
+            let words = "this kernel does not follow forks (event-fork; Linux 4.7 does)";
+            Failure::new("too-old", words)
+        })?;
+        instance.set("set_event_pid", &followed.to_string())?;
+        let processors = processors(instance);
+        let [least, most] = ONE_BUFFER;
+        let size = (ALL_BUFFERS / processors.len().max(1)).clamp(least, most);
+        instance.set("buffer_size_kb", &size.to_string())?;
+        for event in NEEDED {
+            instance.set(&format!("events/{event}/enable"), "1")?;
+        }
+        for event in WELCOME {
+            let _ = instance.set(&format!("events/{event}/enable"), "1");
+        }
+        let mut sources = Vec::new();
+        for processor in processors {
+            let path = instance
+                .folder
+                .join(format!("per_cpu/cpu{processor}/trace_pipe_raw"));
+            let file = OpenOptions::new()
+                .read(true)
+                .custom_flags(NON_BLOCKING)
+                .open(&path)
+                .map_err(|error| Failure::system("cannot read", &path, &error))?;
+            sources.push((processor, file));
+        }
+        Ok(Recording {
+            instance,
+            followed,
+            sources,
+            kept: VecDeque::new(),
+            octets: 0,
+            is_full: false,
+        })
+    }
+
+    /// The descriptions of all events that are recorded: "SYSTEM/NAME", then the lines of its `format`.
+    pub(crate) fn formats(&self) -> Vec<String> {
+        let group = &self.instance.group;
+        let probes = fs::read_dir(self.instance.folder.join("events").join(group));
+        let probes = probes.into_iter().flatten().flatten().filter_map(|entry| {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            entry.path().is_dir().then(|| format!("{group}/{name}"))
+        });
+        let events = NEEDED
+            .iter()
+            .chain(&WELCOME)
+            .map(|event| (*event).to_owned());
+        let described = events.chain(probes).filter_map(|event| {
+            let format = self.instance.text(&format!("events/{event}/format"));
+            // What follows is C.
+            let format = format.split("\nprint fmt").next().unwrap_or_default();
+            (!format.is_empty()).then(|| format!("{event}\n{format}\n"))
+        });
+        described.collect()
+    }
+
+    /// Begins to record.
+    ///
+    /// # Errors
+    ///
+    /// The kernel says no.
+    pub(crate) fn begin(&self) -> Result<(), Failure> {
+        self.instance.set("tracing_on", "1")
+    }
+
+    /// Whether anything lives of what the followed process has started.
+    pub(crate) fn follows_others(&self) -> bool {
+        let followed = self.followed.to_string();
+        let all = self.instance.text("set_event_pid");
+        all.lines().any(|pid| pid != followed)
+    }
+
+    /// Takes what has been recorded since out of the kernel's memory.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be read.
+    pub(crate) fn take(&mut self) -> io::Result<()> {
+        let mut page = vec![0; MAX_PAGE];
+        for (processor, file) in &mut self.sources {
+            loop {
+                let read = match file.read(&mut page) {
+                    Ok(read) => read,
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => 0,
+                    Err(error) => return Err(error),
+                };
+                let Some(used) = used(&page[..read]) else {
+                    break;
+                };
+                if self.octets + used > MAX_KEPT {
+                    self.is_full = true;
+                    return Ok(());
+                }
+                self.octets += used;
+                self.kept.push_back((*processor, page[..used].to_vec()));
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends it, and gives the pages out, each with its processor.
+    ///
+    /// # Errors
+    ///
+    /// They cannot be read.
+    pub(crate) fn end(mut self) -> io::Result<VecDeque<(u16, Vec<u8>)>> {
+        // Whatever is written now is none of the login's.
+        let _ = self.instance.set("tracing_on", "0");
+        self.take()?;
+        Ok(self.kept)
+    }
+
+    /// How many records each processor has lost, a line each: "CPU OVERRUN DROPPED".
+    pub(crate) fn lost(&self) -> String {
+        let line = |(processor, _): &(u16, File)| {
+            let stats = self.instance.text(&format!("per_cpu/cpu{processor}/stats"));
+            let number = |name: &str| {
+                let line = stats.lines().find_map(|line| line.strip_prefix(name));
+                line.map_or("0", str::trim).to_owned()
+            };
+            let (overrun, dropped) = (number("overrun:"), number("dropped events:"));
+            format!("{processor} {overrun} {dropped}\n")
+        };
+        self.sources.iter().map(line).collect()
+    }
+}
+
+/// The octets of a page that are used, its header with them; `None` if there is nothing in it.
+fn used(page: &[u8]) -> Option<usize> {
+    let commit = page.get(8..PAGE_HEADER)?;
+    let commit = u64::from_ne_bytes(commit.try_into().ok()?);
+    let used = PAGE_HEADER + usize::try_from(commit & USED).ok()?;
+    (used > PAGE_HEADER).then_some(used.min(page.len()))
+}
+
+fn processors(instance: &Instance) -> Vec<u16> {
+    let folders = fs::read_dir(instance.folder.join("per_cpu"));
+    let number = |name: String| name.strip_prefix("cpu")?.parse().ok();
+    let mut numbers: Vec<u16> = folders
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(|entry| number(entry.file_name().to_string_lossy().into_owned()))
+        .collect();
+    numbers.sort_unstable();
+    numbers
+}
+
+/// The kernel's own number of a process. In a process namespace ours differ: then its oom_score_adj is written as it is, and
+/// the kernel's event of that tells the number.
+///
+/// # Errors
+///
+/// It cannot be found out.
+fn number(instance: &Instance, pid: u32) -> Result<u32, Failure> {
+    if process::numbers_are_the_kernels() {
+        return Ok(pid);
+    }
+    let unknown = || {
+        Failure::new(
+            "not-permitted",
+            "this is a container with processes of its own, whose numbers for the kernel cannot be found out",
+        )
+    };
+    let path = format!("/proc/{pid}/oom_score_adj");
+    let setting = fs::read_to_string(&path).map_err(|_| unknown())?;
+    let enable = format!("events/{TELLING}/enable");
+    instance.set(&enable, "1").map_err(|_| unknown())?;
+    instance.set("tracing_on", "1")?;
+    let written = fs::write(&path, setting.trim());
+    instance.set("tracing_on", "0")?;
+    instance.set(&enable, "0")?;
+    written.map_err(|_| unknown())?;
+    let told = instance.text("trace");
+    let told = told
+        .lines()
+        .filter_map(|line| line.split_once("oom_score_adj_update: pid="));
+    let mut told = told.filter_map(|(_, rest)| rest.split(' ').next()?.parse().ok());
+    let found = told.next_back().ok_or_else(unknown)?;
+    // Nothing of this belongs to the login.
+    instance.set("trace", "\n")?;
+    Ok(found)
+}
