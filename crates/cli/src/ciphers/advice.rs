@@ -59,7 +59,7 @@ pub(super) fn advice(
     let mut ranked: Vec<&Row> = ranked.into_iter().map(|(row, _)| row).collect();
     let is_usual = |row: &&Row| Some(&row.pair) == usual.as_ref();
     let now = rows.iter().filter(|row| row.by == by).find(is_usual);
-    let verdict = match (now, ranked.iter().position(|row| is_usual(row))) {
+    let verdict = match (now, ranked.iter().position(is_usual)) {
         (Some(now), Some(at)) => chosen(&mut ranked, at, now),
         _ => Verdict::Faster,
     };

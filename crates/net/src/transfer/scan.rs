@@ -310,7 +310,7 @@ mod tests {
         let expected = [&pipe, &socket].map(|path| (path.as_os_str().as_bytes(), special));
         assert_eq!(left_out.collect::<Vec<_>>(), expected);
         // Named itself, it is a mistake.
-        let named = scan(&[pipe.clone()], true, &Excludes::default());
+        let named = scan(std::slice::from_ref(&pipe), true, &Excludes::default());
         assert!(matches!(named, Err(ScanError::Special(path)) if path == pipe));
     }
 

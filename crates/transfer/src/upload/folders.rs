@@ -194,11 +194,10 @@ impl Upload {
         match reply {
             // Told already.
             _ if self.broken.contains(&entry) => {}
-            Reply::Status(status) if status.code == StatusCode::Ok => {
-                if self.finishes_folders() {
-                    self.folder_done(entry);
-                }
+            Reply::Status(status) if status.code == StatusCode::Ok && self.finishes_folders() => {
+                self.folder_done(entry);
             }
+            Reply::Status(status) if status.code == StatusCode::Ok => {}
             Reply::Status(status) => {
                 let trouble = Trouble::remote("setting mode and times of the folder", &status);
                 self.failed(self.path(entry), trouble);
