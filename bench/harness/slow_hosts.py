@@ -145,7 +145,9 @@ def started(injection, testbed, tools):
         log = folder / "log"
         words = [str(testbed), "slow-hosts", injection.words, "--dir", str(folder / "hosts"), "--until-eof"]
         with log.open("wb") as said:
-            process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=said, stderr=said)
+            # Nobody is held to a quota who goes before all others.
+            first = (lambda: load.ordinary(0)) if injection.name == "cpu-quota" else None
+            process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=said, stderr=said, preexec_fn=first)
         ends.callback(stop, process)
         wait_until_ready(process, log, folder / "hosts/ready")
         host = Host(injection, tools, process, log, folder / "hosts")
@@ -168,9 +170,6 @@ def make_slow(host, ends):
         held = ends.enter_context(socket.create_connection((host.address, host.port)))
         if not held.recv(256).startswith(b"SSH-2.0-"):
             raise Failed(f"{host.injection.label}: a connection that was to be held is refused")
-    if host.injection.name == "cpu-quota":
-        # Nobody is held to a quota who goes before all others.
-        load.ordinary(host.about["pid"])
     if "crowded" in entry:
         ends.enter_context(load.crowded(host.tools.burn, host.about["pid"], entry["crowded"]))
 

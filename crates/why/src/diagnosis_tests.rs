@@ -293,22 +293,28 @@ fn many_keys_of_the_agent_are_counted() {
             .iter()
             .position(|span| span.phase == Phase::KeyProbe)
             .unwrap();
+        let mut refused = login.spans[at].clone();
+        refused.duration += ms(7.3);
         for _ in 0..5 {
-            let probe = login.spans[at].clone();
-            login.spans.insert(at, probe);
+            login.spans.insert(at, refused.clone());
         }
         follow(&mut login.spans);
     }
-    let diagnosis = only(&evidence, "agent-keys", Certainty::Proven, 5.0 * 7.5);
+    let diagnosis = only(&evidence, "agent-keys", Certainty::Proven, 5.0 * 7.8);
     assert!(diagnosis.findings[0].evidence[0].contains("6 keys"));
 }
 
 #[test]
 fn an_authorized_keys_command_costs_the_probe_and_the_signature() {
     let mut evidence = clean_no_root(0.05);
-    // 0.7 s, padded to 8.1 ms x 2^7.
-    slow(&mut evidence, Phase::KeyProbe, 1_037.0 - 7.5);
-    slow(&mut evidence, Phase::SignedRequest, 1_037.0 - 7.5);
+    // 0.7 s, padded to 7.3 ms x 2^7: the signed request waits for the end of the probe's padding, too.
+    let padded = 7.3 * 128.0;
+    slow(&mut evidence, Phase::KeyProbe, 700.0);
+    slow(
+        &mut evidence,
+        Phase::SignedRequest,
+        2.0 * padded - 700.0 - 14.6,
+    );
     text(
         &mut evidence,
         "host.sshd_config.AuthorizedKeysCommand",
@@ -318,13 +324,32 @@ fn an_authorized_keys_command_costs_the_probe_and_the_signature() {
         &evidence,
         "authorized-keys-command",
         Certainty::Likely,
-        2_059.0,
+        2.0 * padded - 14.6,
     );
+    // What of the signed request is more than that is not the command's.
+    slow(&mut evidence, Phase::SignedRequest, 500.0);
+    assert_eq!(found(&evidence), ["authorized-keys-command", "pam-account"]);
+    assert_eq!(diagnosis.findings[0].shares.len(), 2);
+}
+
+#[test]
+fn how_much_work_a_padded_first_request_is_is_told() {
+    let mut evidence = clean_no_root(0.05);
+    text(&mut evidence, "host.sshd_config.UseDNS", "yes");
+    time(&mut evidence, "host.getent_hosts.time", 200.0);
+    slow(&mut evidence, Phase::FirstRequest, 7.3 * 31.0);
+    let diagnosis = only(&evidence, "use-dns", Certainty::Likely, 7.3 * 31.0);
     let told = diagnosis.findings[0].evidence.join("\n");
     assert!(
-        told.contains("x 2^7: the work itself takes between"),
+        told.contains("x 2^5: the work itself takes between"),
         "{told}"
     );
+    // The same lookup once more in PAM, and twice for the session.
+    slow(&mut evidence, Phase::SignedRequest, 200.0);
+    slow(&mut evidence, Phase::ChannelOpen, 400.0);
+    only(&evidence, "use-dns", Certainty::Likely, 826.3);
+    slow(&mut evidence, Phase::ChannelOpen, 90.0);
+    assert_eq!(found(&evidence), ["pam-session", "use-dns"]);
 }
 
 #[test]

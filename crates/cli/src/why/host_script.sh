@@ -77,6 +77,12 @@ startup_files() {
 	say host.shell_startup.files "${found# }"
 }
 
+# The name of an address, and whether that has this address, as UseDNS asks.
+client_name() {
+	set -- $(getent hosts "$1")
+	[ -z "${2-}" ] || getent ahosts "$2"
+}
+
 pressure() {
 	for kind in cpu io memory; do
 		while read -r some average rest; do
@@ -245,11 +251,12 @@ main() {
 		timed host.shell.bare.time env -i /bin/sh -c :
 	fi
 	startup_files
-	timed host.id.time id
+	# With a name it asks for all groups of the user, as sshd does.
+	timed host.id.time id "${LOGNAME:-${USER-}}"
 	if has getent; then
 		timed host.getent_passwd.time getent passwd "${LOGNAME:-${USER-}}"
 		client=${SSH_CLIENT%% *}
-		[ -n "$client" ] && timed host.getent_hosts.time getent hosts "$client"
+		[ -n "$client" ] && timed host.getent_hosts.time client_name "$client"
 	fi
 	timed host.home.time ls -ld "$HOME/." "$HOME/.ssh"
 	say host.home.filesystem "$(stat -f -c %T "$HOME" 2>/dev/null)"

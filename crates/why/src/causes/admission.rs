@@ -131,7 +131,8 @@ pub(super) const CAUSES: &[Cause] = &[
     Cause {
         id: "large-group-exchange",
         title: "the key exchange is Diffie-Hellman in a large group",
-        phases: &[Phase::KeyExchange],
+        // sshd sends its reply and goes on reckoning.
+        phases: &[Phase::KeyExchange, Phase::FirstRequest],
         tier: Tier::Client,
         payer: Payer::Everyone,
         resource: Resource::Cpu,

@@ -25,7 +25,11 @@ pub(super) const CAUSES: &[Cause] = &[
     Cause {
         id: "use-dns",
         title: "sshd looks up the name of the client's address (UseDNS)",
-        phases: &[Phase::FirstRequest],
+        phases: &[
+            Phase::FirstRequest,
+            Phase::SignedRequest,
+            Phase::ChannelOpen,
+        ],
         tier: Tier::NoRoot,
         payer: Payer::Everyone,
         resource: Resource::Network,
@@ -41,7 +45,7 @@ pub(super) const CAUSES: &[Cause] = &[
             }),
             shape(Test::Lost(Phase::FirstRequest)),
         ],
-        cost: Cost::Excess,
+        cost: Cost::Lookups("host.getent_hosts.time"),
         fix: Fix::sshd("UseDNS no"),
         source: "sshd_config(5); measured: 11 to 15 s with a dead resolver",
     },
