@@ -34,6 +34,8 @@ def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--name", default="why", help="of the results folder, after the date (default: why)")
     parser.add_argument("--only", metavar="NAME,NAME", help="only these injections, `clean` among them (default: all)")
+    parser.add_argument("--without", default="", metavar="NAME,NAME", help="none of these")
+    parser.add_argument("--clean", type=int, help="how many clean hosts (default: those of expected.toml)")
     parser.add_argument("--sets", default=",".join(injections.SETS), help="testbed, fresh, or both (default)")
     parser.add_argument("--roles", default="cause,pair,decoy,clean", help="which kinds of them (default: all)")
     parser.add_argument("--tiers", help="only these (default: all)")
@@ -52,7 +54,7 @@ def parse_arguments():
     if options.tiers:
         options.tier = {name: options.tier[name] for name in options.tiers.split(",")}
     choice = injections.load("expected.toml")["choice"]
-    options.clean = QUICK_CLEAN if options.quick else choice["clean"]
+    options.clean = options.clean or (QUICK_CLEAN if options.quick else choice["clean"])
     sizes = [int(text) for text in options.milliseconds.split(",")] if options.milliseconds else choice["milliseconds"]
     options.milliseconds = QUICK_MILLISECONDS if options.quick else sizes
     options.loads = ["idle"] if options.quick else options.loads.split(",")
@@ -64,8 +66,8 @@ def chosen(options):
     slow = injections.all_of(options.sets.split(","), options.milliseconds)
     if options.only:
         slow = [injection for injection in slow if injection.name in options.only.split(",")]
-    roles = options.roles.split(",")
-    slow = [injection for injection in slow if injection.role in roles]
+    roles, without = options.roles.split(","), options.without.split(",")
+    slow = [injection for injection in slow if injection.role in roles and injection.name not in without]
     clean = injections.clean(options.clean) if "clean" in roles and (not options.only or "clean" in options.only) else []
     every = max(1, len(slow) // max(1, len(clean)))
     mixed = []
@@ -164,7 +166,7 @@ class Scorer:
             by = "hand"
         else:
             return None
-        report = json.loads(client.run(self.words(client, "--json", "--no-ssh", "--no-host"), PATIENCE, may_fail=True))
+        report = json.loads(client.run(self.words(client, "--json", "--no-ssh", "--no-host", "--repeat", "3"), PATIENCE, may_fail=True))
         after = {login["by"]: login["total_us"] for login in report["logins"]}.get("sshoal")
         before = row["totals_us"].get("sshoal")
         right = [found for found in row["findings"] if any(judging.names_it(found, wanted) == "named" for wanted in row["expected"])]

@@ -5,7 +5,10 @@
 //!
 //! ```text
 //! judge_again <reports.jsonl >judged.jsonl
+//! judge_again client <reports.jsonl >judged.jsonl
 //! ```
+//!
+//! With `client` it is judged without what was found out on the host: as with --no-host, of the same logins.
 
 use std::error::Error;
 use std::io::{self, BufRead, Write};
@@ -18,11 +21,18 @@ use sshoal_why::{Client, Diagnosis, Evidence, Facts, Login, Phase, Span, Tier, r
 const DISTANCES: f64 = 1.4826;
 
 fn main() -> Result<(), Box<dyn Error>> {
+    let from_here_alone = std::env::args().nth(1).is_some_and(|word| word == "client");
     let mut out = io::stdout().lock();
     for line in io::stdin().lock().lines() {
         let mut line: Value = serde_json::from_str(&line?)?;
         let before = line["report"].take();
-        let evidence = evidence(&before).ok_or("a line without a report of `sshoal why`")?;
+        let mut evidence = evidence(&before).ok_or("a line without a report of `sshoal why`")?;
+        if from_here_alone {
+            evidence.tier = Tier::Client;
+            evidence.facts =
+                facts(&Value::Object(of_this_side(&before["facts"]))).unwrap_or_default();
+            line["row"]["tier"] = Tier::Client.name().into();
+        }
         let mut judged = report::json(&Diagnosis::of(&evidence));
         for member in ["facts", "measured"] {
             judged[member] = before[member].clone();
@@ -93,6 +103,14 @@ fn span(span: &Value) -> Option<Span> {
         duration: microseconds(span["duration_us"].as_f64()?),
         detail: span["detail"].as_str()?.to_owned(),
     })
+}
+
+fn of_this_side(members: &Value) -> serde_json::Map<String, Value> {
+    let members = members.as_object().into_iter().flatten();
+    let known = members.filter(|(name, _)| !name.starts_with("host."));
+    known
+        .map(|(name, value)| (name.clone(), value.clone()))
+        .collect()
 }
 
 /// What ends in `.time` is in microseconds.

@@ -558,7 +558,12 @@ fn shares(cause: &Cause, case: &Case) -> Option<Shares> {
         }
     }
     shares.retain(|(_, share)| !share.is_zero());
-    let enough = cost::sum(&shares) >= case.ledger.floor(&shares);
+    let floor = match cause.cost {
+        // What all phases have in common is no noise of one of them.
+        Cost::Stretch => reckoning::LEAST,
+        _ => case.ledger.floor(&shares),
+    };
+    let enough = cost::sum(&shares) >= floor;
     (enough && !shares.is_empty()).then_some(shares)
 }
 

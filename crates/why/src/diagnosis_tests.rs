@@ -626,6 +626,56 @@ fn names_and_addresses_of_this_side_are_judged() {
 }
 
 #[test]
+fn names_that_the_configuration_has_looked_up_are_not_its_length() {
+    // As `ssh -G` writes it.
+    for yes in ["true", "yes", "always"] {
+        let mut evidence = clean(0.05);
+        slow(&mut evidence, Phase::Local, 400.0);
+        time(&mut evidence, "local.ssh_config.time", 400.0);
+        only(&evidence, "ssh-config-size", Certainty::Likely, 400.0);
+        text(&mut evidence, "ssh_config.CanonicalizeHostname", yes);
+        only(&evidence, "canonical-names", Certainty::Likely, 400.0);
+    }
+}
+
+#[test]
+fn the_name_server_and_sntrup761_share_a_key_exchange_of_ssh() {
+    let mut evidence = clean(0.05);
+    slow_of(&mut evidence, Client::Ssh, Phase::KeyExchange, 90.0 + 200.0);
+    for login in &mut evidence.logins {
+        for span in &mut login.spans {
+            if login.by == Client::Ssh && span.phase == Phase::KeyExchange {
+                span.detail = "sntrup761x25519-sha512@openssh.com".to_owned();
+            }
+        }
+    }
+    let of_ssh = |evidence: &Evidence| {
+        let diagnosis = Diagnosis::of(evidence);
+        let found = diagnosis.ssh_findings.iter();
+        let found = found.map(|finding| (finding.cause.id, finding.cost.as_millis() / 50));
+        found.collect::<Vec<_>>()
+    };
+    assert_eq!(of_ssh(&evidence), [("post-quantum-exchange", 5)]);
+    text(&mut evidence, "ssh_config.VerifyHostKeyDNS", "true");
+    let both = [("host-key-dns", 3), ("post-quantum-exchange", 1)];
+    assert_eq!(of_ssh(&evidence), both);
+}
+
+#[test]
+fn behind_a_proxy_command_our_own_login_waits_for_acknowledgements_too() {
+    let mut evidence = clean(0.05);
+    slow(&mut evidence, Phase::ChannelOpen, 41.0);
+    assert_eq!(found(&evidence), ["pam-motd"]);
+    text(&mut evidence, "ssh_config.ProxyCommand", "connect %h");
+    only(
+        &evidence,
+        "delayed-acknowledgement",
+        Certainty::Likely,
+        41.0,
+    );
+}
+
+#[test]
 fn noise_is_not_found() {
     let mut evidence = clean(0.05);
     for (count, login) in evidence.logins.iter_mut().enumerate() {

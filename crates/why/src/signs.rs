@@ -79,7 +79,7 @@ pub(crate) enum Test {
         default: &'static str,
         is: &'static [&'static str],
     },
-    /// A keyword of ssh_config has one of these values.
+    /// A keyword of ssh_config has one of these values, as `ssh -G` writes them: of some keywords yes is `true`.
     Ssh {
         keyword: &'static str,
         is: &'static [&'static str],

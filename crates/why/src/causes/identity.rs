@@ -175,7 +175,6 @@ pub(super) const CAUSES: &[Cause] = &[
             Phase::KeyProbe,
             Phase::SignedRequest,
             Phase::ChannelOpen,
-            Phase::FirstOutput,
         ],
         tier: Tier::NoRoot,
         payer: Payer::Everyone,

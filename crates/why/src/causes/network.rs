@@ -39,13 +39,13 @@ pub(super) const CAUSES: &[Cause] = &[
     Cause {
         id: "canonical-names",
         title: "CanonicalizeHostname looks names up in several domains",
-        phases: &[Phase::Lookup],
+        phases: &[Phase::Local, Phase::Lookup],
         tier: Tier::Client,
         payer: Payer::Each,
         resource: Resource::Network,
         signs: &[known(Test::Ssh {
             keyword: "CanonicalizeHostname",
-            is: &["yes", "always"],
+            is: &["yes", "true", "always"],
         })],
         cost: Cost::Excess,
         fix: Fix::ssh("CanonicalizeHostname no"),
@@ -181,7 +181,7 @@ pub(super) const CAUSES: &[Cause] = &[
         resource: Resource::Network,
         signs: &[known(Test::Ssh {
             keyword: "VerifyHostKeyDNS",
-            is: &["yes", "ask"],
+            is: &["yes", "true", "ask"],
         })],
         cost: Cost::Excess,
         fix: Fix::ssh("VerifyHostKeyDNS no"),
