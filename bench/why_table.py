@@ -16,7 +16,7 @@ from table import table
 
 REPO = Path(__file__).resolve().parents[1]
 BEGIN, END = "<!-- score:begin -->", "<!-- score:end -->"
-SETS = {"testbed": "the test bed's", "fresh": "those of others"}
+SETS = {"testbed": "the test bed's", "fresh": "the others"}
 LOADS = {"idle": "idle", "loaded": "under load"}
 
 
@@ -133,7 +133,7 @@ def whole(rows, folders):
     for of in SETS:
         for loaded in LOADS:
             if any(row["set"] == of and row["load"] == loaded and row["role"] == "cause" for row in rows):
-                title = f"Each of {SETS[of]} injections, {LOADS[loaded]}: by how many milliseconds what is attributed is off; in brackets: told among those that look the same; yes: found, where logins fail or what it takes is not known:"
+                title = f"Each injection ({SETS[of]}), {LOADS[loaded]}: by how many milliseconds what is attributed is off; in brackets: told among those that look the same; yes: found, where logins fail or what it takes is not known:"
                 lines += ["", title, "", *each(rows, of, loaded)]
     lines += ["", "The printed change made, by the script of `--fix` or by hand where it leaves that to a human:", "", *fixes(rows)]
     machine = json.loads((folders[0] / "machine.json").read_text())

@@ -25,7 +25,7 @@ pub(crate) enum Cost {
     Measured(&'static [&'static str]),
     /// What a function reckons, give or take a half for another machine, as far as it is lost in its phases.
     Reckoned(fn(&Case) -> Option<Duration>),
-    /// Calls, each as long as the slowest of these facts: whole numbers of them in each phase.
+    /// Calls, each as long as the first of these facts that is worth a word: whole numbers of them in each phase.
     Calls(&'static [&'static str]),
     /// Lookups of the client's name: all that is lost in the first request, which is padded, and whole numbers of them in the others.
     Lookups(&'static str),
@@ -61,10 +61,16 @@ impl Cost {
                 Some(time) => capped(time + time / 2, phases, case),
                 None => excess(phases, case),
             },
-            Cost::Calls(facts) => match slowest(facts, case) {
-                Some(time) => calls(time, phases, case),
-                None => excess(phases, case),
-            },
+            Cost::Calls(facts) => {
+                let mut times = facts.iter().filter_map(|fact| case.time(fact)).peekable();
+                match times.peek() {
+                    Some(_) => match times.find(|time| *time >= LEAST) {
+                        Some(call) => calls(call, phases, case),
+                        None => Vec::new(),
+                    },
+                    None => excess(phases, case),
+                }
+            }
             Cost::Lookups(fact) => lookups(case.time(fact), phases, case),
             Cost::Difference(whole, part) => match case.time(whole).zip(case.time(part)) {
                 Some((whole, part)) => capped(whole.saturating_sub(part), phases, case),
@@ -109,16 +115,25 @@ fn capped(time: Duration, phases: &[Phase], case: &Case) -> Shares {
 }
 
 fn calls(call: Duration, phases: &[Phase], case: &Case) -> Shares {
-    if call < LEAST {
-        return Vec::new();
-    }
     let of_phase = |phase: &Phase| {
-        let remaining = case.ledger.remaining(*phase);
+        let of_shell = match phase {
+            Phase::FirstOutput => shell_startup(case),
+            _ => Duration::ZERO,
+        };
+        let remaining = case.ledger.remaining(*phase).saturating_sub(of_shell);
         let count = (remaining.as_secs_f64() / call.as_secs_f64()).round();
         let count = count.min(MAX_CALLS);
         (count >= 1.0).then(|| (*phase, remaining.min(call.mul_f64(count))))
     };
     phases.iter().filter_map(of_phase).collect()
+}
+
+/// What the user's shell takes more than a bare one, by itself.
+fn shell_startup(case: &Case) -> Duration {
+    let times = case
+        .time("host.shell.time")
+        .zip(case.time("host.bare_exec.time"));
+    times.map_or(Duration::ZERO, |(shell, bare)| shell.saturating_sub(bare))
 }
 
 /// How far from a whole number of lookups what is lost may be, as a share of one.

@@ -91,6 +91,22 @@ fn a_forced_command_takes_what_the_shell_does_not() {
 }
 
 #[test]
+fn what_a_shell_takes_by_itself_is_none_of_the_name_service_s() {
+    let mut evidence = clean_no_root(0.05);
+    for phase in [Phase::Banner, Phase::FirstRequest, Phase::SignedRequest] {
+        slow(&mut evidence, phase, 60.0);
+    }
+    slow(&mut evidence, Phase::FirstOutput, 240.0);
+    // `id` asks several times.
+    time(&mut evidence, "host.getent_passwd.time", 60.0);
+    time(&mut evidence, "host.id.time", 180.0);
+    time(&mut evidence, "host.shell.time", 244.0);
+    assert_eq!(found(&evidence), ["shell-startup", "name-service"]);
+    let cost = Diagnosis::of(&evidence).findings[1].cost;
+    assert!(cost.abs_diff(ms(180.0)) < ms(18.0), "{cost:?}");
+}
+
+#[test]
 fn a_proxy_command_is_suspected_beside_what_the_server_does_before_its_banner() {
     let mut evidence = clean(0.05);
     slow(&mut evidence, Phase::Banner, 300.0);

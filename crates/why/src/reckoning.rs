@@ -151,7 +151,7 @@ impl Row {
 
     /// What it should take at most.
     pub(crate) fn expected(&self) -> Duration {
-        self.sample.median - self.excess
+        self.sample.median - self.excess - self.stretch
     }
 }
 
