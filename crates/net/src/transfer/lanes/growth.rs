@@ -43,6 +43,8 @@ pub(super) struct Growth {
     kept: Option<usize>,
     failures: u32,
     not_before: Option<Instant>,
+    /// Nothing is to be done at any moment: what is left is little, or too many have failed.
+    rests: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -86,12 +88,15 @@ impl Growth {
             kept: None,
             failures: 0,
             not_before: None,
+            rests: false,
         }
     }
 
     /// How many connections to begin now.
     pub(super) fn due(&mut self, now: Now) -> usize {
-        if now.left < LEAST_LEFT || self.failures >= FAILURES {
+        self.not_before = self.not_before.filter(|moment| now.at < *moment);
+        self.rests = now.left < LEAST_LEFT || self.failures >= FAILURES;
+        if self.rests {
             return 0;
         }
         if !self.is_fixed {
@@ -102,15 +107,18 @@ impl Growth {
             false => usize::try_from(now.left / WORTH_A_LANE).unwrap_or(usize::MAX),
         };
         let goal = self.goal.min(self.most).min(worth);
-        if self.not_before.is_some_and(|moment| now.at < moment) {
+        if self.not_before.is_some() {
             return 0;
         }
         let missing = goal.saturating_sub(now.up + now.begun);
         missing.min(self.at_once.saturating_sub(now.begun))
     }
 
-    /// When to ask again if nothing happens before.
+    /// When to ask again if nothing happens before: later than when was asked last.
     pub(super) fn wake(&self) -> Option<Instant> {
+        if self.rests {
+            return None;
+        }
         let measured = match self.measuring {
             Measuring::From(moment) => Some(moment),
             Measuring::Since(moment, _) => Some(moment + self.time),
@@ -131,9 +139,6 @@ impl Growth {
     }
 
     fn measure(&mut self, now: Now) {
-        if self.not_before.is_some_and(|moment| now.at >= moment) {
-            self.not_before = None;
-        }
         match self.measuring {
             Measuring::Not if now.begun == 0 && now.up >= self.goal.min(self.most) => {
                 self.measuring = Measuring::From(now.at + self.time);
@@ -231,6 +236,36 @@ mod tests {
         assert_eq!(connections(near, |_| 500_000_000), 2, "one was tried");
         assert_eq!(connections(Growth::new(Some(7), 64, MS), |_| 1_000_000), 7);
         assert_eq!(connections(Growth::new(Some(7), 3, MS), |_| 1_000_000), 3);
+    }
+
+    #[test]
+    fn nobody_is_woken_for_a_moment_that_has_passed() {
+        let rates = [PLENTY, LEAST_LEFT, 0];
+        for wanted in [None, Some(3)] {
+            for (failures, left) in (0..=FAILURES).zip(rates.into_iter().cycle()) {
+                let mut growth = Growth::new(wanted, 64, 100 * MS);
+                let begun = Instant::now();
+                let mut moved = 0;
+                for step in 0..1_000 {
+                    let at = begun + step * 100 * MS;
+                    // What is left may become little while something is waited for.
+                    let left = if step % 7 == 6 { 0 } else { left };
+                    moved += 10_000_000;
+                    let (up, begun) = (3, 0);
+                    growth.due(Now {
+                        at,
+                        moved,
+                        left,
+                        up,
+                        begun,
+                    });
+                    assert!(growth.wake().is_none_or(|moment| moment > at));
+                    if step < failures {
+                        growth.handle_failure(at, 2);
+                    }
+                }
+            }
+        }
     }
 
     #[test]
