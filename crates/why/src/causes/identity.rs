@@ -175,6 +175,7 @@ pub(super) const CAUSES: &[Cause] = &[
             Phase::KeyProbe,
             Phase::SignedRequest,
             Phase::ChannelOpen,
+            Phase::FirstOutput,
         ],
         tier: Tier::NoRoot,
         payer: Payer::Everyone,
