@@ -31,13 +31,15 @@ class Results:
         self.sources = {}
 
     def replace_from(self, folder):
-        """Takes the rows of a later run in place of those that the same clients have in the same experiments."""
+        """Takes the rows of a later run in place of those that the same clients have in the same experiments, on the same lines."""
         later = Results(folder)
         for name, experiment in later.data["experiments"].items():
             clients = later.clients(name)
             if not clients:
                 continue
-            kept = [row for row in self.rows(name) if row["client"] not in clients]
+            place = lambda row: (row["client"], row.get("round_trip_ms"), row.get("loss"))  # noqa: E731
+            taken = {place(row) for row in experiment["rows"]}
+            kept = [row for row in self.rows(name) if place(row) not in taken]
             self.data["experiments"][name] = {"settings": experiment["settings"], "rows": kept + experiment["rows"]}
             of_whom = f" of {' and '.join(clients)}" if kept else ""
             self.sources[f"{name}{of_whom}"] = f"`{folder.relative_to(REPO)}`"
@@ -195,7 +197,7 @@ def line_name(row):
 
 def bulk_lines(results):
     """T9: rates on each line, each way."""
-    lines = list(dict.fromkeys((row["round_trip_ms"], row["loss"]) for row in results.rows("T9")))
+    lines = sorted({(row["round_trip_ms"], row["loss"]) for row in results.rows("T9")}, key=lambda line: (line[1], line[0]))
     heads = [line_name({"round_trip_ms": trip, "loss": loss}) for trip, loss in lines]
     size = results.settings("T9")["octets"] >> 20
     text = []
