@@ -13,7 +13,7 @@ const DELAYED_ACK: [Duration; 2] = [Duration::from_millis(34), Duration::from_mi
 const USUAL: Duration = Duration::from_millis(2);
 
 /// sshd and the shell look a user and its groups up a few times in each phase.
-const MAX_CALLS: f64 = 6.0;
+const MAX_CALLS: u32 = 6;
 
 /// A way to reckon a cost.
 #[derive(Debug, Clone, Copy)]
@@ -122,7 +122,7 @@ fn calls(call: Duration, phases: &[Phase], case: &Case) -> Shares {
         };
         let remaining = case.ledger.remaining(*phase).saturating_sub(of_shell);
         let count = (remaining.as_secs_f64() / call.as_secs_f64()).round();
-        let count = count.min(MAX_CALLS);
+        let count = count.min(f64::from(MAX_CALLS));
         (count >= 1.0).then(|| (*phase, remaining.min(call.mul_f64(count))))
     };
     phases.iter().filter_map(of_phase).collect()
@@ -136,8 +136,9 @@ fn shell_startup(case: &Case) -> Duration {
     times.map_or(Duration::ZERO, |(shell, bare)| shell.saturating_sub(bare))
 }
 
-/// How far from a whole number of lookups what is lost may be, as a share of one.
-const ABOUT_WHOLE: f64 = 0.15;
+/// A lookup of sshd's takes no longer than the same one as it was timed, programs and their start included, and not much less.
+const OF_LOOKUP: f64 = 0.85;
+const AROUND_LOOKUP: Duration = Duration::from_millis(4);
 
 fn lookups(lookup: Option<Duration>, phases: &[Phase], case: &Case) -> Shares {
     let mut shares = excess(&[Phase::FirstRequest], case);
@@ -146,9 +147,10 @@ fn lookups(lookup: Option<Duration>, phases: &[Phase], case: &Case) -> Shares {
     };
     let others = phases.iter().filter(|phase| **phase != Phase::FirstRequest);
     for share in excess(&others.copied().collect::<Vec<_>>(), case) {
-        let count = share.1.as_secs_f64() / lookup.as_secs_f64();
-        let is_whole = (count - count.round()).abs() <= ABOUT_WHOLE;
-        if is_whole && (1.0..=MAX_CALLS).contains(&count.round()) {
+        let least = lookup.mul_f64(OF_LOOKUP).saturating_sub(AROUND_LOOKUP);
+        let each = |count: u32| share.1 / count;
+        let fits = |count| (least..=lookup + AROUND_LOOKUP).contains(&each(count));
+        if (1..=MAX_CALLS).any(fits) {
             shares.push(share);
         }
     }

@@ -68,6 +68,17 @@ fn a_key_exchange_in_a_large_group_is_told_by_its_name() {
 }
 
 #[test]
+fn of_two_rc_files_the_user_s_is_run() {
+    let mut evidence = clean_no_root(0.05);
+    slow(&mut evidence, Phase::FirstOutput, 200.0);
+    evidence.facts.insert("host.sshrc", true);
+    let diagnosis = only(&evidence, "sshrc", Certainty::Likely, 200.0);
+    assert_eq!(diagnosis.findings[0].cause.fix.file, "/etc/ssh/sshrc");
+    evidence.facts.insert("host.user_rc", true);
+    only(&evidence, "ssh-rc", Certainty::Likely, 200.0);
+}
+
+#[test]
 fn a_shell_that_is_a_program_of_its_own_has_no_start_up_files_to_blame() {
     let mut evidence = clean_no_root(0.05);
     slow(&mut evidence, Phase::FirstOutput, 200.0);

@@ -196,17 +196,37 @@ pub(super) const CAUSES: &[Cause] = &[
         source: "sshd_config(5), ForceCommand; sshd(8), AUTHORIZED_KEYS FILE FORMAT",
     },
     Cause {
-        id: "ssh-rc",
-        title: "sshrc, ~/.ssh/rc or xauth runs before the command",
+        id: "sshrc",
+        title: "/etc/ssh/sshrc runs before each command",
         phases: &[Phase::FirstOutput],
         tier: Tier::NoRoot,
         payer: Payer::Everyone,
         resource: Resource::Programs,
         signs: &[
-            needed(Test::Any(&[
-                Test::Is("host.user_rc"),
-                Test::Is("host.sshrc"),
-            ])),
+            needed(Test::Is("host.sshrc")),
+            // sshd runs one file of the two, the user's if there is one.
+            needed(Test::Not(&Test::Is("host.user_rc"))),
+            shape(Test::Lost(Phase::FirstOutput)),
+        ],
+        cost: Cost::Excess,
+        fix: Fix::commands(
+            Place::Host,
+            "/etc/ssh/sshrc",
+            ": >/etc/ssh/sshrc   (an empty file)",
+            "the former file",
+            ": >/etc/ssh/sshrc",
+        ),
+        source: "sshd(8), SSHRC",
+    },
+    Cause {
+        id: "ssh-rc",
+        title: "~/.ssh/rc or xauth runs before the command",
+        phases: &[Phase::FirstOutput],
+        tier: Tier::NoRoot,
+        payer: Payer::Everyone,
+        resource: Resource::Programs,
+        signs: &[
+            needed(Test::Is("host.user_rc")),
             shape(Test::Lost(Phase::FirstOutput)),
         ],
         cost: Cost::Excess,
