@@ -1,5 +1,5 @@
 # Every target is one line and calls a script; CI runs the same ones.
-.PHONY: setup check test demo bench fuzz interop docs wan slow-hosts install install-spawn aarch64 clean
+.PHONY: setup check test demo bench fuzz interop docs wan slow-hosts score-why why-pictures install install-spawn aarch64 clean
 
 setup:   ; scripts/setup.sh all
 check:   ; scripts/check.sh
@@ -11,6 +11,8 @@ interop: ; scripts/interop.sh
 docs:    ; scripts/docs.sh
 wan:     ; scripts/wan.sh
 slow-hosts: ; scripts/slow_hosts.sh
+score-why: ; scripts/score_why.sh
+why-pictures: ; scripts/why_pictures.sh
 install: ; scripts/install.sh
 install-spawn: ; scripts/install_spawn.sh
 aarch64: ; scripts/aarch64.sh

@@ -31,13 +31,15 @@ class Results:
         self.sources = {}
 
     def replace_from(self, folder):
-        """Takes the rows of a later run in place of those that the same clients have in the same experiments."""
+        """Takes the rows of a later run in place of those that the same clients have in the same experiments, on the same lines."""
         later = Results(folder)
         for name, experiment in later.data["experiments"].items():
             clients = later.clients(name)
             if not clients:
                 continue
-            kept = [row for row in self.rows(name) if row["client"] not in clients]
+            place = lambda row: (row["client"], row.get("round_trip_ms"), row.get("loss"))  # noqa: E731
+            taken = {place(row) for row in experiment["rows"]}
+            kept = [row for row in self.rows(name) if place(row) not in taken]
             self.data["experiments"][name] = {"settings": experiment["settings"], "rows": kept + experiment["rows"]}
             of_whom = f" of {' and '.join(clients)}" if kept else ""
             self.sources[f"{name}{of_whom}"] = f"`{folder.relative_to(REPO)}`"
@@ -195,7 +197,7 @@ def line_name(row):
 
 def bulk_lines(results):
     """T9: rates on each line, each way."""
-    lines = list(dict.fromkeys((row["round_trip_ms"], row["loss"]) for row in results.rows("T9")))
+    lines = sorted({(row["round_trip_ms"], row["loss"]) for row in results.rows("T9")}, key=lambda line: (line[1], line[0]))
     heads = [line_name({"round_trip_ms": trip, "loss": loss}) for trip, loss in lines]
     size = results.settings("T9")["octets"] >> 20
     text = []
@@ -206,30 +208,38 @@ def bulk_lines(results):
             if any(cell != NOTHING for cell in found):
                 rows.append([name, *found])
         text += [f"One file of {size:,} MiB by `{way}`, MB a second by the line's round trip (± standard deviation):", "", *table(["client", *heads], rows), ""]
-    text += [bulk_lines_ratios(results)]
+    text += [bulk_lines_ratios(results, "T9")]
     return text
 
 
-def bulk_lines_ratios(results):
+def large_file(results):
+    """T9-large: the same with a file of several GiB, at 100 ms."""
+    size = results.settings("T9-large")["octets"] >> 20
+    value = lambda way: deviation(results, "T9-large", "mb_a_second", "sshoal", "{:.1f}", way=way, round_trip_ms=100, loss=0)  # noqa: E731
+    return [f"One file of {size:,} MiB: {value('put')} MB/s by `put`, {value('get')} by `get`. {bulk_lines_ratios(results, 'T9-large')}"]
+
+
+def bulk_lines_ratios(results, experiment):
     """What sshoal reaches at 100 ms without losses, beside each."""
-    value = lambda name, way: results.value("T9", "mb_a_second", name, way=way, round_trip_ms=100, loss=0)  # noqa: E731
-    peers = [name for name in results.clients("T9") if not name.startswith("sshoal") and value(name, "put")]
+    value = lambda name, way: results.value(experiment, "mb_a_second", name, way=way, round_trip_ms=100, loss=0)  # noqa: E731
+    peers = [name for name in results.clients(experiment) if not name.startswith("sshoal") and value(name, "put")]
     found = [f"{times(value('sshoal', 'put'), value(name, 'put'))} and {times(value('sshoal', 'get'), value(name, 'get'))} of {name}" for name in peers]
     return f"At 100 ms sshoal is, put and get: {', '.join(found)}."
 
 
-def small_files(results):
+def small_files(results, experiment="T10"):
     """T10: seconds for a tree of small files."""
-    trips = sorted({row["round_trip_ms"] for row in results.rows("T10")})
+    trips = sorted({row["round_trip_ms"] for row in results.rows(experiment)})
     rows = []
-    for name in results.clients("T10"):
-        rows.append([name, *(deviation(results, "T10", "wall_s", name, "{:.2f} s", round_trip_ms=trip) for trip in trips)])
-    value = lambda name, trip: results.value("T10", "wall_s", name, round_trip_ms=trip)  # noqa: E731
-    beside = [f"{ratio(value('sshoal', trip), value(name, trip))} of {name}'s at {trip:g} ms" for trip in trips for name in results.clients("T10") if name != "sshoal"]
-    count = results.settings("T10")["files"]
+    for name in results.clients(experiment):
+        rows.append([name, *(deviation(results, experiment, "wall_s", name, "{:.2f} s", round_trip_ms=trip) for trip in trips)])
+    value = lambda name, trip: results.value(experiment, "wall_s", name, round_trip_ms=trip)  # noqa: E731
+    beside = [f"{ratio(value('sshoal', trip), value(name, trip))} of {name}'s at {trip:g} ms" for trip in trips for name in results.clients(experiment) if name != "sshoal"]
+    settings = results.settings(experiment)
+    count, size = settings["files"], settings["octets_a_file"] >> 10
     head = ["client", *(f"{trip:g} ms" for trip in trips)]
     last = f"sshoal's time: {', '.join(beside)}."
-    return [f"{count:,} files of 4 KiB to a host, on its disk at the end, by the line's round trip:", "", *table(head, rows), "", last]
+    return [f"{count:,} files of {size} KiB to a host, on its disk at the end, by the line's round trip:", "", *table(head, rows), "", last]
 
 
 def process_starts(results):
@@ -382,7 +392,9 @@ SECTIONS = {
     "T7": known_hosts_session,
     "T8": bulk_loopback,
     "T9": bulk_lines,
+    "T9-large": large_file,
     "T10": small_files,
+    "T10-100K": lambda results: small_files(results, "T10-100K"),
     "T12": process_starts,
     "preload": preload,
     "monitoring": monitoring,

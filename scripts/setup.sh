@@ -33,6 +33,8 @@ readonly test_needs=(
     mkfs.ext4:e2fsprogs
     nm:binutils
     g++:g++
+    chromium:chromium
+    chromedriver:chromium-driver
     /etc/ssl/certs/ca-certificates.crt:ca-certificates
     python3:python3
     python3-with-venv:python3-venv

@@ -43,25 +43,35 @@ def loopback(options, record, report):
 
 
 def lines(options, record, report):
-    """T9: one file over lines of many lengths; then with losses."""
+    """T9: one file over lines of many lengths; then with losses. T9-large: a file of more than a GiB."""
     rows = []
+    name = "T9-large" if options.bulk_octets > 1 << 30 else "T9"
     with served(options) as folder:
         for round_trip_ms, loss in options.lines:
             line = {"round_trip_ms": round_trip_ms, "loss": loss}
             found = on_line(folder, line, options.bulk_rounds, "put,get", chosen(options, "put"), report)
             rows += [{**line, **row} for row in found]
-            keep(record, "T9", {"octets": options.bulk_octets, "servers": "sshd"}, rows, report)
+            keep(record, name, {"octets": options.bulk_octets, "servers": "sshd"}, rows, report)
 
 
 def small_files(options, record, report):
     """T10: many small files."""
+    trees(options, record, report, "T10", (options.small_files, 4096))
+
+
+def larger_files(options, record, report):
+    """T10-100K: fewer files, too large for a batch's archive."""
+    trees(options, record, report, "T10-100K", (options.small_files // 10, 100 * 1024))
+
+
+def trees(options, record, report, name, tree):
     rows = []
-    with served(options) as folder:
+    with served(options, tree) as folder:
         for round_trip_ms in options.small_file_lines:
             line = {"round_trip_ms": round_trip_ms, "loss": 0}
             found = on_line(folder, line, options.rounds, "tree", chosen(options, "tree"), report)
             rows += [{**line, **row} for row in found]
-            keep(record, "T10", {"files": options.small_files, "octets_a_file": 4096}, rows, report)
+            keep(record, name, {"files": tree[0], "octets_a_file": tree[1]}, rows, report)
 
 
 def keep(record, name, settings, rows, report):
@@ -115,8 +125,8 @@ def wait_for(address):
 
 
 @contextlib.contextmanager
-def served(options):
-    """A folder in memory with keys, a server's configuration, a file and a tree of small files."""
+def served(options, tree=(0, 0)):
+    """A folder in memory with keys, a server's configuration, a file and a tree of so many files of so many octets."""
     with tempfile.TemporaryDirectory(prefix="sshoal-bench-", dir="/dev/shm") as folder:
         folder = Path(folder)
         folder.chmod(0o755)
@@ -125,8 +135,8 @@ def served(options):
             config.write(f"PidFile {folder}/sshd.pid\nSubsystem sftp /usr/lib/openssh/sftp-server\n")
         fill(folder / "file", options.bulk_octets)
         (folder / "tree").mkdir()
-        for number in range(options.small_files):
-            fill(folder / "tree" / str(number), 4096)
+        for number in range(tree[0]):
+            fill(folder / "tree" / str(number), tree[1])
         yield folder
 
 

@@ -79,7 +79,9 @@ pub(crate) fn explained(mut error: clap::Error, arguments: &[OsString]) -> clap:
         Some(ContextValue::String(flag)) if error.kind() == ErrorKind::UnknownArgument => {
             unknown(&cli, arguments, flag)
         }
-        Some(ContextValue::String(flag)) if is_about_a_value(error.kind()) => misused(flag),
+        Some(ContextValue::String(flag)) if is_about_a_value(error.kind()) => {
+            misused(command, flag)
+        }
         _ if error.kind() == ErrorKind::InvalidSubcommand => no_command(&error),
         _ => Vec::new(),
     };
@@ -125,14 +127,29 @@ fn unknown(cli: &Command, arguments: &[OsString], flag: &str) -> Vec<String> {
     if cli.find_subcommand("run").is_some_and(|run| has(run, flag)) {
         let why = match command.get_name() {
             mpssh::NAME => "sshoal mpssh has those of mpssh alone (docs/mpssh.md)".to_owned(),
+            name @ ("put" | "get") => format!("sshoal {name} copies files and runs no command"),
+            name @ ("ciphers" | "why") => format!("sshoal {name} runs no command of yours"),
             name => format!("sshoal {name} does not log in anywhere"),
         };
         return vec![format!("{flag} is a flag of sshoal run; {why}")];
     }
     let lacked = LACKED.iter().filter(|(_, flags, _)| flags.contains(&flag));
+    let lacked = lacked.filter_map(|(program, _, here)| Some((program, advice(command, here)?)));
     lacked
-        .map(|(program, _, here)| format!("for the {flag} of {program}: {here}"))
+        .map(|(program, here)| format!("for the {flag} of {program}: {here}"))
         .collect()
+}
+
+/// What a row says, in the flags of this command; `None` if it names one that the command does not have.
+fn advice(command: &Command, here: &str) -> Option<String> {
+    let here = match command.get_name() {
+        // There -p is for modes and times.
+        "put" | "get" => here.replace("-p N", "--parallel N"),
+        _ => here.to_owned(),
+    };
+    let is_flag = |word: &&str| word.starts_with("--") || word.len() == 2 && word.starts_with('-');
+    let mut flags = here.split([' ', ',', ';']).filter(is_flag);
+    flags.all(|flag| has(command, flag)).then_some(here)
 }
 
 fn has(command: &Command, flag: &str) -> bool {
@@ -148,11 +165,12 @@ fn is_about_a_value(kind: ErrorKind) -> bool {
 }
 
 /// `flag` as the parser shows it, with its value's name.
-fn misused(flag: &str) -> Vec<String> {
+fn misused(command: &Command, flag: &str) -> Vec<String> {
     let name = flag.split(' ').next().unwrap_or_default();
     let meant = MEANT_OTHERWISE.iter().filter(|(own, _, _)| *own == name);
+    let meant = meant.filter_map(|(_, other, here)| Some((other, advice(command, here)?)));
     meant
-        .map(|(_, other, here)| format!("for the {other}: {here}"))
+        .map(|(other, here)| format!("for the {other}: {here}"))
         .collect()
 }
 

@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use std::thread;
 
 use sshoal_testbed::sshd::{Layout, RealSshd, SshdSpec};
-use support::copying::{SmallDisk, command, listing, parts, real, sshoal, text, write};
+use support::copying::{Barred, SmallDisk, command, listing, parts, real, sshoal, text, write};
 use support::program::Running;
 use support::{Shoal, descendants, noise, shared_folder, wait_until};
 
@@ -367,8 +367,13 @@ fn a_server_that_dies_in_the_middle_is_named_and_the_rest_follows() {
     ];
     let running = Running::start(&mut command(&shoal, &words));
     wait_until("the part is there", || !parts(target.path()).is_empty());
+    let barred = Barred::new(&shoal);
     kill_sessions(shoal.hosts.pid(0).as_raw_nonzero().get());
-    running.wait().expect(3).says(&["lost: "]);
+    running
+        .wait()
+        .expect(3)
+        .says(&["lost: ", "; logging in again: auth-denied: "]);
+    drop(barred);
     shoal.wait_for_sessions();
     // The same command again: its parts have the same names, and none is left.
     let again: Vec<&str> = words

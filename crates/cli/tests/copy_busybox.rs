@@ -126,7 +126,7 @@ fn a_transfer_that_was_cut_goes_on() {
     let shoal = real(root.spec());
     let dir = tempfile::tempdir().unwrap();
     let source = dir.path().join("source");
-    fs::write(&source, noise(5 * CHECKPOINT as usize)).unwrap();
+    fs::write(&source, noise(10 * CHECKPOINT as usize)).unwrap();
     let fetched = dir.path().join("fetched");
     for words in [
         ["put", "--lanes", "1", text(&source), "/srv/file"],
@@ -141,7 +141,7 @@ fn a_transfer_that_was_cut_goes_on() {
         drop(running);
         shoal.wait_for_sessions();
         let ended = sshoal(&shoal, &[&words[..], &["--json"]].concat()).expect(0);
-        assert!(moved(&ended) < 5 * CHECKPOINT, "{}", ended.stdout());
+        assert!(moved(&ended) < 10 * CHECKPOINT, "{}", ended.stdout());
     }
     let contents = fs::read(&source).unwrap();
     assert!(fs::read(root.path("/srv/file")).unwrap() == contents);

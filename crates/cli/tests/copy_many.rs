@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use sshoal_testbed::sshd::{Layout, RealSshd, SshdSpec};
-use support::copying::SmallDisk;
+use support::copying::{Barred, SmallDisk};
 use support::line::Line;
 use support::program::{Ended, Running};
 use support::{Shoal, wait_until};
@@ -21,8 +21,8 @@ const SLOW: usize = 3;
 const DYING: usize = 7;
 const FULL: usize = 11;
 /// `sshoal_transfer::CHECKPOINT`.
-const CHECKPOINT: u64 = 16 << 20;
-const LEN: u64 = 4 * CHECKPOINT;
+const CHECKPOINT: u64 = 8 << 20;
+const LEN: u64 = 8 * CHECKPOINT;
 
 /// A folder of its own for each host, all served from one machine.
 fn hosts_with_folders() -> (Shoal<RealSshd>, tempfile::TempDir) {
@@ -116,9 +116,11 @@ fn three_hosts_in_trouble_are_named_the_others_unharmed_and_the_rest_follows() {
         let kept = journals(shoal.user.home());
         kept.len() == 2 && kept.iter().max() > kept.iter().min()
     });
+    let barred = Barred::new(&shoal);
     dying.cut();
     slow.cut();
     let first = running.wait().expect(3);
+    drop(barred);
     for host in [SLOW, DYING] {
         let record = record(&first, &addresses[host].ip().to_string());
         assert!(record.contains(r#""failure":"lost""#), "{record}");

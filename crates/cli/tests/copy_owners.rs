@@ -9,13 +9,14 @@ use std::collections::BTreeMap;
 use std::fs::{self, Permissions};
 use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{MetadataExt, PermissionsExt, lchown, symlink};
-use std::os::unix::process::CommandExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use sshoal_testbed::sshd::{RealSshd, SshdSpec};
-use support::copying::{command, moved, parts, real, sshoal, text, write};
+use support::copying::{
+    SOMEBODY, as_somebody, command, give, moved, parts, real, sshoal, text, write,
+};
 use support::program::{Ended, Running};
 use support::{Shoal, noise, shared_folder};
 use tempfile::TempDir;
@@ -32,10 +33,6 @@ fn is_root() -> bool {
         println!("not tried: only root gives files away");
     }
     is_root
-}
-
-fn give(path: &Path, (user, group): (u32, u32)) {
-    lchown(path, Some(user), Some(group)).unwrap();
 }
 
 /// A tree of several people's: folders, a link, a program with set-user-ID, and many small files.
@@ -499,22 +496,6 @@ fn with_hashes_what_is_unchanged_gets_its_owner_too() {
     give(&here.join("a/large"), (77, 78));
     assert_eq!(moved(&as_root(&shoal, &words).expect(0)), 0);
     assert!(owned(&here) == harmless(&tree), "{:?}", owned(&here));
-}
-
-/// Somebody who is not root on this machine.
-const SOMEBODY: (u32, u32) = (454_545, 454_546);
-
-/// `sshoal` run by that one.
-fn as_somebody(shoal: &Shoal<RealSshd>, words: &[&str]) -> Ended {
-    for folder in [shoal.dir.path(), shoal.user.home()] {
-        let entries = fs::read_dir(folder).unwrap();
-        for path in entries.map(|entry| entry.unwrap().path()) {
-            give(&path, SOMEBODY);
-        }
-        give(folder, SOMEBODY);
-    }
-    let mut command = command(shoal, words);
-    Running::start(command.uid(SOMEBODY.0).gid(SOMEBODY.1)).wait()
 }
 
 #[test]

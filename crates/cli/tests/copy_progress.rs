@@ -10,7 +10,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use sshoal_testbed::sshd::{RealSshd, SshdSpec};
-use support::copying::{command, real, text};
+use support::copying::{Barred, command, real, text};
 use support::line::Line;
 use support::program::Running;
 use support::terminal::Screen;
@@ -76,11 +76,12 @@ fn the_slowest_hosts_have_a_line_each_and_all_have_one() {
     screen.expect(" left\r");
     screen.expect(" of 36.0 MiB, ");
     screen.expect(" left; 2 of 3 done");
+    let _barred = Barred::new(&setup.shoal);
     setup.slow.cut();
     let (status, shown) = screen.finish();
     assert_eq!(status, Some(3), "{shown}");
     let (_, said) = shown.rsplit_once("\u{1b}[K").unwrap();
-    assert!(!said.contains(" left"), "it is erased in the end: {said}");
+    assert!(!said.contains("iB/s"), "it is erased in the end: {said}");
 }
 
 #[test]

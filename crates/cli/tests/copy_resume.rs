@@ -4,22 +4,20 @@
 
 mod support;
 
-use std::fs::{self, Permissions};
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::fs::{self, File, Permissions};
+use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use rustix::process::{Pid, Signal, kill_process};
 use sshoal_testbed::sshd::{RealSshd, SshdSpec};
-use support::copying::{CHECKPOINT, has_proof, kept, moved};
+use support::copying::{Barred, CHECKPOINT, has_proof, kept, moved};
 use support::program::{Ended, Running};
 use support::{Shoal, descendants, shared_folder, wait_until};
 
-/// What one channel may send twice.
-const SEGMENT: u64 = 2 * CHECKPOINT;
-/// Channels of one connection; there is no more than one, `--lanes 1`.
-const CHANNELS: u64 = 2;
-const LEN: u64 = 5 * CHECKPOINT;
+/// What one lane may send twice: on each of its two channels what came since the last fsync, and as much while that went on.
+const SEGMENT: u64 = 2 * 2 * CHECKPOINT;
+const LEN: u64 = 10 * CHECKPOINT;
 
 /// Marsaglia's xorshift64.
 struct Chance(u64);
@@ -43,12 +41,18 @@ fn text(path: &Path) -> &str {
     path.to_str().unwrap()
 }
 
+/// Over one connection.
 fn command(shoal: &Shoal<RealSshd>, words: &[&str]) -> Command {
+    over_lanes(shoal, 1, words)
+}
+
+fn over_lanes(shoal: &Shoal<RealSshd>, lanes: u64, words: &[&str]) -> Command {
     let mut command = shoal.user.command(env!("CARGO_BIN_EXE_sshoal"));
     command
         .arg(words[0])
         .args(["-F", &shoal.file("ssh_config")]);
-    command.args(["-f", &shoal.file("hosts"), "--lanes", "1"]);
+    command.args(["-f", &shoal.file("hosts")]);
+    command.args(["--lanes", &lanes.to_string()]);
     command.args(&words[1..]);
     command
 }
@@ -94,34 +98,31 @@ fn kill_sessions(shoal: &Shoal<RealSshd>) {
     shoal.wait_for_sessions();
 }
 
-#[test]
-fn a_client_that_is_killed_fifty_times_sends_nothing_twice_beyond_a_segment_a_channel() {
+/// Kills a client ten times a round, and lets another one end what it has begun: nothing is sent twice beyond a segment a lane.
+fn is_killed(lanes: u64, rounds: usize, length: u64) {
     let shoal = Shoal::real(&SshdSpec::new(1));
     let dir = tempfile::tempdir().unwrap();
     let source = dir.path().join("source");
-    let contents = noise(LEN, 5);
+    let contents = noise(length, 5);
     fs::write(&source, &contents).unwrap();
     let target = shared_folder();
     let words = ["put", "--json", text(&source), text(target.path())];
+    let start = || Running::start(&mut over_lanes(&shoal, lanes, &words));
     let mut chance = Chance(20_261_122);
     let mut in_the_middle = 0;
-    for _ in 0..5 {
+    for _ in 0..rounds {
         for _ in 0..10 {
-            let wanted = come(target.path()) + chance.below(LEN / 8);
-            let mut running = Running::start(&mut command(&shoal, &words));
+            let wanted = come(target.path()) + chance.below(length / 8);
+            let mut running = start();
             wait_for_octets(&mut running, target.path(), wanted);
             drop(running);
             shoal.wait_for_sessions();
         }
-        let before = part(target.path()).map(|part| fs::metadata(part).unwrap().ino());
-        in_the_middle += usize::from(before.is_some());
-        let sure = come(target.path()).saturating_sub(CHANNELS * SEGMENT);
-        let ended = sshoal(&shoal, &words).expect(0);
-        assert!(
-            moved(&ended) <= LEN - sure,
-            "{} were sent, {sure} were sure",
-            moved(&ended)
-        );
+        let before = come(target.path());
+        in_the_middle += usize::from(before > 0);
+        let ended = start().wait().expect(0);
+        let twice = (before + moved(&ended)).saturating_sub(length);
+        assert!(twice <= lanes * SEGMENT, "{twice} octets were sent twice");
         let there = target.path().join("source");
         assert!(fs::read(&there).unwrap() == contents, "it is not the same");
         assert_eq!(fs::read_dir(target.path()).unwrap().count(), 1);
@@ -129,6 +130,16 @@ fn a_client_that_is_killed_fifty_times_sends_nothing_twice_beyond_a_segment_a_ch
     }
     assert!(in_the_middle > 0, "nothing was ever half done");
     assert_eq!(kept(&shoal), Vec::<PathBuf>::new());
+}
+
+#[test]
+fn a_client_that_is_killed_fifty_times_sends_nothing_twice_beyond_a_segment() {
+    is_killed(1, 5, LEN);
+}
+
+#[test]
+fn a_client_of_two_lanes_that_is_killed_sends_nothing_twice_beyond_a_segment_a_lane() {
+    is_killed(2, 2, 2 * LEN);
 }
 
 #[test]
@@ -145,16 +156,18 @@ fn a_host_that_dies_at_forty_percent_is_sent_only_the_rest() {
     let mut running = Running::start(&mut command(&shoal, &slow));
     wait_for_octets(&mut running, target.path(), LEN * 2 / 5);
     wait_for_proof(&mut running, &shoal);
+    let barred = Barred::new(&shoal);
     kill_sessions(&shoal);
     running
         .wait()
         .expect(3)
         .says(&["lost: ", "to do: run the same again"]);
+    drop(barred);
     assert_eq!(fs::read(target.path().join("source")).unwrap(), b"old");
     let there = fs::metadata(part(target.path()).unwrap()).unwrap();
     let again = moved(&sshoal(&shoal, &words).expect(0));
     assert!(again < LEN, "nothing was left out");
-    assert!(again <= LEN - there.blocks() * 512 + CHANNELS * SEGMENT);
+    assert!(again <= LEN - there.blocks() * 512 + SEGMENT);
     let now = target.path().join("source");
     assert!(fs::read(&now).unwrap() == contents, "it is not the same");
     assert_eq!(
@@ -188,6 +201,54 @@ fn a_source_that_is_another_since_is_sent_whole() {
 }
 
 #[test]
+fn a_source_that_was_changed_in_place_and_its_time_set_back_is_sent_whole() {
+    let shoal = Shoal::real(&SshdSpec::new(1));
+    let dir = tempfile::tempdir().unwrap();
+    let source = dir.path().join("source");
+    fs::write(&source, noise(LEN, 9)).unwrap();
+    let modified = fs::metadata(&source).unwrap().modified().unwrap();
+    let target = shared_folder();
+    let words = ["put", "--json", text(&source), text(target.path())];
+    let slow = [&words[..1], &["--limit", "20M"], &words[1..]].concat();
+    let mut running = Running::start(&mut command(&shoal, &slow));
+    wait_for_proof(&mut running, &shoal);
+    assert!(running.is_running(), "it has ended before it was cut");
+    drop(running);
+    shoal.wait_for_sessions();
+    let contents = noise(LEN, 11);
+    let file = File::options().write(true).open(&source).unwrap();
+    file.write_all_at(&contents, 0).unwrap();
+    file.set_modified(modified).unwrap();
+    assert_eq!(moved(&sshoal(&shoal, &words).expect(0)), LEN);
+    assert!(fs::read(target.path().join("source")).unwrap() == contents);
+    assert_eq!(fs::read_dir(target.path()).unwrap().count(), 1);
+}
+
+/// Its account may not write to it by then, and the host's programs may not read it.
+#[test]
+fn a_file_that_nobody_may_write_to_is_gone_on_with() {
+    let shoal = Shoal::real(&SshdSpec::new(1));
+    let dir = tempfile::tempdir().unwrap();
+    let source = dir.path().join("source");
+    let contents = noise(LEN, 15);
+    fs::write(&source, &contents).unwrap();
+    fs::set_permissions(&source, Permissions::from_mode(0o044)).unwrap();
+    let target = shared_folder();
+    let to = text(target.path());
+    let words = ["put", "-p", "--verify", "--json", text(&source), to];
+    let slow = [&words[..1], &["--limit", "20M"], &words[1..]].concat();
+    let mut running = Running::start(&mut command(&shoal, &slow));
+    wait_for_proof(&mut running, &shoal);
+    assert!(running.is_running(), "it has ended before it was cut");
+    drop(running);
+    shoal.wait_for_sessions();
+    assert!(moved(&sshoal(&shoal, &words).expect(0)) < LEN);
+    let there = target.path().join("source");
+    assert_eq!(fs::metadata(&there).unwrap().mode() & 0o7777, 0o044);
+    assert!(fs::read(there).unwrap() == contents, "it is not the same");
+}
+
+#[test]
 fn what_was_fetched_is_not_fetched_again() {
     let shoal = Shoal::real(&SshdSpec::new(1));
     let there = shared_folder();
@@ -210,15 +271,57 @@ fn what_was_fetched_is_not_fetched_again() {
     let mut running = Running::start(&mut command(&shoal, &slow));
     wait_for_octets(&mut running, &host, LEN * 2 / 5);
     wait_for_proof(&mut running, &shoal);
+    let barred = Barred::new(&shoal);
     kill_sessions(&shoal);
     running.wait().expect(3).says(&["lost: "]);
+    drop(barred);
     let half = fs::metadata(part(&host).unwrap()).unwrap();
     let again = moved(&sshoal(&shoal, &words).expect(0));
     assert!(again < LEN, "nothing was left out");
-    assert!(again <= LEN - half.blocks() * 512 + CHANNELS * SEGMENT);
+    assert!(again <= LEN - half.blocks() * 512 + SEGMENT);
     assert!(fs::read(host.join("source")).unwrap() == contents);
     let now = fs::metadata(host.join("source")).unwrap();
     assert_eq!(now.ino(), half.ino(), "gone on with");
     assert_eq!(fs::read_dir(&host).unwrap().count(), 1);
     assert_eq!(kept(&shoal), Vec::<PathBuf>::new());
+}
+
+/// Kills what serves the host in the middle of a file, and insists that the same run goes on with it.
+fn cut_and_go_on(shoal: &Shoal<RealSshd>, words: &[&str], folder: &Path) {
+    let mut running = Running::start(&mut command(shoal, words));
+    wait_for_octets(&mut running, folder, LEN * 2 / 5);
+    wait_for_proof(&mut running, shoal);
+    let begun = fs::metadata(part(folder).unwrap()).unwrap().ino();
+    kill_sessions(shoal);
+    let ended = running.wait().expect(0);
+    let all = moved(&ended);
+    assert_eq!(ended.records().hosts[0].attempts, 2);
+    let there = fs::metadata(folder.join("source")).unwrap();
+    assert_eq!(there.ino(), begun, "gone on with");
+    assert!(all >= LEN, "both attempts count: {all}");
+    assert!(all <= LEN + SEGMENT, "{all} octets were moved");
+    assert_eq!(fs::read_dir(folder).unwrap().count(), 1);
+    assert_eq!(kept(shoal), Vec::<PathBuf>::new());
+}
+
+#[test]
+fn a_host_that_is_lost_is_logged_in_to_again_and_gone_on_with() {
+    let shoal = Shoal::real(&SshdSpec::new(1));
+    let (there, dir) = (shared_folder(), tempfile::tempdir().unwrap());
+    let source = dir.path().join("source");
+    let contents = noise(LEN, 17);
+    fs::write(&source, &contents).unwrap();
+    let limit = ["--json", "--limit", "20M"];
+    let target = there.path().join("target");
+    fs::create_dir(&target).unwrap();
+    fs::set_permissions(&target, Permissions::from_mode(0o777)).unwrap();
+    let put = [&["put"], &limit[..], &[text(&source), text(&target)]].concat();
+    cut_and_go_on(&shoal, &put, &target);
+    let sent = target.join("source");
+    assert!(fs::read(&sent).unwrap() == contents);
+    let back = dir.path().join("back");
+    let get = [&["get"], &limit[..], &[text(&sent), text(&back)]].concat();
+    let host = back.join(shoal.name(0));
+    cut_and_go_on(&shoal, &get, &host);
+    assert!(fs::read(host.join("source")).unwrap() == contents);
 }

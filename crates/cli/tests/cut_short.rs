@@ -60,7 +60,7 @@ fn input_that_cannot_be_kept_ends_the_run() {
     let full = shell(&shoal, line).expect(OUTPUT_FAILED);
     let said = full.stderr();
     assert!(
-        said.contains("sshoal: cannot keep it in a temporary file"),
+        said.contains("sshoal: cannot keep standard input in a temporary file"),
         "{said}"
     );
     assert!(

@@ -112,8 +112,8 @@ impl Scene {
         numbers.collect()
     }
 
-    /// Kills a further connection's process, with all that it has started.
-    fn kill_a_lane(&self) {
+    /// Kills the process of the first connection or of a further one, with all that it has started.
+    fn kill(&self, is_first: bool) {
         let read = |path: PathBuf| fs::read_to_string(path).unwrap();
         let first: i32 = read(self.gates.path().join("first/pid"))
             .trim()
@@ -123,7 +123,7 @@ impl Scene {
         let children = read(format!("/proc/{server}/task/{server}/children").into());
         let mut children = children.split_whitespace().map(|it| it.parse().unwrap());
         let lane: i32 = children
-            .find(|child| !descendants(*child).contains(&first))
+            .find(|child| descendants(*child).contains(&first) == is_first)
             .unwrap();
         for process in [vec![lane], descendants(lane)].concat() {
             // It may have ended with its parent.
@@ -180,7 +180,7 @@ fn a_connection_that_dies_in_the_midst_of_sending_loses_nothing() {
     scene.wait_for("three connections have two channels each", 6);
     scene.open("start");
     wait_until("all have work", || scene.answered().len() == 6);
-    scene.kill_a_lane();
+    scene.kill(false);
     scene.open("rest");
     scene.expect_sent(running.wait());
     let logins = scene.shoal.hosts.logins();
@@ -197,9 +197,22 @@ fn a_connection_that_dies_in_the_midst_of_fetching_loses_nothing() {
     scene.wait_for("three connections have two channels each", 6);
     scene.open("start");
     wait_until("all have work", || scene.answered().len() == 6);
-    scene.kill_a_lane();
+    scene.kill(false);
     scene.open("rest");
     scene.expect_fetched(running.wait());
+}
+
+#[test]
+fn a_first_connection_that_dies_is_made_anew_and_nothing_is_lost() {
+    let scene = Scene::new(&[]);
+    let running = scene.put("3");
+    scene.wait_for("three connections have two channels each", 6);
+    scene.open("start");
+    wait_until("all have work", || scene.answered().len() == 6);
+    scene.kill(true);
+    scene.open("rest");
+    scene.expect_sent(running.wait());
+    assert!(scene.shoal.hosts.logins() > 3);
 }
 
 #[test]

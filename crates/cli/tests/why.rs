@@ -148,6 +148,11 @@ fn facts_of_both_ends_are_found_out() {
     // The server's own configuration, which its process names.
     assert_eq!(facts["host.sshd_config.readable"], true, "{facts:#}");
     assert_eq!(facts["host.sshd_config.UseDNS"], "no");
+    // In the file that sshd_config names.
+    assert_eq!(facts["host.authorized_keys.lines"], 1.0, "{facts:#}");
+    assert_eq!(facts["host.listener"], true);
+    assert_eq!(facts["host.forced_command"], false);
+    assert!(facts["host.tcp_wrappers"].is_string(), "{facts:#}");
     assert!(
         facts["host.processes.login"].as_f64() >= Some(1.0),
         "{facts:#}"
@@ -179,6 +184,7 @@ fn what_every_command_waits_for_is_lost_before_the_first_output_and_nowhere_else
     }
     let second = found["facts"]["host.second_exec.time"].as_u64();
     assert!(second >= Some(1_000_000), "{second:?}");
+    assert_eq!(found["facts"]["host.forced_command"], true);
 }
 
 #[test]

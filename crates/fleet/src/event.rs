@@ -124,6 +124,15 @@ pub enum Event {
         /// What is known of the command.
         fate: Fate,
     },
+    /// The connection was lost in the midst of something that may be begun anew without harm, as copying files may, and
+    /// nothing of the attempt is left open. The host is tried once more; if that does not come so far, this failure is its
+    /// end all the same.
+    Cut {
+        /// What went wrong.
+        failure: Failure,
+        /// What is known of what was begun.
+        fate: Fate,
+    },
     /// The attempt is over, nothing of it is left open, and nothing of the command was sent: the user must be asked
     /// something before there is another. The host holds nothing until [`Fleet::resume`](crate::Fleet::resume) or
     /// [`Fleet::give_up`](crate::Fleet::give_up).

@@ -279,6 +279,23 @@ impl FailureKind {
         self.row().remedy
     }
 
+    /// The same where files are copied in place of a command that runs: that may simply be done again.
+    pub fn remedy_of_copy(self) -> &'static str {
+        match self {
+            FailureKind::Lost => {
+                "run the same again, from the same folder: large files go on where they were cut, and with -p what has \
+                 arrived is left out"
+            }
+            FailureKind::CommandTimeout => {
+                "allow it more time (-u), and run it again: with -p, what has arrived is not copied again"
+            }
+            FailureKind::Internal => {
+                "report this defect with the message; the same can be run again, and what was there before is as it was"
+            }
+            other => other.remedy(),
+        }
+    }
+
     /// Whether the command may have been carried out on a host that failed in this way.
     ///
     /// `false` is a promise: a host reported with such a kind did not run the command, so that running it

@@ -20,7 +20,7 @@ mod phases;
 mod rests;
 mod starts;
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::time::{Duration, Instant};
 
 use crate::back_off::BackOff;
@@ -30,8 +30,8 @@ use crate::patience::Patience;
 use crate::places::Places;
 use crate::schedule::Schedule;
 use crate::{
-    Action, Deadlines, Event, EventError, Gate, HostId, HostResult, Job, JumpEvent, JumpId, Limits,
-    PlanError, Progress, RetryPolicy,
+    Action, Deadlines, Event, EventError, Failure, Fate, Gate, HostId, HostResult, Job, JumpEvent,
+    JumpId, Limits, PlanError, Progress, RetryPolicy,
 };
 
 use starts::Starts;
@@ -100,6 +100,8 @@ pub struct Fleet {
     timers: Schedule<Instant>,
     deadlines: Deadlines,
     back_off: BackOff,
+    /// Hosts that were cut off and are tried once more, and what was said of them then.
+    cuts: HashMap<u32, Cut>,
     /// Aborts and interrupts to be polled.
     orders: VecDeque<Action>,
     results: VecDeque<HostResult>,
@@ -115,6 +117,13 @@ enum Course {
     Interrupted,
     /// All hosts have ended, whatever became of them.
     Abandoned,
+}
+
+/// How a host was cut off.
+#[derive(Debug)]
+struct Cut {
+    failure: Failure,
+    fate: Fate,
 }
 
 /// The flights, in slots that are used again.
@@ -168,6 +177,7 @@ impl Fleet {
                 policy: retry,
                 seed,
             },
+            cuts: HashMap::new(),
             orders: VecDeque::new(),
             results: VecDeque::new(),
             progress: Progress {
@@ -214,6 +224,10 @@ impl Fleet {
             Event::Stranded { failure, fate } => {
                 let allowed = self.back_off.policy.attempts;
                 self.fail(now, index, slot, failure, fate, allowed);
+                Ok(())
+            }
+            Event::Cut { failure, fate } => {
+                self.cut(now, index, slot, Cut { failure, fate });
                 Ok(())
             }
             Event::Held => {

@@ -6,7 +6,6 @@ use crate::segments::{MAX_SEGMENTS, Segments};
 
 const BEGAN: u8 = 1;
 const PROVEN: u8 = 2;
-const FORGOTTEN: u8 = 3;
 
 /// What a record says.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,8 +18,6 @@ pub(crate) enum Record {
     },
     /// These segments of it, too, are there.
     Proven { file: u32, segments: Segments },
-    /// Nothing is known of it any more.
-    Forgotten { file: u32 },
 }
 
 impl Record {
@@ -45,10 +42,6 @@ impl Record {
                     body.put_u64(segment.start);
                     body.put_u64(segment.end);
                 }
-            }
-            Record::Forgotten { file } => {
-                body.put_u8(FORGOTTEN);
-                body.put_u32(*file);
             }
         }
         body
@@ -75,7 +68,6 @@ impl Record {
                 }
                 Record::Proven { file, segments }
             }
-            FORGOTTEN => Record::Forgotten { file },
             _ => return Ok(None),
         };
         fields.finish()?;

@@ -131,13 +131,6 @@ impl Journal {
         Some(self.note(Record::Proven { file, segments }))
     }
 
-    /// Nothing of a file is proven any more. `None` if nothing was known.
-    #[must_use]
-    pub fn forget(&mut self, key: &[u8]) -> Option<Vec<u8>> {
-        let file = self.files.get(key)?.number;
-        Some(self.note(Record::Forgotten { file }))
-    }
-
     /// A whole journal that says the same in the fewest words.
     pub fn rewritten(&self) -> Vec<u8> {
         let mut out = Journal::header();
@@ -188,7 +181,6 @@ impl Journal {
                     file.proven.extend(&segments);
                 }
             }
-            Record::Forgotten { file } => self.files.retain(|_, known| known.number != file),
         }
     }
 }

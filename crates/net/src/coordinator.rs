@@ -15,6 +15,7 @@ use tokio::sync::mpsc;
 use tokio::task::{LocalSet, spawn_blocking};
 
 use crate::descriptors;
+use crate::failures;
 use crate::host_key_questions::{Asker, HostKeyQuestion, HostKeyQuestions, not_accepted};
 use crate::input::Input;
 use crate::known_hosts::NewKeys;
@@ -22,6 +23,7 @@ use crate::observer::{Confirmation, Notice, Observer, ObserverThread};
 use crate::plan::RunPlan;
 use crate::server_cache::Learned;
 use crate::signals::{Interruption, Signals, Wanted};
+use crate::transfer::TransferPlan;
 use crate::worker::{Control, Order, Report, Shared, Worker, WorkerThread};
 
 /// How often the observer hears of progress.
@@ -138,10 +140,11 @@ impl<O: Observer> Coordinator<O> {
     async fn run(&mut self) -> Signals {
         let mut progress = tokio::time::interval(PROGRESS_INTERVAL);
         progress.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
-        let mut signals = Signals::listen();
+        let mut signals = Signals::listen(self.copies());
         loop {
             self.act();
             if self.fleet.is_done() {
+                signals.hosts_have_ended();
                 return signals;
             }
             let notices_due = (!self.notices.is_empty()).then_some(self.told + COLLECTED_FOR);
@@ -165,10 +168,18 @@ impl<O: Observer> Coordinator<O> {
                 }
                 _ = progress.tick() => self.tell(Vec::new()),
             }
-            if self.observer.has_failed() {
-                self.fleet.abandon(Instant::now());
+            match self.observer.has_failed() {
+                // What is half there goes, whoever hears of it.
+                true if self.copies() => self.fleet.interrupt(Instant::now()),
+                true => self.fleet.abandon(Instant::now()),
+                false => {}
             }
         }
+    }
+
+    /// Whether files are copied, in place of commands that run.
+    fn copies(&self) -> bool {
+        self.worker.plan.transfer.is_some()
     }
 
     /// Does what the fleet wants done, and passes on what is finished.
@@ -183,13 +194,17 @@ impl<O: Observer> Coordinator<O> {
                 Action::Connect { jump, .. } => self.connect(jump),
             }
         }
-        while let Some(result) = self.fleet.poll_result() {
+        while let Some(mut result) = self.fleet.poll_result() {
             self.orders.remove(&result.host);
-            if matches!(result.outcome, Outcome::Failed { .. }) {
-                // Those that come after it would fare no better: their commands would run on a part of their input.
-                let input = self.worker.plan.input.as_ref();
-                let unkept = input.and_then(Input::unkept);
-                self.notices.extend(unkept.map(Notice::Failed));
+            let plan = &self.worker.plan;
+            if let Outcome::Failed { failure, .. } = &mut result.outcome {
+                // Those that come after it would fare no better: they would have a part of their input.
+                let input = plan.input.as_ref().and_then(Input::unkept);
+                let sent = plan.transfer.as_ref().and_then(TransferPlan::unkept);
+                self.notices.extend(input.or(sent).map(Notice::Failed));
+                if plan.transfer.is_some() {
+                    failures::tell_of_copy(failure, plan.deadlines.command);
+                }
             }
             self.notices.push(Notice::Result(result));
         }

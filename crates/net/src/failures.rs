@@ -1,6 +1,7 @@
 //! From what went wrong below to what a user is told: kind, detail, remedy.
 
 use std::io;
+use std::time::Duration;
 
 use sshoal_fleet::{Failure, FailureKind, Fate};
 use sshoal_proto::{Connection, ConnectionError, ExecFate};
@@ -15,6 +16,8 @@ pub(crate) struct Ended {
     pub(crate) fate: ExecFate,
     /// Whether it says nothing about the host: the jump host's connection ended, or a shortcut was one too many.
     pub(crate) stranded: bool,
+    /// Whether what was lost may be begun anew without harm.
+    pub(crate) is_cut: bool,
     /// The user must be asked about the host's key, and may let it go on: the failure is what is left otherwise.
     pub(crate) asks: Option<Box<UnknownKey>>,
 }
@@ -26,6 +29,7 @@ impl Ended {
             failure,
             fate,
             stranded: false,
+            is_cut: false,
             asks: None,
         }
     }
@@ -45,19 +49,9 @@ impl Ended {
             failure,
             fate,
             stranded: true,
+            is_cut: false,
             asks: None,
         }
-    }
-}
-
-impl Ended {
-    /// Files are copied in place of a command: that may simply be done again.
-    pub(crate) fn of_transfer(mut self) -> Self {
-        if self.failure.kind == FailureKind::Lost {
-            self.failure.remedy =
-                "run the same again, from the same folder: it goes on where it was cut".to_owned();
-        }
-        self
     }
 }
 
@@ -68,6 +62,7 @@ impl Ended {
             failure,
             fate,
             stranded: true,
+            is_cut: false,
             asks: None,
         }
     }
@@ -76,6 +71,17 @@ impl Ended {
 impl From<Failure> for Ended {
     fn from(failure: Failure) -> Self {
         Ended::before_command(failure)
+    }
+}
+
+/// Says of a copy what the fleet and a connection say of a command. `limit` is how long it was allowed to take.
+pub(crate) fn tell_of_copy(failure: &mut Failure, limit: Option<Duration>) {
+    if let (FailureKind::CommandTimeout, Some(limit)) = (failure.kind, limit) {
+        failure.detail = format!("not everything was copied within {limit:?}");
+    }
+    // What is known better stays.
+    if failure.remedy == failure.kind.remedy() {
+        failure.remedy = failure.kind.remedy_of_copy().to_owned();
     }
 }
 

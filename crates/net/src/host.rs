@@ -82,6 +82,15 @@ fn ending(end: Result<Outcome, Ended>) -> FleetEvent {
         Err(Ended {
             failure,
             fate,
+            is_cut: true,
+            ..
+        }) => FleetEvent::Cut {
+            failure,
+            fate: failures::fate(fate),
+        },
+        Err(Ended {
+            failure,
+            fate,
             stranded: true,
             ..
         }) => FleetEvent::Stranded {
@@ -107,11 +116,7 @@ impl<'w> Attempt<'w, '_> {
     /// The phases, in order.
     async fn run(&mut self) -> Result<Outcome, Ended> {
         let mut session = caught(self.begin()).await??;
-        let ended = session.run(self.orders).await;
-        match self.worker.plan.transfer {
-            Some(_) => ended.map_err(Ended::of_transfer),
-            None => ended,
-        }
+        session.run(self.orders).await
     }
 
     /// Everything before the first octet that is sent.

@@ -54,19 +54,28 @@ enum Pipe {
 
 /// How far the copy of a pipe is.
 #[derive(Debug, Clone, Default)]
-struct Copied {
-    octets: u64,
-    complete: bool,
+pub(crate) struct Copied {
+    pub(crate) octets: u64,
+    pub(crate) complete: bool,
     /// Why there is no more of it.
-    broken: Option<Broken>,
+    pub(crate) broken: Option<Broken>,
 }
 
 /// Why a copy ended before its time.
 #[derive(Debug, Clone)]
-struct Broken {
-    why: Arc<str>,
+pub(crate) struct Broken {
+    pub(crate) why: Arc<str>,
     /// The copy could not be written, whatever was still to be read.
     is_unkept: bool,
+}
+
+impl Copied {
+    /// Why it ended, where that is because we cannot keep it.
+    pub(crate) fn unkept(&self) -> Option<Arc<str>> {
+        let broken = self.broken.as_ref();
+        let broken = broken.filter(|broken| broken.is_unkept);
+        broken.map(|broken| broken.why.clone())
+    }
 }
 
 impl Input {
@@ -89,10 +98,7 @@ impl Input {
         let Source::Spool { copied, .. } = &self.source else {
             return None;
         };
-        let broken = copied.borrow().broken.clone();
-        broken
-            .filter(|broken| broken.is_unkept)
-            .map(|broken| broken.why)
+        copied.borrow().unkept()
     }
 
     /// What comes out of a pipe, for one host.
@@ -212,16 +218,20 @@ fn spool(mut from: File) -> io::Result<Source> {
     Ok(Source::Spool { file, copied })
 }
 
-fn end(progress: &watch::Sender<Copied>, why: String, is_unkept: bool) {
+/// The copy has ended before its time.
+pub(crate) fn end(progress: &watch::Sender<Copied>, why: String, is_unkept: bool) {
     let why = why.into();
     progress.send_modify(|copied| copied.broken = Some(Broken { why, is_unkept }));
 }
 
-/// Says that input could not be kept for the hosts that are slower than others.
-fn unkept(error: &io::Error) -> String {
+/// Says that input could not be kept for hosts that are slower than it comes.
+pub(crate) fn unkept(error: &io::Error) -> String {
     let dir = std::env::temp_dir();
     let dir = dir.display();
-    format!("cannot keep it in a temporary file in {dir}: {error}; free space or set TMPDIR")
+    format!(
+        "cannot keep standard input in a temporary file in {dir} until all hosts have it: {error}; free space there, or set \
+         TMPDIR to another folder"
+    )
 }
 
 /// One host's reading of the input, and what of it waits to be sent.

@@ -86,7 +86,8 @@ pub trait Observer: Send + 'static {
     /// The terminal cannot be lent, for a reason that makes going on useless.
     fn terminal_lent(&mut self) -> io::Result<()>;
 
-    /// What became of a host's files; its result follows. Never told in a run that copies none.
+    /// What became of a host's files in one attempt at it; another one or its result follows. Never told in a run that copies
+    /// none, nor of an attempt that has not come to the files.
     ///
     /// # Errors
     ///

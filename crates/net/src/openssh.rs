@@ -60,7 +60,7 @@ pub(crate) async fn run(
     };
     let mut ssh =
         Ssh::start(&worker.plan.ssh, &plan.line, input).map_err(|error| not_started(&error))?;
-    if !plan.lends_terminal && timing.is_none() {
+    if !plan.lends_terminal && timing.is_none() && worker.plan.gives_way() {
         // Everything else on the machine comes first (docs/adr/0009).
         hints::lengthen_time_slice_of(ssh.id());
     }

@@ -61,6 +61,12 @@ pub struct RunPlan {
 }
 
 impl RunPlan {
+    /// Whether everything else on the machine comes first (docs/adr/0004): not before octets that a server waits for, for a
+    /// window that is not used is lost, nor where time is what is measured.
+    pub(crate) fn gives_way(&self) -> bool {
+        self.transfer.is_none() && self.trial.is_none()
+    }
+
     /// The jump host with this number, which the plan must have.
     pub(crate) fn jump(&self, jump: JumpId) -> &Endpoint {
         &self.jumps[jump.0 as usize]

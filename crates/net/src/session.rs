@@ -20,7 +20,7 @@ use crate::crash::caught;
 use crate::drive::{Broken, Drive, sleep_until};
 use crate::failures::Ended;
 use crate::guess;
-use crate::host::{Orders, aborted, interrupted};
+use crate::host::{Orders, aborted};
 use crate::host_key_update::HostKeyUpdate;
 use crate::input::Feeder;
 use crate::link::Link;
@@ -168,7 +168,8 @@ impl<'a> HostSession<'a> {
                 self.state.login.show_last_banners(self.state.worker);
                 self.drive.hang_up();
                 self.state.deliver_rest(orders).await;
-                self.part_from_proxy(end).await
+                let end = self.part_from_proxy(end).await;
+                self.leave_transfer(end, orders).await
             }
             // Nothing more is sent: what waits to leave is as doubtful as the state that it was made in.
             Err(failure) => Err(Ended::new(failure, self.fate())),
@@ -378,7 +379,7 @@ impl<'a> HostSession<'a> {
             Some(Control::Interrupt) if fate == ExecFate::Ran => connection
                 .signal(self.state.channel, "INT")
                 .map_err(|error| self.ended(&error)),
-            Some(Control::Interrupt) => Err(interrupted(fate)),
+            Some(Control::Interrupt) => Err(self.interrupted(fate)),
             Some(Control::Terminate) => self.terminate(),
             Some(Control::Abort) | None => self.give_up(),
         }

@@ -4,7 +4,7 @@ use std::fs;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// Signals after which nobody waits for hosts any more.
+/// Signals after which nobody waits for hosts any more, unless there is something to be cleared up.
 const STOPS: [SignalKind; 3] = [
     SignalKind::hangup(),
     SignalKind::quit(),
@@ -14,7 +14,8 @@ const STOPS: [SignalKind; 3] = [
 /// What the user or the system wants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wanted {
-    /// SIGINT for the first time: start no more hosts, and signal the running.
+    /// SIGINT for the first time: start no more hosts, and signal the running. So do SIGHUP and SIGTERM where they leave
+    /// something to be cleared up.
     Interrupt,
     /// SIGINT again, or a signal that ends a program: leave at once.
     Stop,
@@ -34,13 +35,17 @@ pub struct Interruption {
 pub(crate) struct Signals {
     interrupts: Option<Signal>,
     stops: [(i32, Option<Signal>); STOPS.len()],
+    /// Whether hosts have a moment to clear up after SIGHUP and SIGTERM. A shell and the kernel may send several of them: only
+    /// SIGQUIT, and whoever presses Ctrl-C twice, does not wait.
+    clears_up: bool,
     /// What has come.
     interruption: Interruption,
 }
 
 impl Signals {
-    /// A signal that cannot be listened for ends the program, as it does by default.
-    pub(crate) fn listen() -> Self {
+    /// A signal that cannot be listened for ends the program, as it does by default. `clears_up`: until
+    /// [`hosts_have_ended`](Self::hosts_have_ended), SIGHUP and SIGTERM interrupt as SIGINT does.
+    pub(crate) fn listen(clears_up: bool) -> Self {
         let ignored = ignored();
         let listen = |kind: SignalKind| {
             let is_ignored = ignored & (1 << (kind.as_raw_value() - 1)) != 0;
@@ -49,8 +54,14 @@ impl Signals {
         Signals {
             interrupts: listen(SignalKind::interrupt()),
             stops: STOPS.map(|kind| (kind.as_raw_value(), listen(kind))),
+            clears_up,
             interruption: Interruption::default(),
         }
+    }
+
+    /// There is nothing to be cleared up any more.
+    pub(crate) fn hosts_have_ended(&mut self) {
+        self.clears_up = false;
     }
 
     /// What has come so far.
@@ -79,7 +90,10 @@ impl Signals {
             () = received(&mut terminate.1) => terminate.0,
         };
         self.interruption.stopped_by = Some(stopped_by);
-        Wanted::Stop
+        match self.clears_up && stopped_by != SignalKind::quit().as_raw_value() {
+            true => Wanted::Interrupt,
+            false => Wanted::Stop,
+        }
     }
 }
 

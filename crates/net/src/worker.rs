@@ -247,10 +247,13 @@ impl WorkerThread {
     pub(crate) fn start(shared: Shared) -> io::Result<Self> {
         let (orders, mut receiver) = mpsc::unbounded_channel();
         let runtime = Builder::new_current_thread().enable_all().build()?;
+        let gives_way = shared.plan.gives_way();
         std::thread::Builder::new()
             .name("hosts".to_owned())
             .spawn(move || {
-                hints::lengthen_time_slice();
+                if gives_way {
+                    hints::lengthen_time_slice();
+                }
                 LocalSet::new().block_on(&runtime, async move {
                     let worker = Rc::new(Worker::new(shared));
                     while let Some(order) = receiver.recv().await {

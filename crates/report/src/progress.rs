@@ -137,7 +137,7 @@ impl StatusLine {
             line.push_str(&format!(", {} failed", progress.failed));
         }
         line.push_str(&format!(", {rate:.0}/s, {} running", progress.in_flight()));
-        let waits_for = waits_for(progress);
+        let waits_for = waits_for(progress, self.moving.is_some());
         if !waits_for.is_empty() {
             line.push_str(": ");
             line.push_str(&waits_for);
@@ -170,9 +170,13 @@ impl StatusLine {
 }
 
 /// The phases that most hosts are in, the most common first: `40 in login, 3 in connect`.
-fn waits_for(progress: &Progress) -> String {
+fn waits_for(progress: &Progress, copies: bool) -> String {
+    let command = match copies {
+        true => "in transfer",
+        false => "in command",
+    };
     let mut phases = [
-        (progress.command, "in command"),
+        (progress.command, command),
         (progress.session, "in session"),
         (progress.login, "in login"),
         (progress.connect, "in connect"),

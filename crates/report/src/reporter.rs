@@ -51,7 +51,7 @@ pub struct Reporter {
     tally: Tally,
     ended: Vec<bool>,
     status: StatusLine,
-    /// What became of files, of each host whose result is still to come, and of all.
+    /// What became of files, of each host whose result is still to come, and of all those that have ended.
     transferred: HashMap<usize, Transferred>,
     all_transferred: Option<Transferred>,
     /// The first error of our output.
@@ -201,16 +201,17 @@ impl Reporter {
         }
     }
 
-    /// Takes what became of a host's files, before its result.
+    /// Takes what became of a host's files in one attempt, before its result.
     ///
     /// # Errors
     /// A host that is not of this run.
     pub fn handle_transferred(&mut self, host: HostId, transferred: Transferred) -> io::Result<()> {
         let host = self.position(host)?;
-        self.transferred.insert(host, transferred);
-        self.all_transferred
-            .get_or_insert_default()
-            .add(&transferred);
+        let all_attempts = match self.transferred.get(&host) {
+            Some(before) => transferred.after(before),
+            None => transferred,
+        };
+        self.transferred.insert(host, all_attempts);
         Ok(())
     }
 
@@ -239,6 +240,9 @@ impl Reporter {
         };
         if let Some(transferred) = self.transferred.remove(&host) {
             transferred.extend(&mut record);
+            self.all_transferred
+                .get_or_insert_default()
+                .add(&transferred);
         }
         if let Some(file) = &mut self.result_file
             && let Err(error) = file.record(&record)

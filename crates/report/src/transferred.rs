@@ -27,6 +27,14 @@ pub struct Moving {
 }
 
 impl Transferred {
+    /// With the attempt at the same host that was before: what moved then has moved, and the last one knows what there is.
+    pub(crate) fn after(self, before: &Transferred) -> Transferred {
+        Transferred {
+            octets: self.octets + before.octets,
+            ..self
+        }
+    }
+
     pub(crate) fn add(&mut self, other: &Transferred) {
         self.done += other.done;
         self.unchanged += other.unchanged;

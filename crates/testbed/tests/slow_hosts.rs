@@ -439,6 +439,42 @@ fn the_program_prints_its_hosts_and_removes_them_on_sigint() {
     assert_eq!(report["pam-account-20-and-motd-20"]["motd"], 1);
 }
 
+/// What the program prints when it gets a signal.
+fn asked(
+    child: &Child,
+    lines: &mut impl Iterator<Item = std::io::Result<String>>,
+    signal: Signal,
+) -> serde_json::Value {
+    kill_process(Pid::from_child(child), signal).unwrap();
+    let line = lines.find(|line| line.as_ref().is_ok_and(|line| line.starts_with('{')));
+    serde_json::from_str(&line.unwrap().unwrap()).unwrap()
+}
+
+#[test]
+fn the_program_makes_its_hosts_well_on_sigusr2() {
+    if !may_unshare() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let (mut child, _) = program(&["motd:20", "keys-command:20"], dir.path());
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let log_in = || {
+        for host in ["motd-20", "keys-command-20"] {
+            let mut ssh = Command::new("ssh");
+            ssh.arg("-F").arg(dir.path().join("ssh_config"));
+            assert!(ssh.args([host, "true"]).status().unwrap().success());
+        }
+    };
+    log_in();
+    let mended = asked(&child, &mut lines, Signal::USR2);
+    assert_eq!(mended["motd-20"]["motd"], 1);
+    assert!(mended["keys-command-20"]["keys-command"].as_u64() > Some(1));
+    log_in();
+    assert_eq!(asked(&child, &mut lines, Signal::USR1), mended);
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    assert!(child.wait().unwrap().success());
+}
+
 /// The namespaces, processes and files go even if nobody is left who could remove them.
 #[test]
 fn hosts_go_when_the_program_is_killed() {

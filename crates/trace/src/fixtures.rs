@@ -19,8 +19,10 @@ pub(crate) const ASLEEP: u64 = 1;
 pub(crate) const DEEP: u64 = 2;
 pub(crate) const ZOMBIE: u64 = 0x20;
 
-/// The events, by name and number, with the fields behind the common ones: name, octets, whether they are a text elsewhere.
-const EVENTS: &[(&str, u16, &[(&str, usize)])] = &[
+/// An event's name and number, and its fields behind the common ones: name and octets.
+type Event = (&'static str, u16, &'static [(&'static str, usize)]);
+
+const EVENTS: &[Event] = &[
     (
         "task/task_newtask",
         1,

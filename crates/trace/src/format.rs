@@ -79,7 +79,7 @@ impl Format {
     }
 }
 
-/// `	field:pid_t prev_pid;	offset:24;	size:4;	signed:1;`
+/// `field:pid_t prev_pid; offset:24; size:4; signed:1;`
 fn field(line: &str) -> Option<Field> {
     let mut parts = line
         .trim()

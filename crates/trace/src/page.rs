@@ -185,7 +185,7 @@ pub(crate) mod tests {
         octets.extend(data);
         let mut page = Page::new(&octets, 16).unwrap();
         assert!(page.has_gap);
-        let time = 1 << 59 | (2 << DELTA_BITS) + 5 + 3 + 1;
+        let time = (1 << 59) | ((2 << DELTA_BITS) + 5 + 3 + 1);
         assert_eq!(page.next(), Some((time, &[7; 4][..])));
         assert_eq!(page.next(), None);
         assert!(!page.is_broken);

@@ -10,7 +10,7 @@ const MAX_THREADS: usize = 65_536;
 /// Most programs that a process runs, and connections that it makes, that are kept.
 const MAX_OF_ONE: usize = 64;
 
-/// A thread, by its place in [`Tree::threads`].
+/// A thread, by its place among those of its tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ThreadId(pub(crate) usize);
 

@@ -23,6 +23,8 @@ pub(crate) struct Channel<T, W> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     Open,
+    /// Gets nothing more to do: with it everything was no faster.
+    Retired,
     /// The server has refused it.
     Refused,
     /// Its connection has ended.
@@ -53,6 +55,15 @@ impl<T, W: Default> Channels<T, W> {
         self.each.len() - 1
     }
 
+    /// One more channel, of the same server and started already; returns its number. Where the first one has been greeted,
+    /// this one's greeting is not waited for.
+    pub(crate) fn join(&mut self) -> usize {
+        let channel = self.add();
+        let (first, rest) = self.each.split_at_mut(channel);
+        rest[0].client.assume(&first[0].client);
+        channel
+    }
+
     /// Takes the server for one that speaks so, on all channels.
     pub(crate) fn speak(&mut self, dialect: Dialect) {
         self.dialect = dialect;
@@ -64,6 +75,19 @@ impl<T, W: Default> Channels<T, W> {
     /// The server has refused a further channel: it is done without.
     pub(crate) fn refuse(&mut self, channel: usize) {
         self.each[channel].state = State::Refused;
+    }
+
+    /// The channel gets nothing more to do; what it has begun it ends.
+    pub(crate) fn retire(&mut self, channel: usize) {
+        let state = &mut self.each[channel].state;
+        if *state == State::Open {
+            *state = State::Retired;
+        }
+    }
+
+    /// Whether the channel gets nothing more to do.
+    pub(crate) fn is_retired(&self, channel: usize) -> bool {
+        self.each[channel].state == State::Retired
     }
 
     /// The channel's connection has ended; returns what was asked on it and not answered.
@@ -100,11 +124,9 @@ impl<T, W: Default> Channels<T, W> {
 
     /// Whether replies of the server's are waited for.
     pub(crate) fn await_server(&self) -> bool {
-        let mut open = self
-            .each
-            .iter()
-            .filter(|channel| channel.state == State::Open);
-        open.any(|channel| channel.client.pending() > 0)
+        let is_served = |it: &&Channel<T, W>| matches!(it.state, State::Open | State::Retired);
+        let mut served = self.each.iter().filter(is_served);
+        served.any(|channel| channel.client.pending() > 0)
     }
 
     /// Takes what came on a channel: what it answers is told by [`poll_reply`](Self::poll_reply).

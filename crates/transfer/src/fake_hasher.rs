@@ -101,6 +101,7 @@ impl FakeHasher {
         for path in self.paths.drain(..) {
             self.files += 1;
             let contents = server.file(&path).map(<[u8]>::to_vec);
+            let contents = contents.filter(|_| server.may_read(&path));
             let is_seen = match host {
                 Hasher::SeesNothing => false,
                 Hasher::SeesHalf => self.files % 2 == 1,

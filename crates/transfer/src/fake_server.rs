@@ -7,6 +7,8 @@ use sshoal_wire::{Decoder, Put};
 use crate::sftp::Attributes;
 
 mod listing;
+mod nodes;
+mod rights;
 
 pub(crate) use listing::{Listings, Readdirs};
 
@@ -30,6 +32,10 @@ pub(crate) struct FakeServer {
     pub(crate) account: Option<(u32, u32)>,
     /// The account is not root.
     pub(crate) refuses_owners: bool,
+    /// Modes bind the account, whose everything is.
+    pub(crate) modes_bind: bool,
+    /// Files that have several names: a number for each.
+    pub(crate) inodes: BTreeMap<Vec<u8>, usize>,
     /// What users and groups are called, if the server says that by an extension.
     pub(crate) names: Option<Vec<(u32, &'static str)>>,
     /// What attributes have been set, in order.
@@ -43,6 +49,8 @@ pub(crate) struct FakeServer {
     /// So many times attributes cannot be set.
     pub(crate) refuses_attributes: usize,
     pub(crate) refuses_fsync: bool,
+    /// The disk never has done what it is to do: FSYNC is not answered.
+    pub(crate) holds_fsync: bool,
     /// Devices are mounted.
     pub(crate) holds_devices: bool,
     /// READ gives no more than so many octets.
@@ -118,7 +126,7 @@ impl FakeServer {
         }
         self.listings.arrange(&mut answers);
         let mut out = Vec::new();
-        for (_, body) in &answers {
+        for (_, body) in answers.iter().filter(|(_, body)| !body.is_empty()) {
             out.put_string(body);
         }
         out
@@ -168,10 +176,14 @@ impl FakeServer {
             }
             5 => self.read(channel, id, &mut from, out)?,
             6 => self.write(channel, id, &mut from, out)?,
-            7 | 17 => match self.attributes(from.string()?) {
-                Some(attributes) => attrs(out, id, &attributes),
-                None => status(out, id, MISSING),
-            },
+            7 | 17 => {
+                let path = from.string()?;
+                match self.attributes(path) {
+                    _ if !self.reaches(path) => status(out, id, DENIED),
+                    Some(attributes) => attrs(out, id, &attributes),
+                    None => status(out, id, MISSING),
+                }
+            }
             8 => {
                 let (path, _) = channel.handles[&number(from.string()?)].clone();
                 match self.attributes(&path) {
@@ -202,19 +214,20 @@ impl FakeServer {
             13 => {
                 let path = from.string()?;
                 let is_there = !matches!(self.nodes.get(path), None | Some(Node::Folder));
-                if is_there {
+                let is_done = is_there && self.may_change(path);
+                if is_done {
                     self.nodes.remove(path);
                     self.owners.remove(path);
+                    self.inodes.remove(path);
                 }
-                status(out, id, if is_there { OK } else { MISSING });
+                let refusal = if is_there { DENIED } else { MISSING };
+                status(out, id, if is_done { OK } else { refusal });
             }
             14 => {
                 let path = from.string()?.to_vec();
-                let is_new = !self.nodes.contains_key(&path);
-                if is_new {
-                    self.nodes.insert(path, Node::Folder);
-                }
-                status(out, id, if is_new { OK } else { FAILURE });
+                let mode = Attributes::decode(&mut from)?.mode;
+                let answer = self.make_folder(path, mode);
+                status(out, id, answer);
             }
             16 => {
                 let path = from.string()?.to_vec();
@@ -234,8 +247,11 @@ impl FakeServer {
             },
             20 => {
                 let (target, link) = (from.string()?.to_vec(), from.string()?.to_vec());
-                self.nodes.insert(link, Node::Link(target));
-                status(out, id, OK);
+                let is_done = self.may_change(&link);
+                if is_done {
+                    self.nodes.insert(link, Node::Link(target));
+                }
+                status(out, id, if is_done { OK } else { DENIED });
             }
             200 => self.extended(id, &mut from, out)?,
             _ => status(out, id, UNSUPPORTED),
@@ -283,9 +299,14 @@ impl FakeServer {
             b"hardlink@openssh.com" => {
                 let (old, new) = (from.string()?.to_vec(), from.string()?.to_vec());
                 let node = self.nodes.get(&old).cloned();
+                let node = node.filter(|_| self.may_change(&new));
                 status(out, id, if node.is_some() { OK } else { MISSING });
-                self.nodes.extend(node.map(|node| (new, node)));
+                if let Some(node) = node {
+                    self.link(&old, &new);
+                    self.nodes.insert(new, node);
+                }
             }
+            b"fsync@openssh.com" if self.holds_fsync => {}
             b"fsync@openssh.com" => {
                 status(out, id, if self.refuses_fsync { FAILURE } else { OK });
             }
@@ -312,13 +333,21 @@ impl FakeServer {
         let path = from.string()?.to_vec();
         let flags = from.u32()?;
         let (creates, only_new) = (flags & 8 != 0, flags & 0x20 != 0);
+        let mode = Attributes::decode(from)?.mode;
+        if !self.may_open(&path, flags) {
+            status(out, id, DENIED);
+            return Ok(());
+        }
         let there = self.nodes.get(&path);
         let is_followed = !only_new && matches!(there, Some(Node::Link(_)));
         self.links_opened += usize::from(is_followed);
         match there {
             Some(Node::File(_)) if !only_new => {}
             Some(Node::Device(_)) if !(creates || only_new && self.holds_devices) => {}
-            None if creates => drop(self.nodes.insert(path.clone(), Node::File(Vec::new()))),
+            None if creates => {
+                self.nodes.insert(path.clone(), Node::File(Vec::new()));
+                self.note_mode(&path, mode);
+            }
             None => {
                 status(out, id, MISSING);
                 return Ok(());
@@ -394,62 +423,6 @@ impl FakeServer {
         }
         status(out, id, OK);
         Ok(())
-    }
-
-    fn set_attributes(&mut self, path: Vec<u8>, set: Attributes) -> u32 {
-        self.set.push((path.clone(), set));
-        if set.owner.is_some() && self.refuses_owners {
-            return DENIED;
-        }
-        if let (Some(size), Some(Node::File(contents))) = (set.size, self.nodes.get_mut(&path)) {
-            contents.resize(size as usize, 0);
-        }
-        if let Some(owner) = set.owner {
-            self.owners.insert(path.clone(), owner);
-        }
-        if set.mode.is_some() || set.times.is_some() {
-            let modified = set.modified().unwrap_or(MODIFIED);
-            self.modes.insert(path, (set.mode.unwrap_or(0), modified));
-        }
-        OK
-    }
-
-    fn rename(&mut self, old: &[u8], new: &[u8]) -> bool {
-        let Some(node) = self.nodes.remove(old) else {
-            return false;
-        };
-        let owner = self.owners.remove(old);
-        self.owners.remove(new);
-        self.owners.extend(owner.map(|owner| (new.to_vec(), owner)));
-        let mode = self.modes.remove(old);
-        self.modes.remove(new);
-        self.modes.extend(mode.map(|mode| (new.to_vec(), mode)));
-        self.nodes.insert(new.to_vec(), node);
-        true
-    }
-
-    fn attributes(&self, path: &[u8]) -> Option<Attributes> {
-        let folder = Node::Folder;
-        let node = match path {
-            b"." | b"/" => &folder,
-            path => self.nodes.get(path)?,
-        };
-        let set = self.modes.get(path);
-        let (file_type, size) = match node {
-            Node::Folder => (0o040_000, 0),
-            Node::File(contents) => (0o100_000, contents.len() as u64),
-            Node::Link(target) => (0o120_000, target.len() as u64),
-            Node::Device(_) => (0o060_000, 0),
-        };
-        let mode = set.map_or(0, |(mode, _)| *mode & 0o7777);
-        let mode = if mode == 0 { 0o644 } else { mode };
-        let modified = set.map_or(MODIFIED, |(_, modified)| *modified);
-        Some(Attributes {
-            size: Some(size),
-            mode: Some(file_type | mode),
-            times: Some((modified, modified)),
-            owner: self.owners.get(path).copied().or(self.account),
-        })
     }
 }
 

@@ -35,17 +35,17 @@ mod fake_server;
 
 pub use download::{
     Begun, Download, DownloadEvent, DownloadNeed, DownloadPlan, Fetched, FetchedSmall, LocalFile,
-    MAX_FOLDERS, SmallNeed, SmallNumber, SmallPart,
+    MAX_FOLDERS, MAX_HELD, MAX_KEPT, MAX_NAMES, MAX_TOLD, SmallNeed, SmallNumber, SmallPart,
 };
 pub use glob::{Excludes, matches as glob_matches};
 pub use hashing::{FileHash, Hashing, HostHashes, Verify};
 pub use owners::{Account, AccountKind, HostAccounts, Names, Owner, Owners, Rights, accounts};
 pub use part_name::{PartTag, part_name};
-pub use path::MAX_PATH;
+pub use path::{MAX_NAME, MAX_PATH};
 pub use trouble::{Remote, Trouble};
 pub use upload::{
-    CHECKPOINT, Entry, Kind, MAX_SMALL, Method, Opened, SmallFile, SmallGroup, SmallProblem,
-    Upload, UploadEvent, UploadNeed, UploadPlan, UploadRoot,
+    CHECKPOINT, Entry, Kind, LeftOut, MAX_SMALL, Method, Opened, SmallFile, SmallGroup,
+    SmallProblem, Upload, UploadEvent, UploadNeed, UploadPlan, UploadRoot,
 };
 
 /// How far a transfer is, for one host.
@@ -53,7 +53,7 @@ pub use upload::{
 pub struct Tally {
     /// Files, links and folders that are in place.
     pub done: u64,
-    /// Files that were there already, unchanged.
+    /// Files, links and folders that were there already, unchanged.
     pub unchanged: u64,
     /// Files, links and folders that could not be transferred.
     pub failed: u64,

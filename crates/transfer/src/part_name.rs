@@ -6,10 +6,7 @@ use std::str::FromStr;
 
 use siphasher::sip::SipHasher13;
 
-use crate::path::{file_name, join, parent};
-
-/// The longest name that file systems take, octets (NAME_MAX).
-const MAX_NAME: usize = 255;
+use crate::path::{MAX_NAME, file_name, join, parent};
 
 /// Eight hexadecimal digits that tell the parts of one transfer from those of another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,7 +35,7 @@ pub fn part_name(path: &[u8], tag: PartTag) -> Vec<u8> {
     let name = match name.len() <= room {
         true => [b".", name, suffix.as_bytes()].concat(),
         false => {
-            let hash = format!("~{:016x}", hash(name));
+            let hash = format!("~{:016x}", name_hash(name));
             let kept = whole_characters(&name[..room - hash.len()]);
             [b".", kept, hash.as_bytes(), suffix.as_bytes()].concat()
         }
@@ -49,8 +46,8 @@ pub fn part_name(path: &[u8], tag: PartTag) -> Vec<u8> {
     }
 }
 
-/// The same in each version of this program, so that what an earlier one has left is found.
-fn hash(name: &[u8]) -> u64 {
+/// What tells names from each other: the same in each version of this program, so that what an earlier one has left is found.
+pub(crate) fn name_hash(name: &[u8]) -> u64 {
     let mut hasher = SipHasher13::new();
     hasher.write(name);
     hasher.finish()

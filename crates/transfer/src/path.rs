@@ -2,6 +2,8 @@
 
 /// The longest path accepted or made, octets: Linux' PATH_MAX.
 pub const MAX_PATH: usize = 4096;
+/// The longest name that file systems take, octets: Linux' NAME_MAX.
+pub const MAX_NAME: usize = 255;
 
 /// `name` in the folder `base`. An empty name is the folder itself.
 pub(crate) fn join(base: &[u8], name: &[u8]) -> Vec<u8> {
@@ -37,10 +39,21 @@ pub(crate) fn without_slashes(path: &[u8]) -> &[u8] {
     }
 }
 
+/// Without what says nothing: doubled slashes, and folders called `.`. Empty for the folder where it begins.
+pub(crate) fn plain(path: &[u8]) -> Vec<u8> {
+    let names = path.split(|&octet| octet == b'/');
+    let names = names.filter(|name| !matches!(*name, b"" | b"."));
+    let start: &[u8] = match path.first() {
+        Some(b'/') => b"/",
+        _ => b"",
+    };
+    names.fold(start.to_vec(), |path, name| join(&path, name))
+}
+
 /// Whether a name that a server gave can stand for something in a folder, and for nothing outside of it.
 pub(crate) fn is_plain_name(name: &[u8]) -> bool {
     !matches!(name, b"" | b"." | b"..")
-        && name.len() <= 255
+        && name.len() <= MAX_NAME
         && !name.iter().any(|octet| matches!(octet, b'/' | 0))
 }
 
@@ -63,6 +76,15 @@ mod tests {
         assert_eq!(join(b"", b"a"), b"a");
         assert_eq!(without_slashes(b"/a//"), b"/a");
         assert_eq!(without_slashes(b"///"), b"/");
+        for (path, same) in [
+            (&b"//a/./b//"[..], &b"/a/b"[..]),
+            (b"./a", b"a"),
+            (b"./", b""),
+            (b"/", b"/"),
+            (b"a/../b", b"a/../b"),
+        ] {
+            assert_eq!(plain(path), same);
+        }
     }
 
     #[test]

@@ -10,11 +10,13 @@ pub(crate) struct Span {
     pub(crate) end: u64,
 }
 
-/// Less than this is not worth another channel's time: opening the file there costs a round trip, in which a channel moves
-/// half as much.
+/// Less than this is not worth the time of a channel that has not opened the file: that costs a round trip, in which a
+/// channel moves half as much.
 pub(crate) const LEAST_STOLEN: u64 = 4 * 1024 * 1024;
+/// Less than this is not worth dividing at all. A channel that is slower than others would end long after them with more.
+pub(crate) const LEAST_DIVIDED: u64 = GRAIN;
 /// Where spans may be divided: whole requests, whole pages.
-const GRAIN: u64 = 1024 * 1024;
+const GRAIN: u64 = 256 * 1024;
 
 impl Span {
     pub(crate) fn new(at: u64, len: u64) -> Span {
@@ -74,9 +76,9 @@ impl Span {
         }
     }
 
-    /// Gives the second half away, if it is worth it.
-    pub(crate) fn give_half(&mut self) -> Option<Span> {
-        if self.left() < 2 * LEAST_STOLEN {
+    /// Gives the second half away, if that has at least `least` octets.
+    pub(crate) fn give_half(&mut self, least: u64) -> Option<Span> {
+        if self.left() < 2 * least.max(GRAIN) {
             return None;
         }
         let middle = (self.at + self.left() / 2) / GRAIN * GRAIN;
@@ -98,15 +100,16 @@ mod tests {
     proptest! {
         /// However spans are taken from and divided, every octet is taken once.
         #[test]
-        fn every_octet_is_taken_once(size in 0u64..200_000_000, steps in prop::collection::vec((0usize..4, any::<bool>()), 0..400)) {
+        fn every_octet_is_taken_once(size in 0u64..200_000_000, steps in prop::collection::vec((0usize..4, any::<bool>(), any::<bool>()), 0..400)) {
             let mut spans = vec![Span { at: 0, end: size }];
             let mut taken = Vec::new();
-            for (who, steals) in steps {
+            for (who, steals, is_open) in steps {
+                let least = if is_open { LEAST_DIVIDED } else { LEAST_STOLEN };
                 let who = who % spans.len();
                 match steals {
                     true => {
-                        if let Some(half) = spans[who].give_half() {
-                            prop_assert!(half.left() >= LEAST_STOLEN && spans[who].left() >= LEAST_STOLEN - GRAIN);
+                        if let Some(half) = spans[who].give_half(least) {
+                            prop_assert!(half.left() >= least && spans[who].left() > least - GRAIN);
                             spans.push(half);
                         }
                     }

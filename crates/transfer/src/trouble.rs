@@ -22,7 +22,7 @@ pub enum Trouble {
         /// What the server said, or what was found out.
         why: Remote,
     },
-    /// Its size or time of modification is not what it was when it was opened.
+    /// Its size or times (here that of its last change, too) are not what they were when it was opened.
     #[error("it changed while it was read")]
     Changed,
     /// What it is to be in could not be made, or not be read.
@@ -116,6 +116,20 @@ pub enum Trouble {
     /// The server gave a name that could stand for something elsewhere.
     #[error("the server lists a name that is none: {0:?}")]
     BadName(String),
+    /// The server gave a name that no file system here takes.
+    #[error(
+        "it has a name of {len} octets, and no more than {} are possible: {beginning:?}",
+        crate::MAX_NAME
+    )]
+    LongName {
+        /// How long it is.
+        len: usize,
+        /// How it begins.
+        beginning: String,
+    },
+    /// The server gave a name twice.
+    #[error("the server lists the name {0:?} twice; only the first is fetched")]
+    Twice(String),
     /// A limit of this program's.
     #[error("there are more than {limit} {what}; copy it in parts")]
     TooMany {
@@ -127,11 +141,14 @@ pub enum Trouble {
     /// The path is longer than any system takes.
     #[error("its path is longer than {} octets", crate::MAX_PATH)]
     TooLong,
-    /// Another source has this name already.
+    /// Another source has its place already.
     #[error(
-        "something else that is fetched has the same name; fetch it by itself, into another folder"
+        "it would be in the same place here as {first:?}, which is fetched, too; fetch it by itself, into another folder"
     )]
-    SameName,
+    SameName {
+        /// That one, on the host.
+        first: String,
+    },
     /// The pattern finds nothing.
     #[error("nothing on the host has a name like this")]
     NoMatch,
@@ -152,6 +169,17 @@ pub enum Trouble {
     /// The user, or a deadline.
     #[error("interrupted before it was whole")]
     Interrupted,
+    /// So many more have failed than were told one by one.
+    #[error("and {0} more that failed")]
+    More(u64),
+}
+
+/// Octets of a name of the server's that are shown.
+const SHOWN: usize = 200;
+
+/// The beginning of a name of the server's.
+pub(crate) fn shown(name: &[u8]) -> String {
+    String::from_utf8_lossy(&name[..name.len().min(SHOWN)]).into_owned()
 }
 
 /// What a server answered, as far as version 3 lets it say so, or as found out besides.
@@ -294,12 +322,13 @@ impl Trouble {
             Trouble::DeviceHalfWritten { .. } => {
                 "see to the reason, and run it again: it begins at the beginning"
             }
-            Trouble::BadName(_) => {
+            Trouble::LongName { .. } => "give it a shorter name there, or leave it out (--exclude)",
+            Trouble::BadName(_) | Trouble::Twice(_) => {
                 "the server is broken or hostile: nothing was written outside of the target"
             }
             Trouble::TooMany { .. } | Trouble::TooLong => "copy parts of the tree by themselves",
             Trouble::NoMatch => "check the pattern; a backslash before * ? or [ takes it literally",
-            Trouble::SameName => "fetch them one after the other, into different folders",
+            Trouble::SameName { .. } => "fetch them one after the other, into different folders",
             Trouble::Differs => {
                 "run it again; if it happens again, the memory or the disk of one end is at fault: see its kernel's log"
             }
@@ -310,6 +339,7 @@ impl Trouble {
                 "see whether commands on the host see the files that its SFTP shows; --verify=never does without"
             }
             Trouble::Interrupted => "run it again",
+            Trouble::More(_) => "see to what is named, and run it again",
         }
     }
 }

@@ -13,7 +13,7 @@ const DELAYED_ACK: [Duration; 2] = [Duration::from_millis(34), Duration::from_mi
 const USUAL: Duration = Duration::from_millis(2);
 
 /// sshd and the shell look a user and its groups up a few times in each phase.
-const MAX_CALLS: f64 = 6.0;
+const MAX_CALLS: u32 = 6;
 
 /// A way to reckon a cost.
 #[derive(Debug, Clone, Copy)]
@@ -25,16 +25,20 @@ pub(crate) enum Cost {
     Measured(&'static [&'static str]),
     /// What a function reckons, give or take a half for another machine, as far as it is lost in its phases.
     Reckoned(fn(&Case) -> Option<Duration>),
-    /// Calls, each as long as the slowest of these facts: whole numbers of them in each phase.
+    /// Calls, each as long as the first of these facts that is worth a word: whole numbers of them in each phase.
     Calls(&'static [&'static str]),
+    /// Lookups of the client's name: all that is lost in the first request, which is padded, and whole numbers of them in the others.
+    Lookups(&'static str),
     /// One fact less the other, as far as it is lost; all that is where they are not known.
     Difference(&'static str, &'static str),
     /// Work for each request that names a key: the signed request loses no more by it than the probe.
     EachKeyRequest,
     /// All key probes but one.
     FurtherProbes,
-    /// Phases that are stretched alike: so much as they are in the middle.
+    /// What phases take longer that are all stretched alike: it is no excess (`reckoning.rs`).
     Stretch,
+    /// That, and all that is lost beside it.
+    Starved,
     /// What ssh loses beside us by a delayed acknowledgement.
     DelayedAck,
     /// Logins that failed. Nothing of a login that succeeded.
@@ -57,10 +61,17 @@ impl Cost {
                 Some(time) => capped(time + time / 2, phases, case),
                 None => excess(phases, case),
             },
-            Cost::Calls(facts) => match slowest(facts, case) {
-                Some(time) => calls(time, phases, case),
-                None => excess(phases, case),
-            },
+            Cost::Calls(facts) => {
+                let mut times = facts.iter().filter_map(|fact| case.time(fact)).peekable();
+                match times.peek() {
+                    Some(_) => match times.find(|time| *time >= LEAST) {
+                        Some(call) => calls(call, phases, case),
+                        None => Vec::new(),
+                    },
+                    None => excess(phases, case),
+                }
+            }
+            Cost::Lookups(fact) => lookups(case.time(fact), phases, case),
             Cost::Difference(whole, part) => match case.time(whole).zip(case.time(part)) {
                 Some((whole, part)) => capped(whole.saturating_sub(part), phases, case),
                 None => excess(phases, case),
@@ -68,6 +79,7 @@ impl Cost {
             Cost::EachKeyRequest => each_key_request(phases, case),
             Cost::FurtherProbes => further_probes(case),
             Cost::Stretch => stretch(phases, case),
+            Cost::Starved => starved(phases, case),
             Cost::DelayedAck => delayed_ack(phases, case),
             Cost::FailedLogins => Vec::new(),
         }
@@ -103,16 +115,46 @@ fn capped(time: Duration, phases: &[Phase], case: &Case) -> Shares {
 }
 
 fn calls(call: Duration, phases: &[Phase], case: &Case) -> Shares {
-    if call < LEAST {
-        return Vec::new();
-    }
     let of_phase = |phase: &Phase| {
-        let remaining = case.ledger.remaining(*phase);
+        let of_shell = match phase {
+            Phase::FirstOutput => shell_startup(case),
+            _ => Duration::ZERO,
+        };
+        let remaining = case.ledger.remaining(*phase).saturating_sub(of_shell);
         let count = (remaining.as_secs_f64() / call.as_secs_f64()).round();
-        let count = count.min(MAX_CALLS);
+        let count = count.min(f64::from(MAX_CALLS));
         (count >= 1.0).then(|| (*phase, remaining.min(call.mul_f64(count))))
     };
     phases.iter().filter_map(of_phase).collect()
+}
+
+/// What the user's shell takes more than a bare one, by itself.
+fn shell_startup(case: &Case) -> Duration {
+    let times = case
+        .time("host.shell.time")
+        .zip(case.time("host.bare_exec.time"));
+    times.map_or(Duration::ZERO, |(shell, bare)| shell.saturating_sub(bare))
+}
+
+/// A lookup of sshd's takes no longer than the same one as it was timed, programs and their start included, and not much less.
+const OF_LOOKUP: f64 = 0.85;
+const AROUND_LOOKUP: Duration = Duration::from_millis(4);
+
+fn lookups(lookup: Option<Duration>, phases: &[Phase], case: &Case) -> Shares {
+    let mut shares = excess(&[Phase::FirstRequest], case);
+    let Some(lookup) = lookup.filter(|lookup| *lookup >= LEAST) else {
+        return shares;
+    };
+    let others = phases.iter().filter(|phase| **phase != Phase::FirstRequest);
+    for share in excess(&others.copied().collect::<Vec<_>>(), case) {
+        let least = lookup.mul_f64(OF_LOOKUP).saturating_sub(AROUND_LOOKUP);
+        let each = |count: u32| share.1 / count;
+        let fits = |count| (least..=lookup + AROUND_LOOKUP).contains(&each(count));
+        if (1..=MAX_CALLS).any(fits) {
+            shares.push(share);
+        }
+    }
+    shares
 }
 
 fn each_key_request(phases: &[Phase], case: &Case) -> Shares {
@@ -121,11 +163,17 @@ fn each_key_request(phases: &[Phase], case: &Case) -> Shares {
         return shares;
     };
     let requests = u32::try_from(probe.requests.max(1)).unwrap_or(u32::MAX);
-    // What a request pads to is a step of twice the last: a little more work may double it.
-    let most = if probe.is_lost() {
-        probe.excess / requests * 2 + probe.floor
-    } else {
-        Duration::ZERO
+    // The same work again, and the padding of both: the probe is answered before its own is over.
+    let work = probe.excess / requests;
+    let most = match case.ledger.pad {
+        _ if !probe.is_lost() => Duration::ZERO,
+        Some(pad) => {
+            let padded = pad.around(work) * 2;
+            // Where the work ends just at a doubling it may have been the next one.
+            let padded = padded.max(pad.around(work + work / 20) * 2);
+            padded.saturating_sub(work + pad.base * 2) + probe.floor
+        }
+        None => work + probe.floor,
     };
     for (phase, share) in &mut shares {
         if *phase == Phase::SignedRequest {
@@ -144,31 +192,23 @@ fn further_probes(case: &Case) -> Shares {
         return Vec::new();
     };
     let requests = u32::try_from(row.requests).unwrap_or(u32::MAX);
-    let further = row.sample.median / requests * (requests - 1);
+    // All but the last are refused, and padded.
+    let pad = case.ledger.pad.map_or(Duration::ZERO, |pad| pad.base) * (requests - 1);
+    let further = row.sample.median.saturating_sub(pad) / requests * (requests - 1) + pad;
     vec![(row.phase, further.min(case.ledger.remaining(row.phase)))]
 }
 
-/// Each phase gives up to twice of what the one in the middle is stretched by: a stall hits them unevenly.
+/// What a slow machine takes more in each phase.
 fn stretch(phases: &[Phase], case: &Case) -> Shares {
-    let rows: Vec<_> = phases
-        .iter()
-        .filter_map(|phase| case.ledger.row(*phase))
-        .collect();
-    let mut factors: Vec<f64> = rows
-        .iter()
-        .filter(|row| !row.own.is_zero())
-        .map(|row| (row.excess + row.own).as_secs_f64() / row.own.as_secs_f64())
-        .collect();
-    factors.sort_by(f64::total_cmp);
-    let Some(factor) = factors.get(factors.len() / 2) else {
-        return Vec::new();
-    };
-    let share = |row: &&crate::reckoning::Row| {
-        let most = row.own.mul_f64((factor - 1.0) * 2.0);
-        (row.phase, case.ledger.remaining(row.phase).min(most))
-    };
-    rows.iter()
-        .map(share)
+    let rows = phases.iter().filter_map(|phase| case.ledger.row(*phase));
+    rows.map(|row| (row.phase, row.stretch))
+        .filter(|(_, share)| !share.is_zero())
+        .collect()
+}
+
+fn starved(phases: &[Phase], case: &Case) -> Shares {
+    let rows = phases.iter().filter_map(|phase| case.ledger.row(*phase));
+    rows.map(|row| (row.phase, row.stretch + case.ledger.remaining(row.phase)))
         .filter(|(_, share)| !share.is_zero())
         .collect()
 }
@@ -186,5 +226,5 @@ fn delayed_ack(phases: &[Phase], case: &Case) -> Shares {
         let is_one = DELAYED_ACK[0] <= difference && difference <= DELAYED_ACK[1] + LEAST;
         is_one.then_some((*phase, share))
     };
-    phases.iter().filter_map(of_phase).take(1).collect()
+    phases.iter().filter_map(of_phase).collect()
 }

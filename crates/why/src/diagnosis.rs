@@ -298,7 +298,7 @@ impl<'a> Judge<'a> {
         words.extend(shares.iter().filter_map(|(phase, _)| case.told(*phase)));
         words.extend(padded(&case, &shares));
         words.dedup();
-        self.ledgers[at].take(cause.id, &shares);
+        self.charge(cause, at, &shares);
         let by = self.ledgers[at].by;
         let ssh_cost = (cause.payer == Payer::Everyone)
             .then(|| self.take_of_ssh(cause, at, &shares))
@@ -348,8 +348,15 @@ impl<'a> Judge<'a> {
                 *share = (*share).min(most);
             }
         }
-        self.ledgers[at].take(cause.id, &shares);
+        self.charge(cause, at, &shares);
         Some(cost::sum(&shares))
+    }
+
+    fn charge(&mut self, cause: &'static Cause, at: usize, shares: &[(Phase, Duration)]) {
+        if matches!(cause.cost, Cost::Stretch | Cost::Starved) {
+            self.ledgers[at].lose_stretch(shares);
+        }
+        self.ledgers[at].take(cause.id, shares);
     }
 
     /// Logins that were refused cost all of their time.
@@ -551,19 +558,25 @@ fn shares(cause: &Cause, case: &Case) -> Option<Shares> {
         }
     }
     shares.retain(|(_, share)| !share.is_zero());
-    let enough = cost::sum(&shares) >= case.ledger.floor(&shares);
+    let floor = match cause.cost {
+        // What all phases have in common is no noise of one of them.
+        Cost::Stretch => reckoning::LEAST,
+        _ => case.ledger.floor(&shares),
+    };
+    let enough = cost::sum(&shares) >= floor;
     (enough && !shares.is_empty()).then_some(shares)
 }
 
 /// sshd's padding doubles with the work of a request: what the work itself took is told.
 fn padded(case: &Case, shares: &[(Phase, Duration)]) -> Option<String> {
-    let pad = case.ledger.pad.filter(|pad| pad.doublings > 0)?;
-    shares.iter().find(|(phase, _)| *phase == Phase::KeyProbe)?;
-    let whole = pad.base * 2_u32.pow(pad.doublings);
+    let pad = case.ledger.pad?;
+    let doublings = pad.doublings.filter(|doublings| *doublings > 0)?;
+    let is_first = |(phase, _): &&(Phase, Duration)| *phase == Phase::FirstRequest;
+    shares.iter().find(is_first)?;
+    let whole = pad.base * 2_u32.pow(doublings);
     Some(format!(
-        "sshd pads a request to {} x 2^{}: the work itself takes between {} and {}",
+        "sshd pads a request to {} x 2^{doublings}: the work itself takes between {} and {}",
         words::time(pad.base),
-        pad.doublings,
         words::time(whole / 2),
         words::time(whole),
     ))

@@ -8,6 +8,9 @@ use crate::causes::Resource;
 use crate::evidence::{Fact, Login, Span};
 use crate::fixtures::{clean, clean_no_root, follow, ms, slow, slow_of};
 
+#[path = "diagnosis_host_tests.rs"]
+mod host;
+
 /// The findings of our login by name.
 fn found(evidence: &Evidence) -> Vec<&'static str> {
     let diagnosis = Diagnosis::of(evidence);
@@ -329,22 +332,28 @@ fn many_keys_of_the_agent_are_counted() {
             .iter()
             .position(|span| span.phase == Phase::KeyProbe)
             .unwrap();
+        let mut refused = login.spans[at].clone();
+        refused.duration += ms(7.3);
         for _ in 0..5 {
-            let probe = login.spans[at].clone();
-            login.spans.insert(at, probe);
+            login.spans.insert(at, refused.clone());
         }
         follow(&mut login.spans);
     }
-    let diagnosis = only(&evidence, "agent-keys", Certainty::Proven, 5.0 * 7.5);
+    let diagnosis = only(&evidence, "agent-keys", Certainty::Proven, 5.0 * 7.8);
     assert!(diagnosis.findings[0].evidence[0].contains("6 keys"));
 }
 
 #[test]
 fn an_authorized_keys_command_costs_the_probe_and_the_signature() {
     let mut evidence = clean_no_root(0.05);
-    // 0.7 s, padded to 8.1 ms x 2^7.
-    slow(&mut evidence, Phase::KeyProbe, 1_037.0 - 7.5);
-    slow(&mut evidence, Phase::SignedRequest, 1_037.0 - 7.5);
+    // 0.7 s, padded to 7.3 ms x 2^7: the signed request waits for the end of the probe's padding, too.
+    let padded = 7.3 * 128.0;
+    slow(&mut evidence, Phase::KeyProbe, 700.0);
+    slow(
+        &mut evidence,
+        Phase::SignedRequest,
+        2.0 * padded - 700.0 - 14.6,
+    );
     text(
         &mut evidence,
         "host.sshd_config.AuthorizedKeysCommand",
@@ -354,13 +363,36 @@ fn an_authorized_keys_command_costs_the_probe_and_the_signature() {
         &evidence,
         "authorized-keys-command",
         Certainty::Likely,
-        2_059.0,
+        2.0 * padded - 14.6,
     );
+    // What of the signed request is more than that is not the command's.
+    slow(&mut evidence, Phase::SignedRequest, 500.0);
+    assert_eq!(found(&evidence), ["authorized-keys-command", "pam-account"]);
+    assert_eq!(diagnosis.findings[0].shares.len(), 2);
+}
+
+#[test]
+fn how_much_work_a_padded_first_request_is_is_told() {
+    let mut evidence = clean_no_root(0.05);
+    text(&mut evidence, "host.sshd_config.UseDNS", "yes");
+    time(&mut evidence, "host.getent_hosts.time", 200.0);
+    slow(&mut evidence, Phase::FirstRequest, 7.3 * 31.0);
+    let diagnosis = only(&evidence, "use-dns", Certainty::Likely, 7.3 * 31.0);
     let told = diagnosis.findings[0].evidence.join("\n");
     assert!(
-        told.contains("x 2^7: the work itself takes between"),
+        told.contains("x 2^5: the work itself takes between"),
         "{told}"
     );
+    // The same lookup once more in PAM, and twice for the session.
+    slow(&mut evidence, Phase::SignedRequest, 200.0);
+    slow(&mut evidence, Phase::ChannelOpen, 400.0);
+    only(&evidence, "use-dns", Certainty::Likely, 826.3);
+    // Timed on the host it takes a little longer, with the programs that ask.
+    time(&mut evidence, "host.getent_hosts.time", 220.0);
+    only(&evidence, "use-dns", Certainty::Likely, 826.3);
+    time(&mut evidence, "host.getent_hosts.time", 200.0);
+    slow(&mut evidence, Phase::ChannelOpen, 90.0);
+    assert_eq!(found(&evidence), ["pam-session", "use-dns"]);
 }
 
 #[test]
@@ -401,7 +433,8 @@ fn slow_keys_are_suspected_where_the_probe_is_slow_too() {
         Certainty::Suspected,
         460.0,
     );
-    assert_eq!(diagnosis.findings[0].alternatives, ["authorized-keys-size"]);
+    let alternatives = &diagnosis.findings[0].alternatives;
+    assert_eq!(*alternatives, ["authorized-keys-size", "revoked-keys"]);
     assert!(is_ruled_out(&diagnosis, "pam-account"));
 }
 
@@ -633,6 +666,56 @@ fn names_and_addresses_of_this_side_are_judged() {
     time(&mut evidence, "local.ssh_config.time", 300.0);
     evidence.facts.insert("local.ssh_config.match_exec", true);
     only(&evidence, "match-exec", Certainty::Likely, 300.0);
+}
+
+#[test]
+fn names_that_the_configuration_has_looked_up_are_not_its_length() {
+    // As `ssh -G` writes it.
+    for yes in ["true", "yes", "always"] {
+        let mut evidence = clean(0.05);
+        slow(&mut evidence, Phase::Local, 400.0);
+        time(&mut evidence, "local.ssh_config.time", 400.0);
+        only(&evidence, "ssh-config-size", Certainty::Likely, 400.0);
+        text(&mut evidence, "ssh_config.CanonicalizeHostname", yes);
+        only(&evidence, "canonical-names", Certainty::Likely, 400.0);
+    }
+}
+
+#[test]
+fn the_name_server_and_sntrup761_share_a_key_exchange_of_ssh() {
+    let mut evidence = clean(0.05);
+    slow_of(&mut evidence, Client::Ssh, Phase::KeyExchange, 90.0 + 200.0);
+    for login in &mut evidence.logins {
+        for span in &mut login.spans {
+            if login.by == Client::Ssh && span.phase == Phase::KeyExchange {
+                span.detail = "sntrup761x25519-sha512@openssh.com".to_owned();
+            }
+        }
+    }
+    let of_ssh = |evidence: &Evidence| {
+        let diagnosis = Diagnosis::of(evidence);
+        let found = diagnosis.ssh_findings.iter();
+        let found = found.map(|finding| (finding.cause.id, finding.cost.as_millis() / 50));
+        found.collect::<Vec<_>>()
+    };
+    assert_eq!(of_ssh(&evidence), [("post-quantum-exchange", 5)]);
+    text(&mut evidence, "ssh_config.VerifyHostKeyDNS", "true");
+    let both = [("host-key-dns", 3), ("post-quantum-exchange", 1)];
+    assert_eq!(of_ssh(&evidence), both);
+}
+
+#[test]
+fn behind_a_proxy_command_our_own_login_waits_for_acknowledgements_too() {
+    let mut evidence = clean(0.05);
+    slow(&mut evidence, Phase::ChannelOpen, 41.0);
+    assert_eq!(found(&evidence), ["pam-motd"]);
+    text(&mut evidence, "ssh_config.ProxyCommand", "connect %h");
+    only(
+        &evidence,
+        "delayed-acknowledgement",
+        Certainty::Likely,
+        41.0,
+    );
 }
 
 #[test]

@@ -4,7 +4,8 @@
 use std::time::Duration;
 
 use crate::evidence::{Client, Evidence, Login, Phase};
-use crate::reckoning::{self, Pad, Row, Sample};
+use crate::padding::Pad;
+use crate::reckoning::{self, Row, Sample};
 
 /// A client's phases, and what causes have taken of them.
 #[derive(Debug, Clone)]
@@ -36,7 +37,7 @@ impl Ledger {
         Some(Ledger {
             by,
             between: Sample::of(logins.iter().map(|login| gaps(login)))?.median,
-            pad: reckoning::padding(evidence, &logins, round_trip),
+            pad: Pad::of(evidence, &logins, round_trip),
             logins: logins
                 .iter()
                 .filter(|login| login.failure.is_none())
@@ -72,6 +73,23 @@ impl Ledger {
             let time = time.min(self.remaining(phase));
             if !time.is_zero() {
                 self.taken.push(Taken { phase, cause, time });
+            }
+        }
+    }
+
+    /// Whether more than noise is lost in a phase, what all phases are stretched by included.
+    pub(crate) fn is_slow(&self, phase: Phase) -> bool {
+        let row = self.row(phase);
+        row.is_some_and(|row| self.remaining(phase) + row.stretch >= row.floor)
+    }
+
+    /// Lets a cause take what all phases are stretched by, too.
+    pub(crate) fn lose_stretch(&mut self, shares: &[(Phase, Duration)]) {
+        for row in &mut self.rows {
+            if shares.iter().any(|(phase, _)| *phase == row.phase) {
+                row.own -= row.stretch;
+                row.excess += row.stretch;
+                row.stretch = Duration::ZERO;
             }
         }
     }

@@ -20,6 +20,7 @@ mod fix;
 mod fixtures;
 pub mod fleet;
 mod ledger;
+mod padding;
 mod reckoning;
 pub mod report;
 mod resources;

@@ -3,8 +3,8 @@
 //! ```text
 //! measured (median over the logins)
 //!   = round trips x round-trip time      the network
-//!   + sshd's padding                     key probe and signed request, of OpenSSH only
-//!   + own share                          what this phase costs both ends where nothing is wrong
+//!   + sshd's padding                     of requests for authentication, of OpenSSH only (`padding.rs`)
+//!   + own share                          what this phase costs both ends where nothing is wrong, on a machine as fast as this one
 //!   + excess                             what a cause has to explain
 //! ```
 //!
@@ -12,21 +12,15 @@
 
 use std::time::Duration;
 
+use crate::causes::SERVER;
 use crate::evidence::{Client, Evidence, Login, Phase};
+use crate::padding::Pad;
 
 /// A login is not made slow by less.
 pub(crate) const LEAST: Duration = Duration::from_millis(10);
 
 /// So many times the spread of the repetitions is noise.
 const SPREADS: u32 = 3;
-
-/// sshd pads each request that names a key to a time of its own for each user: 5 ms and up to 4.2 more, doubled until the
-/// request's own work has room in it (auth2.c, `user_specific_delay`, `ensure_minimum_time_since`).
-const PAD_LEAST: Duration = Duration::from_millis(5);
-const PAD_MOST: Duration = Duration::from_micros(9_200);
-
-/// sshd gives a login two minutes (LoginGraceTime): so often 5 ms may be doubled.
-const MAX_DOUBLINGS: u32 = 14;
 
 /// The spread of a normal distribution is this many times the median distance from the median.
 const DISTANCES: f64 = 1.4826;
@@ -38,9 +32,7 @@ struct Expected {
     round_trips: u32,
     /// One more, where sshd's Nagle or the client's holds back a second write until the first is acknowledged.
     further: u32,
-    /// Whether sshd pads it.
-    padded: bool,
-    /// The most that it costs both ends where nothing is wrong, in milliseconds, with our client.
+    /// What it costs both ends where nothing is wrong, in milliseconds, with our client.
     own_ms: u64,
     /// The same with ssh, whose process must start, and whose log lines tell its phases.
     own_of_ssh_ms: u64,
@@ -51,26 +43,34 @@ const fn expected(phase: Phase, round_trips: u32, further: u32, own: [u64; 2]) -
         phase,
         round_trips,
         further,
-        padded: matches!(phase, Phase::KeyProbe | Phase::SignedRequest),
         own_ms: own[0],
         own_of_ssh_ms: own[1],
     }
 }
 
-/// What clean logins over loopback are expected to take, generously: estimates, not yet measured in a quiet hour. sshd's
-/// fork and re-execution take 6 to 10 ms of the banner, a shell's start 3 to 8 ms of the first output.
+/// What logins to clean hosts take over loopback, rounded up: measured with OpenSSH 9.2 at both ends, the padding aside
+/// (bench/results, `why`). A slower machine takes as many times as much in all of them (`slowness`).
 const EXPECTED: [Expected; 11] = [
-    expected(Phase::Local, 0, 0, [5, 30]),
-    expected(Phase::Lookup, 0, 0, [20, 20]),
-    expected(Phase::Connect, 1, 0, [2, 4]),
-    expected(Phase::Banner, 1, 0, [12, 14]),
-    expected(Phase::KeyExchangeInit, 1, 1, [4, 10]),
-    expected(Phase::KeyExchange, 1, 1, [8, 20]),
-    expected(Phase::FirstRequest, 2, 1, [8, 12]),
-    expected(Phase::KeyProbe, 1, 0, [2, 4]),
-    expected(Phase::SignedRequest, 1, 1, [8, 12]),
-    expected(Phase::ChannelOpen, 1, 1, [12, 16]),
-    expected(Phase::FirstOutput, 1, 1, [10, 15]),
+    expected(Phase::Local, 0, 0, [5, 8]),
+    expected(Phase::Lookup, 0, 0, [3, 3]),
+    expected(Phase::Connect, 1, 0, [1, 2]),
+    expected(Phase::Banner, 1, 0, [9, 9]),
+    expected(Phase::KeyExchangeInit, 1, 1, [2, 2]),
+    expected(Phase::KeyExchange, 1, 1, [6, 20]),
+    expected(Phase::FirstRequest, 2, 1, [1, 2]),
+    expected(Phase::KeyProbe, 1, 0, [1, 1]),
+    expected(Phase::SignedRequest, 1, 1, [1, 2]),
+    expected(Phase::ChannelOpen, 1, 1, [8, 9]),
+    expected(Phase::FirstOutput, 1, 1, [3, 4]),
+];
+
+/// By how much a machine is slow is told by these: what the server computes or starts, and does not wait for.
+const TELLING: [Phase; 5] = [
+    Phase::Banner,
+    Phase::KeyExchangeInit,
+    Phase::KeyExchange,
+    Phase::ChannelOpen,
+    Phase::FirstOutput,
 ];
 
 /// Several measurements of one thing.
@@ -126,6 +126,8 @@ pub(crate) struct Row {
     pub(crate) network: Duration,
     pub(crate) pad: Duration,
     pub(crate) own: Duration,
+    /// What of `own` is more than a machine takes that is not slow.
+    pub(crate) stretch: Duration,
     /// What is left for causes.
     pub(crate) excess: Duration,
     /// What of it must be exceeded to count.
@@ -140,9 +142,16 @@ impl Row {
         self.excess >= self.floor
     }
 
+    /// Gives so many times as much to its own share, or so much more, as far as there is excess.
+    fn slow_down(&mut self, factor: f64, late: Duration) {
+        self.stretch = self.own.mul_f64(factor - 1.0).max(late).min(self.excess);
+        self.own += self.stretch;
+        self.excess -= self.stretch;
+    }
+
     /// What it should take at most.
     pub(crate) fn expected(&self) -> Duration {
-        self.sample.median - self.excess
+        self.sample.median - self.excess - self.stretch
     }
 }
 
@@ -156,29 +165,6 @@ pub(crate) fn round_trip(evidence: &Evidence) -> Option<Sample> {
     Sample::of(evidence.round_trips.iter().copied()).or_else(connects)
 }
 
-/// sshd's padding for this user, as the logins of a client show it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Pad {
-    /// What a request is padded to at least.
-    pub(crate) base: Duration,
-    /// How often that is doubled in a key probe.
-    pub(crate) doublings: u32,
-}
-
-/// Which doubling of which padding a request of this length, without the round trip, fits.
-pub(crate) fn pad(request: Duration) -> Option<Pad> {
-    // What else there is in a request is small beside the padding.
-    let slack = Duration::from_micros(1_500);
-    (0..=MAX_DOUBLINGS).find_map(|doublings| {
-        let base = request / 2_u32.pow(doublings);
-        let fits = base + slack / 2 >= PAD_LEAST && base <= PAD_MOST + slack / 2_u32.pow(doublings);
-        fits.then(|| Pad {
-            base: base.clamp(PAD_LEAST, PAD_MOST),
-            doublings,
-        })
-    })
-}
-
 /// The phases of a client's logins, in order: medians over those that succeeded, or over all if none has.
 pub(crate) fn rows(evidence: &Evidence, by: Client) -> Vec<Row> {
     let logins = counted(evidence, by);
@@ -187,17 +173,46 @@ pub(crate) fn rows(evidence: &Evidence, by: Client) -> Vec<Row> {
         spread: Duration::ZERO,
         count: 0,
     });
-    let pad = padding(evidence, &logins, round_trip.median).map_or(Duration::ZERO, |pad| pad.base);
-    let rows = EXPECTED.iter().filter_map(|expected| {
-        let taken = |login: &&Login| {
-            let mut spans = spans(login, expected.phase).peekable();
-            spans.peek()?;
-            Some(spans.map(|span| span.duration).sum::<Duration>())
-        };
-        let sample = Sample::of(logins.iter().filter_map(taken))?;
-        Some(row(expected, by, sample, &logins, round_trip, pad))
-    });
-    rows.collect()
+    let pad = Pad::of(evidence, &logins, round_trip.median);
+    let count = |login: &&Login, phase: Phase| spans(login, phase).count();
+    let requests = logins.iter().map(|login| count(login, Phase::KeyProbe));
+    let requests = u32::try_from(requests.max().unwrap_or_default()).unwrap_or(u32::MAX);
+    let mut rows: Vec<Row> = EXPECTED
+        .iter()
+        .filter_map(|expected| {
+            let taken = |login: &&Login| {
+                let mut spans = spans(login, expected.phase).peekable();
+                spans.peek()?;
+                Some(spans.map(|span| span.duration).sum::<Duration>())
+            };
+            let sample = Sample::of(logins.iter().filter_map(taken))?;
+            let pad = pad.map_or(Duration::ZERO, |pad| {
+                pad.in_phase(expected.phase, requests, round_trip.median)
+            });
+            Some(row(expected, by, sample, &logins, round_trip, pad))
+        })
+        .collect();
+    let (factor, late) = slowness(&rows);
+    let of_server = rows.iter_mut().filter(|row| SERVER.contains(&row.phase));
+    of_server.for_each(|row| row.slow_down(factor, late));
+    rows
+}
+
+/// How many times as much as expected the server's own work takes, and by how much it is late each time, as on a machine that has
+/// other things to do: what all but one of the telling phases take at least. Any other cause makes other phases longer, or not
+/// all of them.
+fn slowness(rows: &[Row]) -> (f64, Duration) {
+    let telling = || {
+        let telling = rows.iter().filter(|row| TELLING.contains(&row.phase));
+        telling.filter(|row| !row.own.is_zero())
+    };
+    let factor = |row: &Row| (row.own + row.excess).as_secs_f64() / row.own.as_secs_f64();
+    let mut factors: Vec<f64> = telling().map(factor).collect();
+    factors.sort_by(f64::total_cmp);
+    let mut late: Vec<Duration> = telling().map(|row| row.excess).collect();
+    late.sort_unstable();
+    let factor = factors.get(1).copied().unwrap_or(1.0).max(1.0);
+    (factor, late.get(1).copied().unwrap_or_default())
 }
 
 /// The logins of a client that figures are made of.
@@ -217,23 +232,6 @@ fn spans(login: &Login, phase: Phase) -> impl Iterator<Item = &crate::evidence::
     login.spans.iter().filter(move |span| span.phase == phase)
 }
 
-/// The padding, if the server is one that pads: from the key probe, which has little else in it, or else the most there is.
-pub(crate) fn padding(evidence: &Evidence, logins: &[&Login], round_trip: Duration) -> Option<Pad> {
-    let identification = evidence.identification.as_deref();
-    if identification.is_some_and(|server| !server.contains("OpenSSH")) {
-        return None;
-    }
-    let probes = logins
-        .iter()
-        .flat_map(|login| spans(login, Phase::KeyProbe));
-    let probe = Sample::of(probes.map(|span| span.duration.saturating_sub(round_trip)));
-    let found = probe.and_then(|probe| pad(probe.median));
-    Some(found.unwrap_or(Pad {
-        base: PAD_MOST,
-        doublings: 0,
-    }))
-}
-
 fn row(
     expected: &Expected,
     by: Client,
@@ -246,7 +244,6 @@ fn row(
         Client::Sshoal => expected.own_ms,
         Client::Ssh => expected.own_of_ssh_ms,
     });
-    let pad = if expected.padded { pad } else { Duration::ZERO };
     let plain = round_trip.median * expected.round_trips + pad + own;
     let over = sample.median.saturating_sub(plain);
     let most = match by {
@@ -285,6 +282,7 @@ fn row(
         network,
         pad,
         own,
+        stretch: Duration::ZERO,
         excess: rest,
         floor: noise.floor(),
         details,

@@ -79,7 +79,7 @@ pub(crate) enum Test {
         default: &'static str,
         is: &'static [&'static str],
     },
-    /// A keyword of ssh_config has one of these values.
+    /// A keyword of ssh_config has one of these values, as `ssh -G` writes them: of some keywords yes is `true`.
     Ssh {
         keyword: &'static str,
         is: &'static [&'static str],
@@ -101,7 +101,7 @@ pub(crate) enum Test {
     Is(&'static str),
     /// More is lost in this phase than noise, and not explained yet.
     Lost(Phase),
-    /// And in so many of these at once.
+    /// In so many of these at once, what a slow machine takes longer included.
     Together {
         phases: &'static [Phase],
         least: usize,
@@ -272,10 +272,10 @@ fn lost(case: &Case, phase: Phase) -> Answer {
 }
 
 fn together(case: &Case, phases: &[Phase], least: usize) -> Answer {
-    let is_lost = |phase: &&Phase| case.ledger.is_lost(**phase);
+    let is_slow = |phase: &&Phase| case.ledger.is_slow(**phase);
     let slow: Vec<&str> = phases
         .iter()
-        .filter(is_lost)
+        .filter(is_slow)
         .map(|phase| phase.title())
         .collect();
     if slow.len() >= least {

@@ -1,4 +1,4 @@
-//! Which combination to use, and what is gained by it.
+//! Which combination to use, and what is gained by it: only what is more than the rounds differ among themselves.
 
 use sshoal_net::Protection;
 use sshoal_proto::ServerLists;
@@ -9,17 +9,33 @@ use super::weak;
 
 /// Rates that differ by less are the same: then the processors decide, or else noise would.
 const SAME: f64 = 0.03;
+/// Of so many rounds one is left out of a comparison that had bad luck.
+const ONE_IN: usize = 10;
 
 /// What is recommended for one client.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Advice {
     pub(super) by: By,
-    /// Best first.
+    /// Best first; what the client takes by itself, where nothing is certain to be better.
     pub(super) ranked: Vec<Pair>,
     /// What the client takes where nothing is configured.
     pub(super) usual: Option<Pair>,
     /// How many times as fast the best one is as that.
     pub(super) gain: Option<f64>,
+    pub(super) verdict: Verdict,
+}
+
+/// What there is to be gained.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Verdict {
+    /// The best one is faster than the usual, or the usual is not to be recommended or was not measured.
+    Faster,
+    /// It is as fast, and takes so much less CPU: this part of it.
+    Cheaper(f64),
+    /// The usual is the best.
+    Usual,
+    /// The usual is put first: something was so many times as fast, but its rounds are not certain to be.
+    Unsure(Pair, f64),
 }
 
 /// The advice for a client, if it has measured anything that may be recommended with this server.
@@ -40,21 +56,72 @@ pub(super) fn advice(
     let fastest = ranked.first()?.1;
     let level = ranked.partition_point(|(_, rate)| *rate >= fastest * (1.0 - SAME));
     ranked[..level].sort_by(|(one, _), (other, _)| one.cpu().total_cmp(&other.cpu()));
-    let best = ranked.first()?.1;
-    let now = usual.as_ref().and_then(|pair| {
-        let row = rows.iter().find(|row| row.by == by && row.pair == *pair);
-        row?.rate()
-    });
+    let mut ranked: Vec<&Row> = ranked.into_iter().map(|(row, _)| row).collect();
+    let is_usual = |row: &&Row| Some(&row.pair) == usual.as_ref();
+    let now = rows.iter().filter(|row| row.by == by).find(is_usual);
+    let verdict = match (now, ranked.iter().position(is_usual)) {
+        (Some(now), Some(at)) => chosen(&mut ranked, at, now),
+        _ => Verdict::Faster,
+    };
     Some(Advice {
         by,
-        ranked: ranked.iter().map(|(row, _)| row.pair.clone()).collect(),
+        gain: now.and_then(|now| times(ranked[0], now)),
+        ranked: ranked.into_iter().map(|row| row.pair.clone()).collect(),
         usual,
-        gain: now.map(|now| best / now),
+        verdict,
     })
 }
 
+/// Puts the first one to the front that is certain to be better than the usual, which stands at `at`; else the usual itself.
+fn chosen(ranked: &mut [&Row], at: usize, usual: &Row) -> Verdict {
+    let mut better = ranked[..at].iter().enumerate();
+    let better = better.find_map(|(place, row)| Some((place, advantage(row, usual)?)));
+    let (place, verdict) = match better {
+        Some(better) => better,
+        None if at == 0 => (0, Verdict::Usual),
+        None => {
+            let (best, gain) = (ranked[0], times(ranked[0], usual));
+            (at, Verdict::Unsure(best.pair.clone(), gain.unwrap_or(1.0)))
+        }
+    };
+    ranked[..=place].rotate_right(1);
+    verdict
+}
+
+/// What one has over the usual, beyond what the rounds of both differ.
+fn advantage(row: &Row, usual: &Row) -> Option<Verdict> {
+    let gain = times(row, usual)?;
+    let rates = |row: &Row| row.rounds.iter().map(|round| round.rate).collect();
+    if gain > 1.0 + SAME && are_apart(rates(usual), rates(row)) {
+        return Some(Verdict::Faster);
+    }
+    let costs = |row: &Row| row.rounds.iter().filter_map(|round| round.cpu).collect();
+    let is_cheaper = gain > 1.0 - SAME && are_apart(costs(row), costs(usual));
+    is_cheaper.then(|| Verdict::Cheaper(row.cpu() / usual.cpu()))
+}
+
+fn times(row: &Row, usual: &Row) -> Option<f64> {
+    Some(row.rate()? / usual.rate()?)
+}
+
+/// Whether all of the one are below all of the other, but for a tenth of each. A single round does not tell how much it
+/// might differ from another.
+fn are_apart(mut low: Vec<f64>, mut high: Vec<f64>) -> bool {
+    low.sort_by(f64::total_cmp);
+    high.sort_by(f64::total_cmp);
+    let highest = low.len().checked_sub(1 + low.len() / ONE_IN);
+    let highest = highest.map(|at| low[at]).filter(|_| low.len() > 1);
+    let lowest = high.get(high.len() / ONE_IN).filter(|_| high.len() > 1);
+    highest.zip(lowest).is_some_and(|(low, high)| low < *high)
+}
+
 impl Advice {
-    /// The fastest.
+    /// Whether there is something to be changed.
+    pub(super) fn is_change(&self) -> bool {
+        matches!(self.verdict, Verdict::Faster | Verdict::Cheaper(_))
+    }
+
+    /// What is to be used.
     pub(super) fn best(&self) -> &Pair {
         // Made of one at least.
         &self.ranked[0]
@@ -96,7 +163,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use super::*;
-    use crate::ciphers::figures::Direction;
+    use crate::ciphers::figures::{Direction, Round, median};
 
     fn pair(name: &str) -> Pair {
         let (cipher, mac) = match name.split_once(' ') {
@@ -108,17 +175,27 @@ mod tests {
     }
 
     fn row(name: &str, by: By, rate: f64, cpu: f64) -> Row {
+        of_rounds(name, by, &[rate; 3], &[cpu; 3])
+    }
+
+    fn of_rounds(name: &str, by: By, rates: &[f64], costs: &[f64]) -> Row {
         let direction = Direction {
-            rate,
-            rates: vec![rate],
-            client_cpu: Some(cpu),
+            rate: median(rates.to_vec()).unwrap(),
+            rates: rates.to_vec(),
+            client_cpu: median(costs.iter().map(|cost| cost / 2.0).collect()),
             server_cpu: None,
         };
+        let rounds = rates.iter().zip(costs);
+        let rounds = rounds.map(|(&rate, &cost)| Round {
+            rate,
+            cpu: Some(cost),
+        });
         Row {
             pair: pair(name),
             by,
             down: Some(direction.clone()),
             up: Some(direction),
+            rounds: rounds.collect(),
             failure: None,
         }
     }
@@ -163,6 +240,8 @@ mod tests {
         );
         let native = advice(&rows, By::Native, Some(pair(GCM)), &strict()).unwrap();
         assert_eq!((native.best(), native.gain), (&pair(GCM), Some(1.0)));
+        assert_eq!(native.verdict, Verdict::Usual);
+        assert!(of_ssh.is_change() && !native.is_change());
         assert_eq!(native.protections().len(), 2);
     }
 
@@ -195,6 +274,92 @@ mod tests {
         let advice = advice(&rows, By::Native, None, &strict()).unwrap();
         assert_eq!(advice.ranked, [pair(GCM), pair(CHACHA), pair(UMAC)]);
         assert_eq!(advice.gain, None);
+    }
+
+    #[test]
+    fn what_is_faster_by_no_more_than_the_rounds_differ_is_not_recommended() {
+        let found = |rates: &[f64]| {
+            let costs = vec![3.0; rates.len()];
+            let rows = [
+                of_rounds(CHACHA, By::Native, &[64.0, 140.0, 58.0], &[3.0; 3]),
+                of_rounds(GCM, By::Native, rates, &costs),
+            ];
+            advice(&rows, By::Native, Some(pair(CHACHA)), &strict()).unwrap()
+        };
+        // Twice as fast by its median, and once slower than the usual one was once.
+        let unsure = found(&[128.0, 110.0, 150.0]);
+        assert_eq!(unsure.ranked, [pair(CHACHA), pair(GCM)]);
+        assert_eq!(unsure.verdict, Verdict::Unsure(pair(GCM), 2.0));
+        assert_eq!((unsure.gain, unsure.is_change()), (Some(1.0), false));
+        let sure = found(&[256.0, 141.0, 512.0]);
+        assert_eq!((sure.best(), &sure.verdict), (&pair(GCM), &Verdict::Faster));
+        assert_eq!(sure.gain, Some(4.0));
+        // One round may be anything.
+        assert_eq!(found(&[1024.0]).verdict, Verdict::Unsure(pair(GCM), 16.0));
+    }
+
+    #[test]
+    fn behind_a_fastest_one_that_is_unsure_the_next_may_be_certain() {
+        let rows = [
+            of_rounds(CHACHA, By::Native, &[100.0, 101.0, 99.0], &[3.0; 3]),
+            of_rounds(GCM, By::Native, &[300.0, 50.0, 200.0], &[3.0; 3]),
+            of_rounds(UMAC, By::Native, &[150.0, 149.0, 151.0], &[3.0; 3]),
+        ];
+        let advice = advice(&rows, By::Native, Some(pair(CHACHA)), &strict()).unwrap();
+        assert_eq!(advice.ranked, [pair(UMAC), pair(GCM), pair(CHACHA)]);
+        assert_eq!(advice.verdict, Verdict::Faster);
+    }
+
+    #[test]
+    fn of_many_rounds_one_in_ten_may_be_out_of_the_way() {
+        let mut rates = vec![150.0; 20];
+        (rates[3], rates[7]) = (1.0, 2.0);
+        assert!(are_apart(vec![100.0; 20], rates.clone()));
+        rates[11] = 3.0;
+        assert!(!are_apart(vec![100.0; 20], rates));
+        assert!(!are_apart(vec![1.0], vec![2.0]));
+        assert!(!are_apart(Vec::new(), Vec::new()));
+    }
+
+    #[test]
+    fn less_cpu_at_the_same_rate_is_recommended_if_the_rounds_agree() {
+        let usual = of_rounds(CHACHA, By::Native, &[100.0; 3], &[3.0, 3.1, 2.9]);
+        let rows = |costs: &[f64]| {
+            let other = of_rounds(GCM, By::Native, &[99.0; 3], costs);
+            [
+                of_rounds(CHACHA, By::Native, &[100.0; 3], &[3.0, 3.1, 2.9]),
+                other,
+            ]
+        };
+        let found = |rows: &[Row]| advice(rows, By::Native, Some(pair(CHACHA)), &strict()).unwrap();
+        let cheaper = found(&rows(&[1.0, 1.5, 2.0]));
+        assert_eq!(cheaper.best(), &pair(GCM));
+        let Verdict::Cheaper(part) = cheaper.verdict else {
+            panic!("{:?}", cheaper.verdict);
+        };
+        assert_eq!(part, 1.5 / usual.cpu());
+        let unsure = found(&rows(&[1.0, 1.5, 3.0]));
+        assert_eq!(unsure.best(), &pair(CHACHA));
+    }
+
+    #[test]
+    fn what_the_client_takes_is_no_advice_if_it_is_weak() {
+        let usual = pair("aes128-ctr hmac-sha1");
+        let rows = [
+            row("aes128-ctr hmac-sha1", By::Native, 900.0, 1.0),
+            row(GCM, By::Native, 100.0, 1.0),
+        ];
+        let advice = advice(&rows, By::Native, Some(usual), &strict()).unwrap();
+        assert_eq!((advice.best(), advice.is_change()), (&pair(GCM), true));
+    }
+
+    #[test]
+    fn a_direction_that_failed_makes_no_winner() {
+        let mut half = row(GCM, By::Native, 900.0, 1.0);
+        (half.down, half.rounds) = (None, Vec::new());
+        let rows = [half, row(CHACHA, By::Native, 100.0, 1.0)];
+        let advice = advice(&rows, By::Native, Some(pair(CHACHA)), &strict()).unwrap();
+        assert_eq!(advice.ranked, [pair(CHACHA)]);
     }
 
     #[test]

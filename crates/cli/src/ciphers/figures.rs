@@ -17,8 +17,27 @@ pub(super) struct Row {
     pub(super) by: By,
     pub(super) down: Option<Direction>,
     pub(super) up: Option<Direction>,
+    /// Those that have measured all that there is to be measured, in their order.
+    pub(super) rounds: Vec<Round>,
     /// Why a round has measured nothing.
     pub(super) failure: Option<String>,
+}
+
+/// What there is to be measured: all rows of a report the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ways {
+    Both,
+    /// Nothing comes from the host: its SFTP has no /dev/zero.
+    Up,
+}
+
+/// One round of a combination, both directions together.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Round {
+    /// Octets a second: of as much down as up.
+    pub(super) rate: f64,
+    /// Seconds of CPU for 10^9 octets each way, of both ends as far as they are known; `None` if neither is.
+    pub(super) cpu: Option<f64>,
 }
 
 /// One direction, in octets a second and in seconds of CPU for 10^9 octets; medians.
@@ -41,7 +60,7 @@ pub(super) struct Kex {
 }
 
 impl Row {
-    pub(super) fn new(pair: Pair, by: By, rounds: &[&Done]) -> Row {
+    pub(super) fn new(pair: Pair, by: By, ways: Ways, rounds: &[&Done]) -> Row {
         let legs = |which: fn(&Measured) -> Option<Leg>| {
             let legs = rounds.iter().filter_map(|done| which(&done.measured));
             Direction::of(&legs.collect::<Vec<_>>())
@@ -51,17 +70,22 @@ impl Row {
             by,
             down: legs(|measured| measured.down),
             up: legs(|measured| measured.up),
+            rounds: rounds
+                .iter()
+                .filter_map(|done| Round::of(&done.measured, ways))
+                .collect(),
             failure: rounds.iter().find_map(|done| failure(done)),
         }
     }
 
-    /// Both directions as one rate: that of as much down as up.
+    /// Both directions as one rate, by their medians; `None` if one is missing that others have: the rest is no match for
+    /// theirs.
     pub(super) fn rate(&self) -> Option<f64> {
         let rate = |direction: &Option<Direction>| direction.as_ref().map(|it| it.rate);
-        match (rate(&self.down), rate(&self.up)) {
-            (Some(down), Some(up)) => Some(2.0 / (1.0 / down + 1.0 / up)),
-            (one, other) => one.or(other),
+        if self.rounds.is_empty() {
+            return None;
         }
+        Some(together(rate(&self.down), rate(&self.up)?))
     }
 
     /// CPU of both ends for 10^9 octets, as far as it is known.
@@ -69,6 +93,33 @@ impl Row {
         let directions = [&self.down, &self.up].into_iter().flatten();
         let costs = directions.flat_map(|it| [it.client_cpu, it.server_cpu]);
         costs.flatten().sum()
+    }
+}
+
+impl Round {
+    fn of(measured: &Measured, ways: Ways) -> Option<Round> {
+        let (down, up) = (measured.down, measured.up?);
+        if down.is_none() && ways == Ways::Both {
+            return None;
+        }
+        let legs = [down, Some(up)].into_iter().flatten();
+        let costs = legs.flat_map(|leg| {
+            let cost = move |cpu: Duration| cpu.as_secs_f64() * 1e9 / leg.octets as f64;
+            [leg.client_cpu, leg.server_cpu].map(|cpu| cpu.map(cost))
+        });
+        let costs: Vec<f64> = costs.flatten().collect();
+        Some(Round {
+            rate: together(down.as_ref().map(rate), rate(&up)),
+            cpu: (!costs.is_empty()).then(|| costs.iter().sum()),
+        })
+    }
+}
+
+/// The rate of as much down as up.
+fn together(down: Option<f64>, up: f64) -> f64 {
+    match down {
+        Some(down) => 2.0 / (1.0 / down + 1.0 / up),
+        None => up,
     }
 }
 
@@ -147,6 +198,8 @@ pub(super) fn median(mut figures: Vec<f64>) -> Option<f64> {
 mod tests {
     #![allow(clippy::unwrap_used)]
 
+    use sshoal_fleet::{HostId, HostResult, PhaseTimes};
+
     use super::*;
 
     fn leg(milliseconds: u64) -> Leg {
@@ -177,23 +230,44 @@ mod tests {
         assert_eq!(Direction::of(&[]), None);
     }
 
+    /// What one round has measured, which had both directions, one or none.
+    fn row(down: Option<u64>, up: Option<u64>, ways: Ways) -> Row {
+        let measured = Measured {
+            down: down.map(leg),
+            up: up.map(leg),
+            ..Measured::default()
+        };
+        let result = HostResult {
+            host: HostId(0),
+            outcome: Outcome::Exit(0),
+            attempts: 1,
+            times: PhaseTimes::default(),
+        };
+        let pair = Pair {
+            cipher: "aes128-ctr".to_owned(),
+            mac: None,
+        };
+        Row::new(pair, By::Native, ways, &[&Done { result, measured }])
+    }
+
     #[test]
     fn two_directions_make_one_rate() {
-        let direction = |milliseconds| Direction::of(&[leg(milliseconds)]);
-        let row = |down, up| Row {
-            pair: Pair {
-                cipher: "aes128-ctr".to_owned(),
-                mac: None,
-            },
-            by: By::Native,
-            down,
-            up,
-            failure: None,
-        };
-        let both = row(direction(10), direction(30)).rate().unwrap();
-        assert!((both - 50_000_000.0).abs() < 1.0, "{both}");
-        assert_eq!(row(None, direction(10)).rate(), Some(100_000_000.0));
-        assert_eq!(row(None, None).rate(), None);
-        assert_eq!(row(direction(10), direction(30)).cpu(), 4.0);
+        let both = row(Some(10), Some(30), Ways::Both);
+        assert!((both.rate().unwrap() - 50_000_000.0).abs() < 1.0);
+        assert_eq!(both.cpu(), 4.0);
+        assert_eq!(both.rounds.len(), 1);
+        assert_eq!(both.rounds[0].cpu, Some(4.0));
+        assert_eq!(both.rate(), Some(both.rounds[0].rate));
+    }
+
+    #[test]
+    fn one_direction_alone_counts_only_where_there_is_no_other() {
+        let up = row(None, Some(10), Ways::Up);
+        assert_eq!(up.rate(), Some(100_000_000.0));
+        for (down, up) in [(None, Some(10)), (Some(10), None), (None, None)] {
+            let half = row(down, up, Ways::Both);
+            assert_eq!((half.rate(), half.rounds.len()), (None, 0));
+        }
+        assert!(row(None, Some(10), Ways::Both).up.is_some(), "it is shown");
     }
 }

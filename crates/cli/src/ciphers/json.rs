@@ -4,7 +4,7 @@ use serde::Serialize;
 use sshoal_net::TrialWay;
 
 use super::Report;
-use super::advice::Advice;
+use super::advice::{Advice, Verdict};
 use super::figures::{Direction, Kex, Row};
 use super::pairs::Pair;
 use super::weak::Weakness;
@@ -15,7 +15,7 @@ struct Record<'a> {
     version: u32,
     host: &'a str,
     server: &'a str,
-    fingerprint: &'a str,
+    fingerprint: Option<&'a str>,
     way: &'static str,
     rounds: u32,
     octets: u64,
@@ -70,7 +70,16 @@ struct Recommended<'a> {
     mac: Option<&'a str>,
     usual: Option<Named<'a>>,
     gain: Option<f64>,
+    unsure: Option<Unsure<'a>>,
     ssh_config: Vec<String>,
+}
+
+/// What was faster by no more than rounds differ.
+#[derive(Serialize)]
+struct Unsure<'a> {
+    cipher: &'a str,
+    mac: Option<&'a str>,
+    gain: f64,
 }
 
 #[derive(Serialize)]
@@ -95,7 +104,7 @@ pub(super) fn line(report: &Report) -> serde_json::Result<String> {
         version: sshoal_report::SCHEMA_VERSION,
         host: &report.host,
         server: &report.server.identification,
-        fingerprint: &report.server.fingerprint,
+        fingerprint: report.server.fingerprint.as_deref(),
         way: match report.way {
             TrialWay::Exec => "exec",
             TrialWay::Sftp => "sftp",
@@ -167,7 +176,18 @@ fn recommended<'a>(report: &Report, advice: &'a Advice) -> Recommended<'a> {
         mac,
         usual: advice.usual.as_ref().map(named),
         gain: advice.gain,
-        ssh_config: advice.lines(&report.name),
+        unsure: match &advice.verdict {
+            Verdict::Unsure(pair, gain) => Some(Unsure {
+                cipher: &pair.cipher,
+                mac: pair.mac.as_deref(),
+                gain: *gain,
+            }),
+            _ => None,
+        },
+        ssh_config: match advice.is_change() {
+            true => advice.lines(&report.name),
+            false => Vec::new(),
+        },
     }
 }
 

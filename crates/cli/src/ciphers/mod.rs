@@ -20,7 +20,7 @@ use std::{fs, io};
 
 use sshoal_crypto::{Cipher, Mac};
 use sshoal_net::{
-    Measured, ServerFacts, Transport, TrialPlan, TrialWay, remember_fastest, server_cache_path,
+    ServerFacts, Transport, TrialPlan, TrialWay, remember_fastest, server_cache_path,
 };
 use sshoal_proto::ServerLists;
 use sshoal_targets::Target;
@@ -32,7 +32,7 @@ use crate::{hosts, manual, run};
 
 use advice::{Advice, advice};
 pub(crate) use args::CiphersArgs;
-use figures::{Kex, Row, failure, rate};
+use figures::{Kex, Row, Ways, failure, rate};
 use installed::Installed;
 use pairs::{By, Pair, Wanted, combinations, key_exchanges, negotiated};
 use trials::{Done, Performed, Trial, Trials, ssh_program};
@@ -100,17 +100,20 @@ pub(crate) fn run(args: &CiphersArgs) -> Result<u8, Box<dyn std::error::Error>> 
         patience: FIRST_PATIENCE,
     };
     let host = target.to_string();
-    let (server, blocks) = match calibrated(&mut trials, &host)? {
-        Calibrated::For(server, blocks) => (server, blocks),
+    let Scale {
+        server,
+        by,
+        ways,
+        blocks,
+    } = match calibrated(&mut trials, &host)? {
+        Calibrated::For(scale) => scale,
         Calibrated::Ended(status) => return Ok(status),
     };
     let lists = server.lists.clone().unwrap_or_default();
     let ssh = installed(args, trials.way);
-    let wanted = Wanted {
-        ciphers: &args.cipher,
-        macs: &args.mac,
-    };
-    let pairs = combinations(&lists, ssh.as_ref(), &wanted);
+    let wanted = wanted(args);
+    let has_native = by == By::Native;
+    let pairs = combinations(&lists, has_native, ssh.as_ref(), &wanted);
     if pairs.is_empty() {
         return Err(NothingToMeasure {
             host,
@@ -119,13 +122,13 @@ pub(crate) fn run(args: &CiphersArgs) -> Result<u8, Box<dyn std::error::Error>> 
         }
         .into());
     }
-    let kex = match args.no_kex {
+    let kex = match args.no_kex || !has_native {
         true => Vec::new(),
         false => key_exchanges(&lists),
     };
     trials.patience = PATIENCE.max(args.seconds * 20);
     let watch = Watch::new(format!("{host}: {}", table::rounds(args.rounds)));
-    let (rows, kex) = match measured(&trials, &pairs, &kex, blocks, watch)? {
+    let (rows, kex) = match measured(&trials, &pairs, &kex, (blocks, ways), watch)? {
         Ok(figures) => figures,
         Err(status) => return Ok(status),
     };
@@ -170,64 +173,106 @@ fn target(args: &CiphersArgs) -> Result<Target, Box<dyn std::error::Error>> {
 
 /// What comes of the first measurements.
 enum Calibrated {
-    /// The server, and how many blocks a measurement has.
-    For(ServerFacts, u64),
+    For(Scale),
     Ended(u8),
 }
 
-/// Finds out what the server is, whether it runs commands, and how much a measurement must move.
+/// What the others go by.
+struct Scale {
+    server: ServerFacts,
+    /// The client that has logged in: native, or ssh where native has no algorithm in common with the server.
+    by: By,
+    ways: Ways,
+    /// Blocks of a measurement.
+    blocks: u64,
+}
+
+/// Finds out what the server is, whether it runs commands, who can log in, and how much a measurement must move.
 fn calibrated(
     trials: &mut Trials<'_>,
     host: &str,
 ) -> Result<Calibrated, Box<dyn std::error::Error>> {
-    let mut blocks = FIRST_BLOCKS;
-    let mut no_commands = None;
+    let mut trial = Trial {
+        by: By::Native,
+        options: Vec::new(),
+        blocks: FIRST_BLOCKS,
+    };
+    let mut server = None;
+    // What did not work before.
+    let mut before = None;
     loop {
-        let trial = Trial {
-            by: By::Native,
-            options: Vec::new(),
-            blocks,
-        };
         let watch = Watch::new(format!("{host}: first look"));
-        let done = match trials.perform(&[trial], watch)? {
+        let done = match trials.perform(std::slice::from_ref(&trial), watch)? {
             Performed::Done(mut done) => done.pop(),
             Performed::CutShort(status) => return Ok(Calibrated::Ended(status)),
         };
         let Some(done) = done else {
             return Ok(Calibrated::Ended(FAILED));
         };
-        let Measured {
-            down, up, server, ..
-        } = &done.measured;
-        if let (Some(server), Some(up)) = (server, up) {
-            let slowest = [down.as_ref(), Some(up)].into_iter().flatten();
+        server = done.measured.server.clone().or(server);
+        if let (Some(server), Some(up)) = (&server, &done.measured.up) {
+            let down = done.measured.down.as_ref();
+            let slowest = [down, Some(up)].into_iter().flatten();
             let slowest = slowest.max_by_key(|leg| leg.elapsed).unwrap_or(up);
-            if slowest.elapsed >= LONG_ENOUGH || blocks * MORE > MOST_BLOCKS {
+            if slowest.elapsed >= LONG_ENOUGH || trial.blocks * MORE > MOST_BLOCKS {
                 let seconds = trials.args.seconds.as_secs_f64();
                 let octets = rate(slowest) * seconds;
                 let blocks = (octets / TrialPlan::octets(1) as f64) as u64;
-                let blocks = blocks.clamp(FIRST_BLOCKS, MOST_BLOCKS);
-                return Ok(Calibrated::For(server.clone(), blocks));
+                return Ok(Calibrated::For(Scale {
+                    server: server.clone(),
+                    by: trial.by,
+                    ways: match down {
+                        Some(_) => Ways::Both,
+                        None => Ways::Up,
+                    },
+                    blocks: blocks.clamp(FIRST_BLOCKS, MOST_BLOCKS),
+                }));
             }
-            blocks *= MORE;
+            trial.blocks *= MORE;
             trials.patience = PATIENCE;
             continue;
         }
-        // Who has logged in and got no further may still have SFTP.
-        if server.is_some() && trials.way == TrialWay::Exec && no_commands.is_none() {
-            no_commands = Some(words(&done));
-            trials.way = TrialWay::Sftp;
-            trials.patience = PATIENCE;
-            continue;
+        let why = words(&done);
+        if before.is_none()
+            && let Some(server) = &server
+        {
+            match server.fingerprint {
+                // Who has logged in and got no further may still have SFTP.
+                Some(_) => {
+                    before = Some(format!("it runs no command ({why}), and by SFTP"));
+                    trials.way = TrialWay::Sftp;
+                    trials.patience = PATIENCE;
+                    continue;
+                }
+                None => {
+                    if let Some(options) = common_with_ssh(trials, server) {
+                        before = Some(format!("{why}; and by ssh"));
+                        (trial.by, trial.options) = (By::Ssh, options);
+                        continue;
+                    }
+                }
+            }
         }
-        match no_commands {
-            Some(why) => say(format!(
-                "{host}: nothing can be measured: it runs no command ({why}), and by SFTP: {}",
-                words(&done)
-            )),
-            None => say(format!("{host}: {}", words(&done))),
+        match before {
+            Some(before) => say(format!("{host}: nothing can be measured: {before}: {why}")),
+            None => say(format!("{host}: {why}")),
         }
         return Ok(Calibrated::Ended(FAILED));
+    }
+}
+
+/// What the installed ssh is to be told to log in to a server with which native has nothing in common.
+fn common_with_ssh(trials: &Trials<'_>, server: &ServerFacts) -> Option<Vec<(String, String)>> {
+    let ssh = installed(trials.args, trials.way)?;
+    let lists = server.lists.as_ref()?;
+    let pairs = combinations(lists, false, Some(&ssh), &wanted(trials.args));
+    pairs.first().map(|(pair, _)| pair.options())
+}
+
+fn wanted(args: &CiphersArgs) -> Wanted<'_> {
+    Wanted {
+        ciphers: &args.cipher,
+        macs: &args.mac,
     }
 }
 
@@ -248,7 +293,7 @@ fn measured(
     trials: &Trials<'_>,
     pairs: &[(Pair, By)],
     kex: &[String],
-    blocks: u64,
+    (blocks, ways): (u64, Ways),
     watch: Watch,
 ) -> Result<Result<Figures, u8>, Box<dyn std::error::Error>> {
     let of_pairs = pairs.iter().map(|(pair, by)| Trial {
@@ -270,7 +315,7 @@ fn measured(
     let of =
         |number: usize| -> Vec<&Done> { done.iter().skip(number).step_by(round.len()).collect() };
     let rows = pairs.iter().enumerate();
-    let rows = rows.map(|(number, (pair, by))| Row::new(pair.clone(), *by, &of(number)));
+    let rows = rows.map(|(number, (pair, by))| Row::new(pair.clone(), *by, ways, &of(number)));
     let found = kex.iter().enumerate();
     let found = found.map(|(number, name)| Kex::new(name.clone(), &of(pairs.len() + number)));
     Ok(Ok((rows.collect(), found.collect())))
@@ -296,10 +341,11 @@ fn usual(lists: &ServerLists, ssh: Option<&Installed>, by: By) -> Option<Pair> {
 fn remember(server: &ServerFacts, advice: &[Advice], wanted: &Wanted<'_>) -> bool {
     let native = advice.iter().find(|advice| advice.by == By::Native);
     let is_all = wanted.ciphers.is_empty() && wanted.macs.is_empty();
-    let (Some(native), Some(path), true) = (native, server_cache_path(), is_all) else {
+    let known = server.fingerprint.as_deref().filter(|_| is_all);
+    let (Some(native), Some(path), Some(fingerprint)) = (native, server_cache_path(), known) else {
         return false;
     };
-    match remember_fastest(&path, &server.fingerprint, &native.protections()) {
+    match remember_fastest(&path, fingerprint, &native.protections()) {
         Ok(()) => true,
         Err(error) => {
             say(format!(

@@ -84,9 +84,10 @@ pub(super) struct Wanted<'a> {
 }
 
 /// All combinations that the server and a client of ours have, in the server's order. ssh carries what native lacks, and
-/// what may be recommended: its lines of ssh_config are for ssh itself, too.
+/// what may be recommended: its lines of ssh_config are for ssh itself, too. `native`: whether that can log in at all.
 pub(super) fn combinations(
     server: &ServerLists,
+    native: bool,
     ssh: Option<&Installed>,
     wanted: &Wanted<'_>,
 ) -> Vec<(Pair, By)> {
@@ -110,7 +111,7 @@ pub(super) fn combinations(
                 cipher: cipher.clone(),
                 mac,
             };
-            let is_native = pair.protection().is_some();
+            let is_native = native && pair.protection().is_some();
             if is_native {
                 found.push((pair.clone(), By::Native));
             }

@@ -33,7 +33,7 @@ const ALL: Wanted<'_> = Wanted {
 
 #[test]
 fn native_measures_what_it_has_and_ssh_the_rest_and_what_may_be_recommended() {
-    let found = combinations(&server(), Some(&ssh()), &ALL);
+    let found = combinations(&server(), true, Some(&ssh()), &ALL);
     let shown: Vec<String> = found
         .iter()
         .map(|(pair, by)| format!("{} {}", pair.name(), by.name()))
@@ -52,8 +52,10 @@ fn native_measures_what_it_has_and_ssh_the_rest_and_what_may_be_recommended() {
             "aes256-cbc hmac-sha1 ssh",
         ]
     );
+    let by_ssh = combinations(&server(), false, Some(&ssh()), &ALL);
+    assert!(by_ssh.len() == 7 && by_ssh.iter().all(|(_, by)| *by == By::Ssh));
     assert!(
-        combinations(&server(), None, &ALL)
+        combinations(&server(), true, None, &ALL)
             .iter()
             .all(|(_, by)| *by == By::Native)
     );
@@ -66,7 +68,7 @@ fn a_wish_for_some_leaves_the_others_out() {
         ciphers: &ciphers,
         macs: &macs,
     };
-    let found = combinations(&server(), Some(&ssh()), &wanted);
+    let found = combinations(&server(), true, Some(&ssh()), &wanted);
     assert_eq!(found.len(), 1);
     assert_eq!(found[0].0.name(), "aes128-ctr hmac-sha1");
 }

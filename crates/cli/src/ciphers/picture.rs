@@ -21,7 +21,7 @@ const WEAK: &str = "#c44e52";
 /// The whole file.
 pub(super) fn svg(report: &Report) -> String {
     let mut rows: Vec<&Row> = report.rows.iter().collect();
-    rows.retain(|row| row.rate().is_some());
+    rows.retain(|row| row.down.is_some() || row.up.is_some());
     let rate = |row: &Row| row.rate().unwrap_or_default();
     rows.sort_by(|one, other| rate(other).total_cmp(&rate(one)));
     let directions = rows.iter().flat_map(|row| [&row.down, &row.up]).flatten();

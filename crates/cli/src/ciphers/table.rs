@@ -6,9 +6,9 @@ use sshoal_net::TrialWay;
 use sshoal_report::push_visible;
 
 use super::Report;
-use super::advice::Advice;
+use super::advice::{Advice, Verdict};
 use super::figures::{Direction, Kex, Row};
-use super::pairs::By;
+use super::pairs::{By, Pair};
 
 /// The whole text.
 pub(super) fn text(report: &Report) -> String {
@@ -19,6 +19,11 @@ pub(super) fn text(report: &Report) -> String {
     }
     for advice in &report.advice {
         text.push_str(&recommended(report, advice));
+    }
+    if report.advice.is_empty() {
+        text.push_str(
+            "\nNothing is recommended: what was measured is weak, decrypts before it checks, or has failed.\n",
+        );
     }
     if report.remembered {
         text.push_str("\nRemembered: sshoal run, put and get offer this server its fastest first, unless Ciphers or MACs are set.\n");
@@ -117,7 +122,8 @@ fn cost(row: &Row, which: impl Fn(&Direction) -> Option<f64>) -> String {
 
 fn remark(report: &Report, row: &Row) -> String {
     let mut remarks = Vec::new();
-    let is_best = |advice: &&Advice| advice.by == row.by && *advice.best() == row.pair;
+    let is_best =
+        |advice: &&Advice| advice.is_change() && advice.by == row.by && *advice.best() == row.pair;
     if report.advice.iter().any(|advice| is_best(&advice)) {
         remarks.push("recommended".to_owned());
     }
@@ -173,22 +179,48 @@ fn aligned<const N: usize>(table: &[[String; N]], right: usize) -> String {
 
 fn recommended(report: &Report, advice: &Advice) -> String {
     let best = advice.best().name();
-    let gain = match (&advice.usual, advice.gain) {
-        (Some(usual), _) if usual == advice.best() => "which is what it takes anyhow".to_owned(),
-        (Some(usual), Some(gain)) => {
+    let has_ssh = report.advice.iter().any(|advice| advice.by == By::Ssh);
+    let client = match advice.by {
+        By::Ssh => "ssh",
+        By::Native => "sshoal itself",
+    };
+    let why = match (&advice.verdict, &advice.usual, advice.gain) {
+        (Verdict::Usual, ..) => {
+            return format!(
+                "\nNothing to change for {client}: it takes the best anyhow, {best}.\n"
+            );
+        }
+        (Verdict::Unsure(pair, gain), ..) => return unsure(report, client, &best, pair, *gain),
+        (Verdict::Cheaper(part), Some(usual), _) => format!(
+            "as fast as what it takes by itself, {}, for {part:.2} of the CPU",
+            usual.name()
+        ),
+        (_, Some(usual), Some(gain)) => {
             format!("{gain:.2} x what it takes by itself, {}", usual.name())
         }
         _ => "what it would take by itself was not measured".to_owned(),
     };
-    let has_ssh = report.advice.iter().any(|advice| advice.by == By::Ssh);
     match advice.by {
-        By::Native if has_ssh => format!("\nsshoal itself: {best}, {gain}.\n"),
-        By::Native => format!("\nRecommended: {best}, {gain}.\n{}", lines(report, advice)),
+        By::Native if has_ssh => format!("\nsshoal itself: {best}, {why}.\n"),
+        By::Native => format!("\nRecommended: {best}, {why}.\n{}", lines(report, advice)),
         By::Ssh => format!(
-            "\nRecommended for ssh: {best}, {gain}. In ssh_config:\n{}",
+            "\nRecommended for ssh: {best}, {why}. In ssh_config:\n{}",
             lines(report, advice)
         ),
     }
+}
+
+/// Where something else was faster, and it is not certain to be.
+fn unsure(report: &Report, client: &str, usual: &str, pair: &Pair, gain: f64) -> String {
+    let why = match report.rounds {
+        1 => "one round does not tell how much they differ",
+        _ => "its rounds and the other's differ by more",
+    };
+    let pair = pair.name();
+    format!(
+        "\nFor {client} nothing is to be gained that this measurement could tell: {pair} was {gain:.2} x {usual}, which is what \
+         it takes by itself, and {why} (--rounds, --seconds).\n"
+    )
 }
 
 fn lines(report: &Report, advice: &Advice) -> String {

@@ -9,7 +9,11 @@ use sshoal_net::{CongestionControl, CongestionError};
 use sshoal_transfer::{Hashing, Method, Verify};
 
 use super::owners::Chown;
-use crate::args::{ConfigArgs, EXIT_STATUS, HostArgs, LoginArgs, PaceArgs};
+use crate::args::{ConfigArgs, HostArgs, LoginArgs, PaceArgs};
+
+/// Exit status of `put` and `get`, in short.
+const EXIT_STATUS: &str = "Exit status: 0 everything was copied; 2 wrong usage; 3 a host could not be reached, or not \
+    everything was copied; 130 interrupted. See docs/exit-status.md.";
 
 /// `sshoal put`.
 #[derive(Debug, Args)]
@@ -84,12 +88,17 @@ pub(crate) struct GetArgs {
     pub(crate) options: CopyArgs,
 }
 
+/// `-u`, where no command is run.
+const TIMEOUT: &str =
+    "Seconds for the files of each host; without it, or with 0, as long as it takes";
+
 /// What both have.
 #[derive(Debug, Args)]
 #[command(
     // -p and --exclude are what users of cp and rsync expect; what `run` has under these names is long here.
     mut_arg("exclude", |arg| arg.long("exclude-hosts")),
-    mut_arg("parallel", |arg| arg.short(None))
+    mut_arg("parallel", |arg| arg.short(None)),
+    mut_arg("command_timeout", |arg| arg.help(TIMEOUT))
 )]
 pub(crate) struct CopyArgs {
     /// Folders, too, with all that is in them.

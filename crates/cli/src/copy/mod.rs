@@ -66,7 +66,7 @@ enum CopyError {
     NoAccount { kind: &'static str, name: String },
     #[error("only root gives files to {0} here: run it as root, or leave --chown out")]
     NotRoot(String),
-    #[error("cannot read standard input: {0}")]
+    #[error("standard input cannot be sent: {0}")]
     Unreadable(io::Error),
     #[error(
         "{label}: goes by ssh ({why}), by which sshoal does not copy; change that, or leave the host out (-x) and use scp for it"

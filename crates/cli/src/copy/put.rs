@@ -6,12 +6,13 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use sshoal_net::{Put, Scan, Source, TransferPlan, Way, scan};
-use sshoal_transfer::{Entry, Excludes, Kind, UploadPlan, UploadRoot, Verify};
+use sshoal_transfer::{Entry, Excludes, Kind, LeftOut, UploadPlan, UploadRoot, Verify};
 
 use super::args::{CopyArgs, PutArgs};
 use super::part_tag::PartTags;
 use super::{CopyError, Ready, check_standard_input, counted, owners};
 use crate::hosts;
+use crate::say::say;
 
 /// What to type.
 const EXAMPLE: &str = "sshoal put -w 'web[1-40]' motd /etc/motd";
@@ -50,6 +51,10 @@ pub(crate) fn put(args: &PutArgs) -> Result<u8, Box<dyn std::error::Error>> {
         true => standard_input(),
         false => scan(sources, options.recursive, &excludes(options))?,
     };
+    for LeftOut { path, trouble } in &found.left_out {
+        let path = String::from_utf8_lossy(path);
+        say(format!("{path}: {trouble}; it is left out"));
+    }
     let ready = Ready::new(options, &targets, since)?;
     if options.dry_run {
         let mut what = description(&found, target);
@@ -63,11 +68,13 @@ pub(crate) fn put(args: &PutArgs) -> Result<u8, Box<dyn std::error::Error>> {
         roots,
         entries,
         paths,
+        left_out,
     } = found;
     let upload = UploadPlan {
         target: target.as_os_str().as_bytes().to_vec(),
         roots,
         entries,
+        left_out,
         preserve: options.preserve,
         owners,
         names,
@@ -115,6 +122,7 @@ fn standard_input() -> Scan {
             times: (0, 0),
         }],
         paths: vec![PathBuf::from("-")],
+        left_out: Vec::new(),
     }
 }
 

@@ -55,6 +55,23 @@ fn a_flag_that_we_lack_is_answered_with_what_to_write() {
 }
 
 #[test]
+fn copies_are_told_of_their_own_flags() {
+    let copies = "copies files and runs no command";
+    for line in ["sshoal put --sudo a b", "sshoal get --stdin - a b"] {
+        assert!(said(line).contains(copies), "{}", said(line));
+    }
+    let ciphers = said("sshoal ciphers --sudo web1");
+    assert!(ciphers.contains("runs no command of yours"), "{ciphers}");
+    let parallel = said("sshoal put --fanout 5 a b");
+    assert!(parallel.contains("write --parallel N"), "{parallel}");
+    // They have no --outdir.
+    let nothing = said("sshoal put -O out a b");
+    assert!(!nothing.contains("--outdir") && nothing.contains("write -o KEY=VALUE"));
+    let outdir = said("sshoal put -e err a b");
+    assert!(!outdir.contains("--outdir"), "{outdir}");
+}
+
+#[test]
 fn a_slip_is_corrected_by_the_parser_itself() {
     assert!(said("sshoal run --jsn true").contains("'--json'"));
     assert!(said("sshoal runn true").contains("'run'"));

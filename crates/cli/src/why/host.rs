@@ -39,8 +39,19 @@ const TEXTS: [&str; 6] = [
     "host.os",
 ];
 /// Those that have a line each time, or an empty one alone.
-const LINES: [&str; 3] = ["host.pam.motd", "host.pam.lastlog", "host.pam.systemd"];
-const YES: [&str; 3] = ["host.sshd_config.readable", "host.sshrc", "host.user_rc"];
+const LINES: [&str; 4] = [
+    "host.pam.motd",
+    "host.pam.lastlog",
+    "host.pam.systemd",
+    "host.tcp_wrappers",
+];
+const YES: [&str; 5] = [
+    "host.sshd_config.readable",
+    "host.sshrc",
+    "host.user_rc",
+    "host.listener",
+    "host.forced_command",
+];
 const TIMES: [&str; 7] = [
     "host.id.time",
     "host.getent_passwd.time",
@@ -54,10 +65,11 @@ const TIMES: [&str; 7] = [
 pub(super) const SHELL_STARTUP: &str = "host.shell.startup.time";
 pub(super) const SHELL_BARE: &str = "host.shell.bare.time";
 /// Keywords of sshd_config that are told of.
-const KEYWORDS: [&str; 7] = [
+const KEYWORDS: [&str; 8] = [
     "UseDNS",
     "UsePAM",
     "AuthorizedKeysCommand",
+    "RevokedKeys",
     "MaxStartups",
     "PermitUserRC",
     "X11Forwarding",

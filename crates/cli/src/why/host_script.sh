@@ -29,21 +29,25 @@ status() {
 	parent=$2 started=${20}
 } 2>/dev/null
 
-# The processes of sshd above us: the listener, and the one that it has for this connection.
+# The processes of sshd above us: the listener, if there is one, and the one that it has for this connection.
 find_sshd() {
-	listener= connection= pid=$$ depth=0
-	while [ "$depth" -lt "$depth_limit" ] && status "$pid" && [ "$parent" -gt 1 ]; do
+	listener= connection= above= pid=$$ depth=0
+	while [ "$depth" -lt "$depth_limit" ] && status "$pid" && [ "$parent" -ge 1 ]; do
 		depth=$((depth + 1)) pid=$parent name=
 		read -r name <"/proc/$pid/comm"
 		case $name in
 		sshd*) connection=$listener listener=$pid ;;
-		*) [ -n "$listener" ] && break ;;
+		*) [ -n "$listener" ] && above=$name && break ;;
 		esac
 	done
 	title=$(tr '\000' ' ' <"/proc/$listener/cmdline" | head -c 4096)
 	case $title in
-	*'[listener]'*) ;;
-	*) connection=$listener title= ;;
+	# Before OpenSSH 8.2 its title was its command line.
+	*'[listener]'* | */sshd' '*) say host.listener yes ;;
+	*)
+		connection=$listener title=
+		[ -n "$above" ] && say host.listener no
+		;;
 	esac
 } 2>/dev/null
 
@@ -71,6 +75,12 @@ startup_files() {
 		[ -n "$file" ] && [ -r "$file" ] && found="$found $file"
 	done
 	say host.shell_startup.files "${found# }"
+}
+
+# The name of an address, and whether that has this address, as UseDNS asks.
+client_name() {
+	set -- $(getent hosts "$1")
+	[ -z "${2-}" ] || getent ahosts "$2"
 }
 
 pressure() {
@@ -112,31 +122,78 @@ quota() {
 	done <"$old/cpu.stat"
 } 2>/dev/null
 
-# Lines of sshd_config outside of Match; what is included comes first, as Debian and others have it.
-sshd_settings() {
+# Lines of sshd_config that begin with one of these words, outside of Match; what is included comes first, as Debian and others
+# have it.
+sshd_lines() {
 	case $title in
 	*' -f '*)
 		file=${title#*' -f '}
-		set -- "${file%% *}"
+		set -- "$1" "${file%% *}"
 		;;
-	*) set -- /etc/ssh/sshd_config.d/*.conf /etc/ssh/sshd_config ;;
+	*) set -- "$1" /etc/ssh/sshd_config.d/*.conf /etc/ssh/sshd_config ;;
 	esac
-	words='UseDNS|UsePAM|AuthorizedKeysCommand|MaxStartups|PermitUserRC|X11Forwarding|HostKey'
+	words=$1
+	shift
 	for file in "$@"; do
 		[ -r "$file" ] || continue
-		say host.sshd_config.readable yes
+		echo readable
 		head -c "$limit" "$file" | sed -e '/^[[:space:]]*[Mm][Aa][Tt][Cc][Hh][[:space:]]/,$d' |
-			grep -iE "^[[:space:]]*($words)[[:space:]=]" | head -n 50 |
-			while read -r line; do say sshd "$line"; done
+			grep -iE "^[[:space:]]*($words)[[:space:]=]" | head -n 50
 	done
 } 2>/dev/null
 
+sshd_settings() {
+	words='UseDNS|UsePAM|AuthorizedKeysCommand|RevokedKeys|MaxStartups|PermitUserRC|X11Forwarding|HostKey'
+	sshd_lines "$words" | while read -r line; do
+		case $line in
+		readable) say host.sshd_config.readable yes ;;
+		*) say sshd "$line" ;;
+		esac
+	done
+}
+
+# In which files sshd looks for the user's keys.
+keys_files() {
+	sshd_lines AuthorizedKeysFile | while read -r line; do
+		case $line in
+		readable) ;;
+		*)
+			printf '%s\n' "$line" | sed -e 's/^[^[:space:]=]*[[:space:]=]*//' -e 's/"//g' \
+				-e "s|%h|$HOME|g" -e "s|%u|${LOGNAME:-${USER-}}|g"
+			return
+			;;
+		esac
+	done
+}
+
 keys() {
-	file=$HOME/.ssh/authorized_keys
-	[ -r "$file" ] || return
-	set -- $(ls -lnL "$file")
-	say host.authorized_keys.octets "$5"
-	say host.authorized_keys.lines "$(head -c "$keys_limit" "$file" | wc -l)"
+	set -- $(keys_files)
+	[ $# -gt 0 ] || set -- .ssh/authorized_keys .ssh/authorized_keys2
+	octets=0 lines=0 found=
+	for file in "$@"; do
+		case $file in
+		/*) ;;
+		*) file=$HOME/$file ;;
+		esac
+		[ -r "$file" ] || continue
+		found=yes
+		set -- $(ls -lnL "$file")
+		octets=$((octets + $5))
+		lines=$((lines + $(head -c "$keys_limit" "$file" | wc -l)))
+	done
+	[ -n "$found" ] || return
+	say host.authorized_keys.octets "$octets"
+	say host.authorized_keys.lines "$lines"
+} 2>/dev/null
+
+# What libwrap goes by, where sshd is built with it: hosts_access(5).
+wrappers() {
+	for file in /etc/hosts.allow /etc/hosts.deny; do
+		[ -e "$file" ] && [ ! -r "$file" ] && return
+	done
+	say host.tcp_wrappers ''
+	cat /etc/hosts.allow /etc/hosts.deny | head -c "$limit" | grep -E '^[^#]*:' | head -n 20 |
+		while read -r line; do say host.tcp_wrappers "$line"; done
 } 2>/dev/null
 
 pam() {
@@ -185,6 +242,8 @@ main() {
 	find_sshd
 	[ -n "$connection" ] && count_processes
 	say host.shell "${SHELL-}"
+	# By ForceCommand, or by `command` of the key (sshd(8)).
+	[ -n "${SSH_ORIGINAL_COMMAND+set}" ] && say host.forced_command yes || say host.forced_command no
 	# As sshd starts it: a shell that it starts is no other's child.
 	unset SHLVL
 	if [ -x "${SHELL-}" ]; then
@@ -192,11 +251,12 @@ main() {
 		timed host.shell.bare.time env -i /bin/sh -c :
 	fi
 	startup_files
-	timed host.id.time id
+	# With a name it asks for all groups of the user, as sshd does.
+	timed host.id.time id "${LOGNAME:-${USER-}}"
 	if has getent; then
 		timed host.getent_passwd.time getent passwd "${LOGNAME:-${USER-}}"
 		client=${SSH_CLIENT%% *}
-		[ -n "$client" ] && timed host.getent_hosts.time getent hosts "$client"
+		[ -n "$client" ] && timed host.getent_hosts.time client_name "$client"
 	fi
 	timed host.home.time ls -ld "$HOME/." "$HOME/.ssh"
 	say host.home.filesystem "$(stat -f -c %T "$HOME" 2>/dev/null)"
@@ -205,6 +265,7 @@ main() {
 	quota
 	sshd_settings
 	keys
+	wrappers
 	[ -e /etc/ssh/sshrc ] && say host.sshrc yes || say host.sshrc no
 	[ -e "$HOME/.ssh/rc" ] && say host.user_rc yes || say host.user_rc no
 	pam

@@ -21,11 +21,12 @@ const MOST_LOOKED_THROUGH: u64 = 16 << 20;
 /// What a hashed name begins with (sshd(8), SSH_KNOWN_HOSTS FILE FORMAT).
 const HASHED: &[u8] = b"|1|";
 /// Settings that are told as they are, by ssh_config's spelling.
-const SETTINGS: [&str; 5] = [
+const SETTINGS: [&str; 6] = [
     "CanonicalizeHostname",
     "VerifyHostKeyDNS",
     "GSSAPIAuthentication",
     "ProxyJump",
+    "ProxyCommand",
     "AddressFamily",
 ];
 

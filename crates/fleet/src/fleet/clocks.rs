@@ -125,7 +125,7 @@ fn overdue(phase: Phase, limit: Duration) -> Failure {
         ),
         Phase::Session => Failure::new(
             FailureKind::LoginTimeout,
-            format!("logged in, but no session for the command within {limit:?}"),
+            format!("logged in, but no session within {limit:?}"),
         ),
         Phase::Command => Failure::new(
             FailureKind::CommandTimeout,

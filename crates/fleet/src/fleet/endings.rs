@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::{Course, Fleet};
+use super::{Course, Cut, Fleet};
 use crate::host::{Ending, State};
 use crate::{Action, Failure, FailureKind, Fate, HostResult, Outcome, PhaseTimes};
 
@@ -38,6 +38,23 @@ impl Fleet {
             failed(failure, fate)
         };
         self.end(now, index, slot, outcome);
+    }
+
+    /// [`Event::Cut`](crate::Event::Cut): once in a run a host is tried again after it.
+    pub(super) fn cut(&mut self, now: Instant, index: u32, slot: u32, cut: Cut) {
+        let flight = self.flight(slot);
+        let is_wanted = flight.ending.is_none() && flight.grace.is_none();
+        let may_again = is_wanted
+            && self.course == Course::Running
+            && self.back_off.policy.attempts > 1
+            && !self.cuts.contains_key(&index)
+            && !self.is_cut_off(index);
+        if !may_again {
+            return self.fail(now, index, slot, cut.failure, cut.fate, 1);
+        }
+        self.cuts.insert(index, cut);
+        let attempts = self.hosts[index as usize].attempts;
+        self.wait_for_retry(now, index, slot, attempts);
     }
 
     /// [`Event::Finished`](crate::Event::Finished). It counts even if an abort was on its way.
@@ -137,6 +154,10 @@ impl Fleet {
         outcome: Outcome,
         mut times: PhaseTimes,
     ) {
+        let outcome = match self.cuts.remove(&index) {
+            Some(cut) => cut.then(outcome),
+            None => outcome,
+        };
         let host = &mut self.hosts[index as usize];
         host.state = State::Ended;
         times.total = host
@@ -175,6 +196,22 @@ impl Ending {
         } else {
             failed(self.failure.clone(), fate)
         }
+    }
+}
+
+impl Cut {
+    /// What is to be said of the host in the end: how it was cut off, if it has not come so far again.
+    fn then(mut self, outcome: Outcome) -> Outcome {
+        match outcome {
+            Outcome::Failed { failure, fate } if fate.is_proven_not_run() => {
+                let again = format!("; logging in again: {failure}");
+                self.failure.detail.push_str(&again);
+            }
+            Outcome::NotStarted => {}
+            other => return other,
+        }
+        let Cut { failure, fate } = self;
+        failed(failure, fate)
     }
 }
 

@@ -77,8 +77,5 @@ impl Fleet {
 }
 
 fn interruption() -> Failure {
-    Failure::new(
-        FailureKind::Lost,
-        "interrupted; the end of the command was not confirmed",
-    )
+    Failure::new(FailureKind::Lost, "interrupted; its end was not confirmed")
 }

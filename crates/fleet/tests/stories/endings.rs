@@ -52,6 +52,80 @@ fn only_what_the_connection_vouches_for_is_tried_again() {
     }
 }
 
+/// A fleet of one host that was cut off in the midst of its work.
+fn cut_off() -> Story {
+    let mut story = story(1, Limits::default());
+    story.actions();
+    story.bring(0, Phase::Command);
+    cut(&mut story);
+    story
+}
+
+fn cut(story: &mut Story) {
+    let failure = Failure::new(FailureKind::Lost, "the connection broke");
+    let fate = Fate::Ran;
+    story.tell(0, Event::Cut { failure, fate });
+}
+
+/// Waits until the host comes back.
+fn come_back(story: &mut Story) {
+    assert_eq!(story.results(), [], "it is to be tried again");
+    story.now = story.fleet.poll_timeout().unwrap();
+    let again = Action::Start {
+        host: HostId(0),
+        attempt: 2,
+    };
+    assert_eq!(story.actions(), [again]);
+}
+
+#[test]
+fn a_host_that_was_cut_off_and_may_begin_anew_comes_back_once() {
+    let mut story = cut_off();
+    come_back(&mut story);
+    story.bring(0, Phase::Command);
+    story.tell(0, Event::Finished(Outcome::Exit(0)));
+    assert_eq!(story.outcome(), Outcome::Exit(0));
+
+    let mut story = cut_off();
+    come_back(&mut story);
+    story.bring(0, Phase::Command);
+    cut(&mut story);
+    assert_eq!(story.outcome().failure_kind(), Some(FailureKind::Lost));
+}
+
+#[test]
+fn a_host_that_was_cut_off_and_cannot_be_reached_again_is_told_as_cut_off() {
+    let mut story = cut_off();
+    come_back(&mut story);
+    story.fail(0, FailureKind::Refused, true, Fate::NotSent);
+    let Outcome::Failed { failure, fate } = story.outcome() else {
+        panic!("no failure");
+    };
+    assert_eq!((failure.kind, fate), (FailureKind::Lost, Fate::Ran));
+    assert_eq!(
+        failure.detail,
+        "the connection broke; logging in again: refused: as the story wants"
+    );
+}
+
+#[test]
+fn a_host_that_was_cut_off_does_not_count_as_one_that_never_began_when_the_user_leaves() {
+    let mut story = cut_off();
+    story.fleet.interrupt(story.now);
+    assert_eq!(story.outcome().failure_kind(), Some(FailureKind::Lost));
+    assert!(story.fleet.is_done());
+}
+
+#[test]
+fn a_host_that_is_cut_off_after_an_interruption_is_not_tried_again() {
+    let mut story = story(1, Limits::default());
+    story.actions();
+    story.bring(0, Phase::Command);
+    story.fleet.interrupt(story.now);
+    cut(&mut story);
+    assert_eq!(story.outcome().failure_kind(), Some(FailureKind::Lost));
+}
+
 #[test]
 fn every_phase_has_its_deadline_and_its_kind() {
     let cases = [

@@ -57,15 +57,12 @@ fn a_file_that_is_known_by_something_else_now_has_nothing_proven() {
 }
 
 #[test]
-fn what_is_begun_anew_or_forgotten_is_not_remembered_after_a_replay_either() {
+fn what_is_begun_anew_is_not_remembered_after_a_replay_either() {
     let (mut journal, mut octets) = example();
     octets.extend(journal.begin(b"/srv/a", b"one").unwrap());
-    octets.extend(journal.forget(b"/srv/b").unwrap());
     let (mut read, _) = Journal::replay(&octets).unwrap();
     assert_eq!(read.proven(b"/srv/a", b"one"), Some(&Segments::default()));
-    assert!(!read.knows(b"/srv/b"));
-    assert_eq!(read.forget(b"/srv/b"), None);
-    assert_eq!(read.prove(b"/srv/b", &segments(&[(0, 1)])), None);
+    assert_eq!(read.prove(b"/srv/d", &segments(&[(0, 1)])), None);
     // Numbers are not given twice: what was proven of an old file is not a new one's.
     octets.extend(read.begin(b"/srv/c", b"three").unwrap());
     let (read, _) = Journal::replay(&octets).unwrap();

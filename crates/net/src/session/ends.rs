@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 use sshoal_fleet::{Failure, FailureKind, Outcome};
 use sshoal_proto::{Command, ConnectionError, ExecFate};
 
-use super::HostSession;
+use super::{HostSession, State};
 use crate::drive::Broken;
 use crate::failures::{self, Ended};
-use crate::host::aborted;
+use crate::host::{Orders, aborted, interrupted};
 use crate::link::LinkError;
 use crate::worker::Report;
 
@@ -33,6 +33,10 @@ impl HostSession<'_> {
         let fate = self.fate();
         let connection = &self.drive.connection;
         self.doubt_merging(fate);
+        if let (Some(trial), ConnectionError::NoCommonAlgorithm { .. }) = (&self.state.trial, error)
+        {
+            trial.note_server(connection);
+        }
         let failure = failures::connection(error, fate, connection);
         match failure.kind {
             // It is the credentials that were refused, not the flight.
@@ -81,9 +85,59 @@ impl HostSession<'_> {
         end
     }
 
+    /// A transfer that has not come to its end: what it has moved is told, and whether it may be begun anew.
+    pub(super) async fn leave_transfer(
+        &mut self,
+        end: Result<Outcome, Ended>,
+        orders: &mut Orders,
+    ) -> Result<Outcome, Ended> {
+        let State {
+            worker,
+            host,
+            torn_down,
+            ..
+        } = self.state;
+        // Nobody is asked twice for what he has typed.
+        let may_log_in = !torn_down && self.state.login.is_repeatable();
+        let Some(transfer) = &mut self.state.transfer else {
+            return end;
+        };
+        let may_begin_anew = may_log_in && transfer.may_begin_anew();
+        let mut end = end.map_err(|ended| Ended {
+            is_cut: may_begin_anew && ended.failure.kind == FailureKind::Lost,
+            ..ended
+        });
+        if let Err(ended) = &mut end
+            && ended.is_cut
+        {
+            // What else writes to a part that is to be gone on with must have ended.
+            ended.is_cut = tokio::select! {
+                biased;
+                _ = orders.recv() => false,
+                is_over = transfer.wind_up() => is_over,
+            };
+        }
+        if transfer.has_begun() {
+            worker.report(Report::Transferred(host, transfer.tally()));
+        }
+        end
+    }
+
+    /// The answer to an interruption before there is anything that it could reach.
+    pub(super) fn interrupted(&self, fate: ExecFate) -> Ended {
+        match self.state.transfer {
+            Some(_) => {
+                let detail = "interrupted before the first file was begun";
+                Ended::new(Failure::new(FailureKind::Lost, detail), fate)
+            }
+            None => interrupted(fate),
+        }
+    }
+
     /// With what this session knows beyond its connection.
     fn explained(&self, mut failure: Failure) -> Failure {
-        match &self.state.outcome {
+        let runs_command = self.state.worker.plan.transfer.is_none();
+        match self.state.outcome.as_ref().filter(|_| runs_command) {
             Some(Outcome::Exit(status)) => failure.detail.push_str(&format!(
                 "; the command had ended with status {status}, but there may have been more output"
             )),
@@ -108,7 +162,8 @@ impl HostSession<'_> {
         if state.is_over() {
             return Ok(());
         }
-        if state.outcome.is_none() {
+        // Of a transfer the server's program says no more by its end than that it has ended.
+        if state.outcome.is_none() || state.transfer.is_some() {
             return Err(aborted(self.fate()));
         }
         state.ended = true;

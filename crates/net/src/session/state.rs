@@ -220,14 +220,13 @@ impl State<'_> {
         };
         if self.lanes.is_none()
             && self.login.is_repeatable()
-            && let Some(channels) = transfer.channels_a_lane()
+            && transfer.may_grow()
             && let Some(host_key) = self.host_key.take()
         {
             let first = First {
                 address: first.peer_address(),
                 round_trip: self.round_trip,
                 host_key,
-                channels,
             };
             self.lanes = Lanes::begin(self.worker, self.plan, first);
         }

@@ -1,16 +1,15 @@
 //! What an engine makes of jobs that have ended, and what is left to do when all is over.
 
-use sshoal_transfer::{Begun, Fetched, Opened, Owner};
+use sshoal_transfer::{Begun, Fetched, Opened};
 
 use super::disk::Jobs;
 use super::engine::{Answer, Engine, Into};
-use super::folder::Kept;
 use super::performing::PANICKED;
 use super::writing::Writing;
 
 impl Engine {
-    /// Brings the folders that something was put into to the disk, and removes the journal if nothing is half done; `false`
-    /// if there is neither.
+    /// Brings the folders that something was put into to the disk, gives those their modes back that had others, and removes the
+    /// journal if nothing is half done; `false` if there is none of that to do.
     pub(super) fn finish(&mut self, jobs: &Jobs<Answer>, is_cut: bool) -> bool {
         let (changed, keeper) = match self {
             Engine::Put { keeper, .. } => (None, keeper.take()),
@@ -21,27 +20,23 @@ impl Engine {
                 ..
             } => {
                 let changed = std::mem::take(changed);
-                (Some((folder.clone(), changed)), folder.keeper())
+                let keeper = folder.keeper();
+                let has_changed = !changed.is_empty() || !folder.lent().is_empty();
+                (has_changed.then(|| (folder.clone(), changed)), keeper)
             }
             Engine::Get { .. } => (None, None),
         };
         let keeper = keeper.filter(|_| !is_cut);
-        let is_changed = changed.as_ref().is_some_and(|(_, it)| !it.is_empty());
-        if !is_changed && keeper.is_none() {
+        if changed.is_none() && keeper.is_none() {
             return false;
         }
         jobs.perform(Answer::Synced(Err(PANICKED.to_owned())), move || {
-            let attributes = Kept {
-                owner: Owner::default(),
-                mode: None,
-                times: None,
-            };
-            let synced = changed.iter().try_for_each(|(folder, changed)| {
-                let mut paths = changed.iter();
-                paths.try_for_each(|path| folder.finish_folder(path, attributes))
+            let settled = changed.map_or(Ok(()), |(folder, changed)| {
+                let synced = changed.sync(&folder);
+                synced.and(folder.lent().give_back())
             });
             let removed = keeper.map_or(Ok(()), |keeper| keeper.remove());
-            Answer::Synced(synced.and(removed).map_err(|error| error.to_string()))
+            Answer::Synced(settled.and(removed).map_err(|error| error.to_string()))
         });
         true
     }

@@ -1,6 +1,7 @@
 //! This machine's files are worked on by threads of their own: a disk may hang, and hosts must not.
 
 use std::cell::Cell;
+use std::future::ready;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -69,9 +70,20 @@ impl<T: Send + 'static> Jobs<T> {
 
     /// Has a job done; what it comes to is an answer. `panicked` is it if it panics, which is a defect of ours.
     pub(super) fn perform(&self, panicked: T, job: impl FnOnce() -> T + Send + 'static) {
+        self.perform_after(ready(()), panicked, job);
+    }
+
+    /// The same as soon as something has happened that may take for ever: until then the job takes no other's place.
+    pub(super) fn perform_after(
+        &self,
+        event: impl Future<Output = ()> + 'static,
+        panicked: T,
+        job: impl FnOnce() -> T + Send + 'static,
+    ) {
         self.open.set(self.open.get() + 1);
         let (places, answers) = (self.disk.0.clone(), self.answers.clone());
         spawn_local(async move {
+            event.await;
             // The semaphore is never closed.
             let _place = places.acquire_owned().await;
             // Whoever asked may have left meanwhile.

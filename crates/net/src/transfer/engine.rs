@@ -1,6 +1,6 @@
 //! One host's transfer: the sans-I/O part joined with this machine's files.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -14,6 +14,7 @@ use sshoal_transfer::{
 use super::accounts::Accounts;
 use super::asking::{About, Conversation};
 use super::batches::Batches;
+use super::changed::Changed;
 use super::device::Target;
 use super::disk::Jobs;
 use super::folder::{Folder, Part};
@@ -80,7 +81,7 @@ pub(super) enum Into {
         folder: Folder,
         parts: HashMap<LocalFile, Writing>,
         /// Where something was put.
-        changed: HashSet<Vec<u8>>,
+        changed: Changed,
         paths: HashMap<LocalFile, Vec<u8>>,
         accounts: Arc<Accounts>,
     },
@@ -136,7 +137,7 @@ impl Engine {
                 folder: Folder::new(hosts[host].clone(), *parts, keeper(journals, host))
                     .hashing(get.download.hashing.verifies != Verify::Never),
                 parts: HashMap::new(),
-                changed: HashSet::new(),
+                changed: Changed::default(),
                 paths: HashMap::new(),
                 accounts: get.accounts.clone(),
             },
@@ -196,8 +197,16 @@ impl Engine {
         either!(self, it => it.add_channel())
     }
 
+    pub(super) fn join_channel(&mut self) -> usize {
+        either!(self, it => it.join_channel())
+    }
+
     pub(super) fn refuse_channel(&mut self, channel: usize) {
         either!(self, it => it.refuse_channel(channel));
+    }
+
+    pub(super) fn retire_channel(&mut self, channel: usize) {
+        either!(self, it => it.retire_channel(channel));
     }
 
     pub(super) fn lose_channel(&mut self, channel: usize) {
@@ -207,6 +216,17 @@ impl Engine {
     /// Whether the host speaks SFTP.
     pub(super) fn has_begun(&self) -> bool {
         either!(self, it => it.has_begun())
+    }
+
+    /// Whether all of it is there still when its connection is lost, and what is half done is nobody else's: neither standard
+    /// input, nor what was printed, nor a block device.
+    pub(super) fn is_repeatable(&self) -> bool {
+        match self {
+            Engine::Put { upload, source, .. } => {
+                source.is_repeatable() && upload.half_written().is_none()
+            }
+            Engine::Get { into, .. } => matches!(into, Into::Folder { .. }),
+        }
     }
 
     pub(super) fn awaits_server(&self) -> bool {

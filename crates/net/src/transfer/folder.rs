@@ -23,6 +23,7 @@ use super::at_once::is_in_memory;
 use super::block_hash::BlockHash;
 use super::disk::Stop;
 use super::keeper::Keeper;
+use super::lent::Lent;
 use super::progress::Progress;
 use super::source::read_at;
 
@@ -41,6 +42,8 @@ pub(super) struct Folder {
     keeper: Option<Arc<Keeper>>,
     /// Whether files are hashed while they are written.
     hashes: bool,
+    /// Modes of folders that could not be written into.
+    lent: Arc<Lent>,
 }
 
 /// A file that is being written.
@@ -72,6 +75,7 @@ pub(super) struct Kept {
 impl Folder {
     pub(super) fn new(path: PathBuf, parts: PartNames, keeper: Option<Arc<Keeper>>) -> Folder {
         Folder {
+            lent: Arc::new(Lent::new(&path)),
             path,
             parts,
             keeper,
@@ -93,26 +97,18 @@ impl Folder {
         self.keeper.take()
     }
 
-    /// The folder itself, made if it is not there.
-    fn root(&self) -> io::Result<OwnedFd> {
-        std::fs::create_dir_all(&self.path)?;
-        let flags = OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::RDONLY;
-        Ok(openat(CWD, &self.path, flags, Mode::empty())?)
-    }
-
-    /// A folder in it.
+    /// A folder in it; the host's own is made if it is not there.
     pub(super) fn open(&self, path: &[u8]) -> io::Result<OwnedFd> {
-        let mut folder = self.root()?;
-        for name in path
-            .split(|&octet| octet == b'/')
-            .filter(|name| !name.is_empty())
-        {
-            folder = open_below(&folder, name)?;
-        }
-        Ok(folder)
+        std::fs::create_dir_all(&self.path)?;
+        open_in(&self.path, path)
     }
 
-    /// Makes a folder, unless it is there. The one above it is there.
+    /// Modes that folders have only until all is over.
+    pub(super) fn lent(&self) -> &Lent {
+        &self.lent
+    }
+
+    /// Makes a folder, unless it is there: then it can be written into if it is the user's. The one above it is there.
     pub(super) fn make(&self, path: &[u8]) -> io::Result<()> {
         let (above, name) = split(path);
         let above = self.open(above)?;
@@ -121,7 +117,10 @@ impl Folder {
         }
         match mkdirat(&above, name, Mode::from_raw_mode(0o777)) {
             Ok(()) => Ok(()),
-            Err(Errno::EXIST) => open_below(&above, name).map(drop),
+            Err(Errno::EXIST) => {
+                self.lent.lend(&above, name, path);
+                open_below(&above, name).map(drop)
+            }
             Err(error) => Err(error.into()),
         }
     }
@@ -254,11 +253,16 @@ impl Folder {
     /// Gives a folder its owner, mode and times, if they are to be kept, and brings what was put into it to the disk.
     pub(super) fn finish_folder(&self, path: &[u8], kept: Kept) -> io::Result<()> {
         let folder = self.open(path)?;
+        fsync(&folder)?;
         // The host's own folder is ours, not the host's.
         if !path.is_empty() {
             keep(folder.as_fd(), kept)?;
         }
-        Ok(fsync(&folder)?)
+        // The mode that it had is not given back to one that has got another.
+        if kept.mode.is_some() {
+            self.lent.forget(path);
+        }
+        Ok(())
     }
 }
 
@@ -395,6 +399,16 @@ fn not_owned(owner: Owner, error: Errno) -> io::Error {
         error.kind(),
         format!("giving it to {owner}: {error}{remedy}"),
     )
+}
+
+/// A folder in the one at `root`.
+pub(super) fn open_in(root: &Path, path: &[u8]) -> io::Result<OwnedFd> {
+    let flags = OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::RDONLY;
+    let root = openat(CWD, root, flags, Mode::empty())?;
+    let mut names = path
+        .split(|&octet| octet == b'/')
+        .filter(|name| !name.is_empty());
+    names.try_fold(root, |folder, name| open_below(&folder, name))
 }
 
 fn open_below(folder: &OwnedFd, name: &[u8]) -> io::Result<OwnedFd> {

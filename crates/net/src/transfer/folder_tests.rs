@@ -89,6 +89,101 @@ fn a_mode_that_is_kept_makes_nobody_somebody_else() {
     );
 }
 
+/// Runs a test as somebody who is not root, whom this folder belongs to. A thread of its own may be somebody else.
+fn as_somebody(folder: &Path, test: impl FnOnce() + Send) {
+    use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
+    let somebody = 454_545;
+    std::thread::scope(|scope| {
+        let run = scope.spawn(|| {
+            if rustix::process::geteuid().is_root() {
+                std::os::unix::fs::chown(folder, Some(somebody), Some(somebody)).unwrap();
+                let (user, group) = (Uid::from_raw(somebody), Gid::from_raw(somebody));
+                set_thread_groups(&[]).unwrap();
+                set_thread_res_gid(group, group, group).unwrap();
+                set_thread_res_uid(user, user, user).unwrap();
+            }
+            test();
+        });
+        run.join().unwrap();
+    });
+}
+
+fn set_mode(path: &Path, mode: u32) {
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+}
+
+fn mode(path: &Path) -> u32 {
+    use std::os::unix::fs::MetadataExt;
+    std::fs::symlink_metadata(path).unwrap().mode() & 0o7777
+}
+
+#[test]
+fn folders_that_are_closed_to_their_owner_open_for_what_is_put_into_them() {
+    let dir = tempfile::tempdir().unwrap();
+    let host = dir.path().join("host");
+    as_somebody(dir.path(), || {
+        let first = folder(dir.path());
+        for path in [&b"a"[..], b"a/b", b"a/c"] {
+            first.make(path).unwrap();
+        }
+        drop(first);
+        set_mode(&host.join("a/b"), 0o000);
+        set_mode(&host.join("a/c"), 0o300);
+        set_mode(&host.join("a"), 0o2555);
+        let again = folder(dir.path());
+        for path in [&b"a"[..], b"a/b", b"a/c"] {
+            again.make(path).unwrap();
+            let file = [path, b"/f"].concat();
+            let part = again.begin(&file, None, true, 0o600).unwrap().unwrap();
+            part.finish(0, KEPT).unwrap();
+        }
+        // One gets a mode of the host's.
+        let kept = Kept {
+            mode: Some(0o511),
+            ..KEPT
+        };
+        again.finish_folder(b"a/b", kept).unwrap();
+        again.finish_folder(b"a/c", KEPT).unwrap();
+        assert!(!again.lent().is_empty());
+        again.lent().give_back().unwrap();
+        assert_eq!(mode(&host.join("a")), 0o2555);
+        assert_eq!(mode(&host.join("a/b")), 0o511);
+        assert_eq!(mode(&host.join("a/c")), 0o300);
+        // A transfer that is cut gives them back, too.
+        let cut = folder(dir.path());
+        for path in [&b"a"[..], b"a/c"] {
+            cut.make(path).unwrap();
+        }
+        assert_eq!(mode(&host.join("a/c")), 0o700);
+        drop(cut);
+        assert_eq!(mode(&host.join("a")), 0o2555);
+        assert_eq!(mode(&host.join("a/c")), 0o300);
+    });
+}
+
+#[test]
+fn folders_behind_links_keep_their_modes() {
+    let outside = tempfile::tempdir().unwrap();
+    let inside = tempfile::tempdir().unwrap();
+    let closed = outside.path().join("closed");
+    std::fs::create_dir(&closed).unwrap();
+    set_mode(&closed, 0o500);
+    set_mode(outside.path(), 0o755);
+    if rustix::process::geteuid().is_root() {
+        std::os::unix::fs::chown(&closed, Some(454_545), None).unwrap();
+    }
+    as_somebody(inside.path(), || {
+        let folder = folder(inside.path());
+        folder
+            .link(b"l", closed.as_os_str().as_bytes(), NOBODY)
+            .unwrap();
+        assert!(folder.make(b"l").is_err());
+        assert!(folder.lent().is_empty());
+        assert_eq!(mode(&closed), 0o500);
+    });
+}
+
 /// Needs root, as all tests of owners do.
 #[test]
 fn owners_are_set_and_links_are_not_followed() {

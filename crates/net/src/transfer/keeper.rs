@@ -240,6 +240,22 @@ mod tests {
     }
 
     #[test]
+    fn a_journal_of_a_release_that_knew_less_of_a_source_proves_nothing_and_is_gone_on_with() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("journal");
+        let (older, newer) = ([7; 40], [7; 56]);
+        let keeper = Keeper::new(path.clone());
+        keeper.begin(b"f", &older, LEAST).unwrap();
+        keeper.prove(b"f", &segments(7));
+        let next = Keeper::new(path.clone());
+        let begun = next.begin(b"f", &newer, LEAST).unwrap();
+        assert_eq!(begun, Some(Segments::default()), "it is sent whole");
+        next.prove(b"f", &segments(9));
+        let found = Keeper::new(path).begin(b"f", &newer, LEAST).unwrap();
+        assert_eq!(found, Some(segments(9)));
+    }
+
+    #[test]
     fn what_is_no_journal_is_replaced_and_no_place_for_one_is_no_hindrance() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("journal");

@@ -4,7 +4,7 @@
 //! `plan` is what is to be done, the same for all hosts; `scan` lists what is to be sent. For each host a [`Transfer`]
 //! joins an `Engine` (crate `transfer`) with its session's channels, and with those of further connections, its `lanes`. What an engine needs of this machine is done by
 //! `disk`'s threads: `source` reads, once for all hosts that are about as far, `spool` copies what can be read only once,
-//! `folder` writes, `block_hash` hashes what is read and written, `asking` has the host do so and asks it for accounts, `accounts` knows
+//! `folder` writes (into folders that were closed as `lent` opens them), `changed` are the folders that are brought to the disk at the end, `block_hash` hashes what is read and written, `asking` has the host do so and asks it for accounts, `accounts` knows
 //! those of this machine, `keeper` notes what is proven. `moved` tells how far all are, `rate` keeps to the user's limit.
 
 mod accounts;
@@ -15,6 +15,7 @@ mod batches;
 mod beside;
 mod block_hash;
 mod blocks;
+mod changed;
 mod channels;
 mod device;
 mod disk;
@@ -23,6 +24,7 @@ mod extents;
 mod folder;
 mod keeper;
 mod lanes;
+mod lent;
 mod moved;
 mod performing;
 mod plan;

@@ -1,6 +1,6 @@
 //! What an engine needs of this machine, done as jobs.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use sshoal_transfer::sftp::SharedOctets;
@@ -9,6 +9,8 @@ use sshoal_transfer::{
 };
 
 use super::accounts::Accounts;
+use super::blocks::Block;
+use super::changed::Changed;
 use super::disk::Jobs;
 use super::engine::Answer;
 use super::folder::{Folder, Kept};
@@ -18,6 +20,11 @@ use super::writing::{Piece, Writing};
 
 /// What is told of a job that has panicked.
 pub(super) const PANICKED: &str = "a defect of sshoal: the job has panicked";
+
+/// What is told of a file that nobody wants any more.
+fn closed() -> String {
+    "it is closed".to_owned()
+}
 
 /// A journal, and what a file is called in it.
 pub(super) struct Noted<'a> {
@@ -61,13 +68,23 @@ pub(super) fn perform_upload(
             entry, offset, len, ..
         } => {
             let Some(file) = open.get(&entry).cloned() else {
-                jobs.answer(Answer::Data(need, Err("it is closed".to_owned())));
+                jobs.answer(Answer::Data(need, Err(closed())));
                 return;
             };
             let source = source.clone();
-            jobs.perform(Answer::Data(need, Err(panicked())), move || {
-                let data = source.read(&file, offset, len);
+            let answer = move |data: Result<Arc<Block>, String>| {
                 Answer::Data(need, data.map(|block| block as SharedOctets))
+            };
+            let panicked = answer(Err(panicked()));
+            let Some(arrival) = file.arrival(offset, len) else {
+                jobs.perform(panicked, move || answer(source.read(&file, offset, len)));
+                return;
+            };
+            // Closed, it is waited for no longer.
+            let file = Arc::downgrade(&file);
+            jobs.perform_after(arrival, panicked, move || {
+                let file = file.upgrade().ok_or_else(closed);
+                answer(file.and_then(|file| source.read(&file, offset, len)))
             });
         }
         UploadNeed::Check { entry, hashes } => {
@@ -141,7 +158,7 @@ fn find_accounts(
 /// Remembers where something is put.
 pub(super) fn note(
     need: &DownloadNeed,
-    changed: &mut HashSet<Vec<u8>>,
+    changed: &mut Changed,
     paths: &mut HashMap<LocalFile, Vec<u8>>,
 ) {
     let above = |path: &[u8]| {
@@ -150,8 +167,14 @@ pub(super) fn note(
     };
     match need {
         DownloadNeed::Begin { file, path, .. } => drop(paths.insert(*file, above(path))),
-        DownloadNeed::Finish { file, .. } => changed.extend(paths.remove(file)),
-        DownloadNeed::Link { path, .. } => drop(changed.insert(above(path))),
+        DownloadNeed::Finish { file, .. } => {
+            paths
+                .remove(file)
+                .into_iter()
+                .for_each(|path| changed.insert(path));
+        }
+        DownloadNeed::Link { path, .. } => changed.insert(above(path)),
+        DownloadNeed::FinishFolder { path, .. } => changed.remove(path),
         DownloadNeed::Discard { file } => drop(paths.remove(file)),
         _ => {}
     }
@@ -199,7 +222,7 @@ pub(super) fn perform_download(
         DownloadNeed::Hash { file, size } => {
             let answer = move |hash| Answer::Fetched(Fetched::Hashed { file, hash });
             let Some(part) = parts.get(&file).map(|it| it.part.clone()) else {
-                jobs.answer(answer(Err("it is closed".to_owned())));
+                jobs.answer(answer(Err(closed())));
                 return None;
             };
             let stop = jobs.stop();
@@ -256,7 +279,7 @@ pub(super) fn perform_download(
             let kept = Kept { owner, mode, times };
             let answer = move |finished| Answer::Fetched(Fetched::Finished { file, finished });
             let Some(part) = parts.get(&file).map(|it| it.part.clone()) else {
-                jobs.answer(answer(Err("it is closed".to_owned())));
+                jobs.answer(answer(Err(closed())));
                 return None;
             };
             jobs.perform(answer(Err(panicked())), move || {

@@ -107,6 +107,14 @@ impl TransferPlan {
         }
     }
 
+    /// Why no host can have all of standard input, where that is because we cannot keep it.
+    pub(crate) fn unkept(&self) -> Option<Arc<str>> {
+        match &self.way {
+            Way::Put(put) => put.source.unkept(),
+            Way::Get(_) => None,
+        }
+    }
+
     /// Before anything large is sent on a connection, whose making took so long.
     pub(crate) fn control_congestion(&self, link: &Link, round_trip: Duration) {
         if let Way::Put(put) = &self.way

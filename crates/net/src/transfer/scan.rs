@@ -1,13 +1,13 @@
 //! What is to be sent: a list of all that the user named, with what is in folders.
 
 use std::collections::HashMap;
-use std::fs::{self, Metadata};
+use std::fs::{self, File, Metadata};
 use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use sshoal_transfer::{Entry, Excludes, Kind, UploadRoot};
+use sshoal_transfer::{Entry, Excludes, Kind, LeftOut, Trouble, UploadRoot};
 
 use super::device;
 use super::source::seconds;
@@ -21,13 +21,15 @@ pub struct Scan {
     pub entries: Vec<Entry>,
     /// Where each entry is.
     pub paths: Vec<PathBuf>,
+    /// What is in folders and cannot be sent.
+    pub left_out: Vec<LeftOut>,
 }
 
 /// Why nothing can be sent.
 #[derive(Debug, thiserror::Error)]
 pub enum ScanError {
-    /// Something cannot be read.
-    #[error("cannot read {}: {error}; nothing was sent (--exclude leaves things out)", path.display())]
+    /// Something that the user has named cannot be read.
+    #[error("cannot read {}: {error}; nothing was sent", path.display())]
     Unreadable {
         /// What.
         path: PathBuf,
@@ -37,8 +39,8 @@ pub enum ScanError {
     /// A folder without `-r`.
     #[error("{} is a folder; add -r to send it with all that is in it", .0.display())]
     Folder(PathBuf),
-    /// A device (but a block device that is named itself), a socket or a named pipe.
-    #[error("{} is neither a file nor a folder nor a symbolic link; leave it out by --exclude", .0.display())]
+    /// The user has named a character device, a socket or a named pipe.
+    #[error("{} is neither a file nor a folder nor a symbolic link; nothing was sent", .0.display())]
     Special(PathBuf),
     /// Two sources of one name.
     #[error("{} and {} have the same name, and one would replace the other", first.display(), second.display())]
@@ -50,17 +52,19 @@ pub enum ScanError {
     },
 }
 
-/// Lists what is to be sent. Links that the user names are followed, those in folders are not.
+/// Lists what is to be sent. Links that the user names are followed, those in folders are not. What is in a folder and cannot be
+/// read, or is no file, folder or symbolic link, is left out; a folder that cannot be read is sent without what is in it.
 ///
 /// # Errors
 ///
-/// Something cannot be read or sent: then nothing is, on any host.
+/// Something that the user has named cannot be read or sent: then nothing is, on any host.
 pub fn scan(paths: &[PathBuf], recursive: bool, excludes: &Excludes) -> Result<Scan, ScanError> {
     let mut walk = Walk {
         scan: Scan {
             roots: Vec::new(),
             entries: Vec::new(),
             paths: Vec::new(),
+            left_out: Vec::new(),
         },
         excludes,
         names: HashMap::new(),
@@ -133,42 +137,53 @@ impl Walk<'_> {
                 second: path.to_owned(),
             });
         }
+        let kind = match metadata.file_type() {
+            it if it.is_block_device() => {
+                let size = File::open(&real).and_then(|file| device::size(&file, &metadata));
+                let size = size.map_err(unreadable)?;
+                Some(Kind::Device { size })
+            }
+            _ => self.kind(&real, &metadata).map_err(unreadable)?,
+        };
+        let Some(kind) = kind else {
+            return Err(ScanError::Special(path.to_owned()));
+        };
         let root = self.scan.roots.len();
         self.scan.roots.push(UploadRoot {
             name,
             is_folder: metadata.is_dir(),
         });
-        self.add(root, Vec::new(), None, real, &metadata)
+        let is_folder = kind == Kind::Folder;
+        let entry = self.push(root, Vec::new(), None, real, &metadata, kind);
+        match is_folder {
+            true => self.add_contents(root, entry).map_err(unreadable),
+            false => Ok(()),
+        }
     }
 
-    /// Adds one thing and, if it is a folder, what is in it.
-    fn add(
-        &mut self,
-        root: usize,
-        below: Vec<u8>,
-        folder: Option<usize>,
-        path: PathBuf,
-        metadata: &Metadata,
-    ) -> Result<(), ScanError> {
+    /// Adds what is in a folder that the user has named, and in those in it.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be read itself.
+    fn add_contents(&mut self, root: usize, folder: usize) -> io::Result<()> {
         // Folders that are still to be read, the next one last.
-        let mut folders = Vec::new();
-        folders.extend(self.push(root, below, folder, path, metadata)?);
+        let mut folders = self.read_folder(root, folder)?;
         while let Some(folder) = folders.pop() {
-            folders.extend(self.read_folder(root, folder)?);
+            match self.read_folder(root, folder) {
+                Ok(found) => folders.extend(found),
+                Err(error) => self.leave_out(self.scan.paths[folder].clone(), &error),
+            }
         }
         Ok(())
     }
 
     /// Adds what is in a folder; returns the folders in it.
-    fn read_folder(&mut self, root: usize, folder: usize) -> Result<Vec<usize>, ScanError> {
+    fn read_folder(&mut self, root: usize, folder: usize) -> io::Result<Vec<usize>> {
         let path = self.scan.paths[folder].clone();
-        let unreadable = |path: &Path, error| ScanError::Unreadable {
-            path: path.to_owned(),
-            error,
-        };
-        let list = fs::read_dir(&path).map_err(|error| unreadable(&path, error))?;
+        let list = fs::read_dir(&path)?;
         let names: io::Result<Vec<_>> = list.map(|entry| Ok(entry?.file_name())).collect();
-        let mut names = names.map_err(|error| unreadable(&path, error))?;
+        let mut names = names?;
         names.sort();
         let mut folders = Vec::new();
         for name in names {
@@ -181,20 +196,51 @@ impl Walk<'_> {
                 continue;
             }
             let path = path.join(&name);
-            match fs::symlink_metadata(&path) {
-                Ok(metadata) => {
-                    folders.extend(self.push(root, below, Some(folder), path, &metadata)?);
+            let found = fs::symlink_metadata(&path)
+                .and_then(|metadata| Ok((self.kind(&path, &metadata)?, metadata)));
+            match found {
+                Ok((Some(kind), metadata)) => {
+                    let is_folder = kind == Kind::Folder;
+                    let entry = self.push(root, below, Some(folder), path, &metadata, kind);
+                    folders.extend(is_folder.then_some(entry));
                 }
+                Ok((None, _)) => self.scan.left_out.push(LeftOut {
+                    path: path.into_os_string().into_vec(),
+                    trouble: Trouble::Special,
+                }),
                 // It was there a moment ago.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                Err(error) => return Err(unreadable(&path, error)),
+                Err(error) => self.leave_out(path, &error),
             }
         }
         folders.reverse();
         Ok(folders)
     }
 
-    /// Adds one thing; returns its entry if it is a folder.
+    fn leave_out(&mut self, path: PathBuf, error: &io::Error) {
+        self.scan.left_out.push(LeftOut {
+            path: path.into_os_string().into_vec(),
+            trouble: Trouble::Local {
+                doing: "reading",
+                error: error.to_string(),
+            },
+        });
+    }
+
+    /// What the next entry is; `None` for what is neither a file nor a folder nor a symbolic link.
+    fn kind(&mut self, path: &Path, metadata: &Metadata) -> io::Result<Option<Kind>> {
+        Ok(match metadata.file_type() {
+            it if it.is_dir() => Some(Kind::Folder),
+            it if it.is_file() => Some(self.file(self.scan.entries.len(), metadata)),
+            it if it.is_symlink() => {
+                let target = fs::read_link(path)?.into_os_string().into_vec();
+                Some(Kind::Link { target })
+            }
+            _ => None,
+        })
+    }
+
+    /// Adds one thing; returns its entry.
     fn push(
         &mut self,
         root: usize,
@@ -202,32 +248,9 @@ impl Walk<'_> {
         folder: Option<usize>,
         path: PathBuf,
         metadata: &Metadata,
-    ) -> Result<Option<usize>, ScanError> {
+        kind: Kind,
+    ) -> usize {
         let entry = self.scan.entries.len();
-        let file_type = metadata.file_type();
-        let kind = if file_type.is_dir() {
-            Kind::Folder
-        } else if file_type.is_block_device() && folder.is_none() {
-            let size = fs::File::open(&path).and_then(|file| device::size(&file, metadata));
-            let size = size.map_err(|error| ScanError::Unreadable {
-                path: path.clone(),
-                error,
-            })?;
-            Kind::Device { size }
-        } else if file_type.is_file() {
-            self.file(entry, metadata)
-        } else if file_type.is_symlink() {
-            let target = fs::read_link(&path).map_err(|error| ScanError::Unreadable {
-                path: path.clone(),
-                error,
-            })?;
-            Kind::Link {
-                target: target.into_os_string().into_vec(),
-            }
-        } else {
-            return Err(ScanError::Special(path));
-        };
-        let is_folder = kind == Kind::Folder;
         self.scan.entries.push(Entry {
             root,
             path: below,
@@ -238,7 +261,7 @@ impl Walk<'_> {
             times: (seconds(metadata.atime()), seconds(metadata.mtime())),
         });
         self.scan.paths.push(path);
-        Ok(is_folder.then_some(entry))
+        entry
     }
 
     /// A file, or another name of one that is in the list.
@@ -262,6 +285,34 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use super::*;
+
+    /// Names of a scan's entries.
+    fn names(scan: &Scan) -> Vec<&[u8]> {
+        let entries = scan.entries.iter();
+        entries.map(|entry| entry.path.as_slice()).collect()
+    }
+
+    #[test]
+    fn what_is_no_file_folder_or_link_is_left_out_and_the_rest_is_listed() {
+        let dir = tempfile::tempdir().unwrap();
+        let tree = dir.path().join("tree");
+        fs::create_dir_all(tree.join("b")).unwrap();
+        let (pipe, socket) = (tree.join("a"), tree.join("b/c"));
+        let mode = rustix::fs::Mode::RUSR;
+        rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+        drop(std::os::unix::net::UnixListener::bind(&socket).unwrap());
+        fs::write(tree.join("b/d"), "d").unwrap();
+        fs::write(tree.join("e"), "e").unwrap();
+        let found = scan(&[tree], true, &Excludes::default()).unwrap();
+        assert_eq!(names(&found), [&b""[..], b"b", b"e", b"b/d"]);
+        let left_out = found.left_out.iter().map(|it| (&it.path[..], &it.trouble));
+        let special = &Trouble::Special;
+        let expected = [&pipe, &socket].map(|path| (path.as_os_str().as_bytes(), special));
+        assert_eq!(left_out.collect::<Vec<_>>(), expected);
+        // Named itself, it is a mistake.
+        let named = scan(std::slice::from_ref(&pipe), true, &Excludes::default());
+        assert!(matches!(named, Err(ScanError::Special(path)) if path == pipe));
+    }
 
     #[test]
     fn what_would_be_in_one_place_is_refused_unless_both_are_folders() {

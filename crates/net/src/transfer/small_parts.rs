@@ -1,12 +1,12 @@
 //! Small files of a download, many in one job: looked for, written into their parts, put in place.
 
-use std::collections::HashSet;
 use std::io::{self, Write};
 use std::os::fd::OwnedFd;
 
 use rustix::fs::{AtFlags, fchmod, fsync, ftruncate, renameat, unlinkat};
 use sshoal_transfer::{FetchedSmall, SmallNeed, SmallPart};
 
+use super::changed::Changed;
 use super::disk::Jobs;
 use super::engine::Answer;
 use super::folder::{Folder, Kept, LEAST_HOLE, There, create, keep, own_at, split, there};
@@ -39,7 +39,7 @@ impl<'a> Opened<'a> {
 pub(super) fn perform_small(
     need: SmallNeed,
     folder: &Folder,
-    changed: &mut HashSet<Vec<u8>>,
+    changed: &mut Changed,
     jobs: &Jobs<Answer>,
 ) {
     let folder = folder.clone();
@@ -75,7 +75,8 @@ pub(super) fn perform_small(
             });
         }
         SmallNeed::Place { files } => {
-            changed.extend(files.iter().map(|(_, path)| split(path).0.to_vec()));
+            let paths = files.iter().map(|(_, path)| split(path).0.to_vec());
+            paths.for_each(|path| changed.insert(path));
             let answer = |placed| Answer::FetchedSmall(FetchedSmall::Placed(placed));
             let failed = files.iter().map(|(id, _)| (*id, panicked()));
             jobs.perform(answer(failed.collect()), move || {

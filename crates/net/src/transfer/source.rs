@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
 
 use rustix::fs::OFlags;
 use sshoal_transfer::{FileHash, MAX_SMALL, Opened, SmallFile, SmallProblem};
+use tokio::sync::watch;
 
 use super::at_once::Reach;
 use super::block_hash::{BlockHash, hash_of};
@@ -66,17 +67,23 @@ enum Contents {
         version: Version,
         reach: Reach,
     },
-    Spool(Arc<Spool>),
+    Spool {
+        spool: Arc<Spool>,
+        /// Goes with the file: who waits to read it hears of that.
+        closing: watch::Sender<()>,
+    },
 }
 
 /// Read by the first host that wants it; others wait for that.
 type Shared = OnceLock<Result<Arc<Block>, String>>;
 
-/// What changes when somebody writes to a file.
+/// What changes when somebody writes to a file. The time of modification can be set back by whoever did (touch -r), that of
+/// the last change, which is the kernel's own (inode(7)), cannot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Version {
     size: u64,
     modified: (i64, i64),
+    changed: (i64, i64),
 }
 
 /// Which blocks are kept, the oldest first.
@@ -118,6 +125,16 @@ impl Source {
             spool: Some(Spool::start(stdin, hosts)?),
             ..Source::files(vec![PathBuf::from("-")], hosts)
         })
+    }
+
+    /// Whether it can be read again from its beginning.
+    pub(super) fn is_repeatable(&self) -> bool {
+        self.spool.is_none()
+    }
+
+    /// Why no host can have all of standard input, where that is because we cannot keep it.
+    pub(crate) fn unkept(&self) -> Option<Arc<str>> {
+        self.spool.as_ref().and_then(|spool| spool.unkept())
     }
 
     /// Opens an entry's file, or shares it with who has it open.
@@ -255,7 +272,8 @@ impl OpenFile {
             proven: None,
         };
         let numbers = [metadata.dev(), metadata.ino(), metadata.size()];
-        let times = [metadata.mtime(), metadata.mtime_nsec()];
+        let (modified, changed) = (version.modified, version.changed);
+        let times = [modified.0, modified.1, changed.0, changed.1];
         let identity = numbers.into_iter().flat_map(u64::to_be_bytes);
         let identity = identity.chain(times.into_iter().flat_map(i64::to_be_bytes));
         Ok(OpenFile {
@@ -299,7 +317,10 @@ impl OpenFile {
 
     fn spooled(spool: Arc<Spool>, pool: Arc<Pool>, hashes: bool) -> OpenFile {
         OpenFile {
-            contents: Contents::Spool(spool),
+            contents: Contents::Spool {
+                spool,
+                closing: watch::Sender::default(),
+            },
             opened: Opened {
                 size: None,
                 data: None,
@@ -316,9 +337,28 @@ impl OpenFile {
         }
     }
 
+    /// What may have to be waited for, perhaps for ever, before so many octets can be read from there. It ends with the file
+    /// itself, too: who waits must not hold that.
+    pub(super) fn arrival(
+        &self,
+        offset: u64,
+        len: usize,
+    ) -> Option<impl Future<Output = ()> + use<>> {
+        let Contents::Spool { spool, closing } = &self.contents else {
+            return None;
+        };
+        let (arrival, mut closed) = (spool.arrival(offset + len as u64), closing.subscribe());
+        Some(async move {
+            tokio::select! {
+                () = arrival => {}
+                _ = closed.changed() => {}
+            }
+        })
+    }
+
     fn read(&self, offset: u64, len: usize) -> Result<Block, String> {
         let file = match &self.contents {
-            Contents::Spool(spool) => {
+            Contents::Spool { spool, .. } => {
                 let data = spool.read(offset, len)?;
                 return Ok(Block::of(data, &self.pool));
             }
@@ -364,7 +404,7 @@ impl OpenFile {
         let hash = read.finish(stop, |offset, chunk| match &self.contents {
             Contents::File { file, .. } => read_at(file, chunk, offset),
             // All of it came in order.
-            Contents::Spool(_) => Ok(0),
+            Contents::Spool { .. } => Ok(0),
         });
         let hash = hash.map_err(|error| error.to_string());
         // Of one host's giving up another one is to know nothing.
@@ -377,7 +417,7 @@ impl OpenFile {
     /// Whether nobody has written to it since it was opened.
     pub(super) fn is_same(&self) -> Result<bool, String> {
         match &self.contents {
-            Contents::Spool(_) => Ok(true),
+            Contents::Spool { .. } => Ok(true),
             Contents::File { file, version, .. } => match file.metadata() {
                 Ok(metadata) => Ok(Version::of(&metadata) == *version),
                 Err(error) => Err(error.to_string()),
@@ -423,6 +463,7 @@ impl Version {
         Version {
             size: metadata.size(),
             modified: (metadata.mtime(), metadata.mtime_nsec()),
+            changed: (metadata.ctime(), metadata.ctime_nsec()),
         }
     }
 }

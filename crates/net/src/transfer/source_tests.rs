@@ -59,6 +59,36 @@ fn what_is_no_regular_file_any_more_is_not_read() {
     assert!(source.open(0).is_err() && source.open(1).is_err());
 }
 
+/// Writes into a file and sets its time of modification back, as often as it takes for the kernel's clock of files to go on.
+fn change_in_secret(path: &Path) {
+    let before = std::fs::metadata(path).unwrap();
+    let changed = |metadata: &Metadata| (metadata.ctime(), metadata.ctime_nsec());
+    while changed(&std::fs::metadata(path).unwrap()) == changed(&before) {
+        let file = OpenOptions::new().write(true).open(path).unwrap();
+        file.write_all_at(b"other", 0).unwrap();
+        file.set_modified(before.modified().unwrap()).unwrap();
+    }
+    let now = std::fs::metadata(path).unwrap();
+    assert_eq!((now.len(), now.ino()), (before.len(), before.ino()));
+    assert_eq!(now.modified().unwrap(), before.modified().unwrap());
+}
+
+#[test]
+fn a_change_whose_time_is_set_back_is_noticed() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("file");
+    std::fs::write(&path, "first").unwrap();
+    let source = Source::files(vec![path.clone()], 1);
+    let before = source.open(0).unwrap();
+    assert_eq!(before.is_same(), Ok(true));
+    change_in_secret(&path);
+    assert_eq!(before.is_same(), Ok(false), "while it was read");
+    let after = source.open(0).unwrap();
+    assert!(before.identity != after.identity, "nor is it gone on with");
+    assert_eq!(after.is_same(), Ok(true));
+    assert_eq!(source.open(0).unwrap().identity, after.identity);
+}
+
 /// Nobody has hashed it in the time that a test has.
 const ENDLESS: u64 = 1 << 40;
 

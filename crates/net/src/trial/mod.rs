@@ -65,7 +65,7 @@ pub struct Measured {
     pub up: Option<Leg>,
     /// CPU time of this process from the connection to the session's start; not by ssh.
     pub login_cpu: Option<Duration>,
-    /// What the server is; not by ssh.
+    /// What the server is, also if we have no algorithm in common with it; not by ssh.
     pub server: Option<ServerFacts>,
 }
 
@@ -89,8 +89,9 @@ pub struct ServerFacts {
     pub identification: String,
     /// All that it offers, if [`Settings::keeps_lists`](sshoal_proto::Settings::keeps_lists) was set.
     pub lists: Option<ServerLists>,
-    /// Its host key's fingerprint: the name by which its [server cache](crate::server_cache_path) knows it.
-    pub fingerprint: String,
+    /// Its host key's fingerprint: the name by which its [server cache](crate::server_cache_path) knows it. `None` without a
+    /// session, for want of a common algorithm.
+    pub fingerprint: Option<String>,
 }
 
 impl TrialPlan {
@@ -230,17 +231,20 @@ impl Trial {
         let now = Processor::own().time();
         let login_cpu = now.zip(self.login_from);
         let login_cpu = login_cpu.map(|(now, from)| now.saturating_sub(from));
-        let profile = connection.server_profile();
+        self.measurements(|measured| measured.login_cpu = login_cpu);
+        self.note_server(connection);
+    }
+
+    /// What the server has said of itself so far.
+    pub(crate) fn note_server(&self, connection: &Connection) {
         let key = connection.host_key_proof();
-        let server = profile.zip(key).map(|(profile, (key, _))| ServerFacts {
+        let profile = connection.server_profile();
+        let server = profile.map(|profile| ServerFacts {
             identification: profile.identification.clone(),
             lists: connection.server_lists().cloned(),
-            fingerprint: fingerprint_sha256(key),
+            fingerprint: key.map(|(key, _)| fingerprint_sha256(key)),
         });
-        self.measurements(|measured| {
-            measured.login_cpu = login_cpu;
-            measured.server = server;
-        });
+        self.measurements(|measured| measured.server = server);
     }
 
     fn measurements(&self, note: impl FnOnce(&mut Measured)) {

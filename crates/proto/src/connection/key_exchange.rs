@@ -120,7 +120,12 @@ impl Connection {
         else {
             return Err(self.out_of_turn("KEXINIT"));
         };
-        let mut chosen = choose(&self.settings, &self.opening.host_key_algorithms, theirs)?;
+        let chosen = choose(&self.settings, &self.opening.host_key_algorithms, theirs);
+        if chosen.is_err() && self.established.is_none() {
+            // What others may have in common with it.
+            self.remember_lists(theirs);
+        }
+        let mut chosen = chosen?;
         match &self.established {
             Some(established) => chosen.strict = established.strict,
             // PROTOCOL, strict key exchange: KEXINIT must be the first packet. Anything before it could be a

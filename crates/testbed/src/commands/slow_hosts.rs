@@ -23,7 +23,7 @@ const PAIR: &str = "pam-account:200+bashrc:200";
 /// Start sshd hosts whose login is slow, each for a known reason, and keep them until SIGINT or SIGTERM.
 ///
 /// Writes hosts (their names), hosts.jsonl (all about them), ssh_config and, once all listen, ready into DIR, and prints a table.
-/// What of the injected programs has run is printed as JSON on SIGUSR1 and at the end. Needs root.
+/// What of the injected programs has run is printed as JSON on SIGUSR1 and at the end; SIGUSR2 makes all hosts well. Needs root.
 #[derive(Debug, Args)]
 pub(crate) struct SlowHosts {
     /// What is slow on a host: a cause, a number where it has one, several with + between them; or clean. Without any: a host
@@ -133,6 +133,13 @@ impl Staying for Running {
             .map(|host| (host.name().to_owned(), runs(host)))
             .collect();
         Ok(Value::from(all).to_string())
+    }
+
+    fn mend(&mut self) -> io::Result<String> {
+        for host in &self.hosts {
+            host.apply_fix().map_err(io::Error::other)?;
+        }
+        self.report()
     }
 }
 

@@ -13,6 +13,11 @@ pub(super) trait Staying {
 
     /// A line for standard output, on SIGUSR1 and at the end.
     fn report(&mut self) -> io::Result<String>;
+
+    /// Makes well what is slow, on SIGUSR2; a line for standard output. There is nothing to be made well in most.
+    fn mend(&mut self) -> io::Result<String> {
+        self.report()
+    }
 }
 
 /// Announces, then waits for SIGINT, SIGTERM or, with `until_eof`, the end of standard input.
@@ -24,6 +29,7 @@ pub(super) fn stay(until_eof: bool, staying: &mut impl Staying) -> io::Result<()
         let mut interrupt = signal(SignalKind::interrupt())?;
         let mut terminate = signal(SignalKind::terminate())?;
         let mut asked = signal(SignalKind::user_defined1())?;
+        let mut mended = signal(SignalKind::user_defined2())?;
         let mut input = input_end(until_eof)?;
         staying.announce()?;
         loop {
@@ -32,6 +38,7 @@ pub(super) fn stay(until_eof: bool, staying: &mut impl Staying) -> io::Result<()
                 _ = terminate.recv() => break,
                 () = &mut input => break,
                 _ = asked.recv() => println!("{}", staying.report()?),
+                _ = mended.recv() => println!("{}", staying.mend()?),
             }
         }
         println!("{}", staying.report()?);

@@ -2,7 +2,7 @@
 
 use super::files::{File, FileStep, Reader, Stage};
 use super::{Download, DownloadEvent, DownloadNeed, LocalFile};
-use crate::ranges::{LEAST_STOLEN, Span};
+use crate::ranges::{LEAST_DIVIDED, LEAST_STOLEN, Span};
 use crate::sftp::{Data, Handle, Request};
 use crate::{Remote, Trouble};
 
@@ -21,15 +21,33 @@ impl Download {
             .filter(|(_, it)| can_help(it))
             .max_by_key(|(_, it)| it.most_left());
         let Some((&file, it)) = largest else { return };
-        let Some(span) = it.take_share() else { return };
-        let mut readers = it.readers.iter_mut();
-        if let Some(own) = readers.find(|it| it.channel == channel && it.handle.is_some()) {
-            own.span = span;
+        let mut readers = it.readers.iter();
+        let own = readers.position(|it| it.channel == channel && it.handle.is_some());
+        let Some(span) = it.take_share(own.is_some()) else {
+            return;
+        };
+        if let Some(own) = own {
+            it.readers[own].span = span;
             return;
         }
         it.readers.push(Reader::new(channel, span));
         let reader = it.readers.len() - 1;
         self.open_remote(channel, file, reader);
+    }
+
+    /// A channel gets nothing more to do: what it has not asked for goes to others.
+    pub fn retire_channel(&mut self, channel: usize) {
+        self.channels.retire(channel);
+        let files = self.files.values_mut();
+        for file in files.filter(|file| file.stage == Stage::Read) {
+            for at in 0..file.readers.len() {
+                if file.readers[at].channel == channel {
+                    let span = std::mem::take(&mut file.readers[at].span);
+                    file.give_back(span);
+                }
+            }
+        }
+        self.advance();
     }
 
     /// Asks for what the channel may have in flight: files in the order in which they were begun.
@@ -82,6 +100,9 @@ impl Download {
         if !one_by_one && it.stage != Stage::Read {
             return None;
         }
+        // The first channel is never retired.
+        let first = |it: &Reader| it.channel == 0 && it.is_refused;
+        let takes_returned = !self.channels.is_retired(channel) || it.readers.iter().any(first);
         for (number, reader) in it.readers.iter_mut().enumerate() {
             if reader.channel != channel || (one_by_one && reader.reading > 0) {
                 continue;
@@ -92,7 +113,10 @@ impl Download {
             let next = reader.again.pop().or_else(|| {
                 loop {
                     if reader.span.left() == 0 {
-                        reader.span = it.returned.pop()?;
+                        reader.span = match takes_returned {
+                            true => it.returned.pop()?,
+                            false => return None,
+                        };
                     }
                     let next = reader.span.take_of(it.todo.as_deref(), limit.into());
                     if let Some((at, len)) = next {
@@ -217,12 +241,16 @@ impl File {
         spans.map(|span| span.left()).max().unwrap_or(0)
     }
 
-    /// What a reader more may have.
-    fn take_share(&mut self) -> Option<Span> {
+    /// What a channel may have that has nothing to do; `is_open` if it has opened the file.
+    fn take_share(&mut self, is_open: bool) -> Option<Span> {
+        let least = match is_open {
+            true => LEAST_DIVIDED,
+            false => LEAST_STOLEN,
+        };
         self.returned.pop().or_else(|| {
             let readers = self.readers.iter_mut();
             let largest = readers.max_by_key(|reader| reader.span.left());
-            largest?.span.give_half()
+            largest?.span.give_half(least)
         })
     }
 

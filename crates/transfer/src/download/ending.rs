@@ -1,33 +1,58 @@
 //! Symbolic links, then owners, modes and times of folders.
 
+use super::walk::LAST_LINKS;
 use super::{Asked, Download, DownloadNeed, Item, Stage};
 use crate::Trouble;
 use crate::owners::Owner;
 use crate::path::MAX_PATH;
-use crate::sftp::{Reply, Request};
+use crate::sftp::{Attributes, Reply, Request};
+use crate::trouble::shown;
 
 /// Links, or folders, under way at a time.
 const AT_A_TIME: usize = 64;
 
+/// The path of a folder here, and what it was like on the host.
+pub(super) type EndingFolder = (Box<[u8]>, Attributes);
+
 impl Download {
-    pub(super) fn make_links(&mut self) {
-        while self.open < AT_A_TIME
+    /// Makes links that cannot wait for the end: they are too many, or too long.
+    pub(super) fn make_spare_links(&mut self) {
+        while self.linking < AT_A_TIME
+            && (self.links.len() > LAST_LINKS || self.held.now() > self.limits.held / 2)
             && let Some(item) = self.links.pop()
         {
-            self.open += 1;
-            let owner = self.owner_here(&item.remote, &item.attributes);
-            let Item { remote, local, .. } = item;
-            let path = remote.clone();
-            let asked = Asked::Link {
-                remote,
-                local,
-                owner,
-            };
-            self.ask(Request::Readlink { path: &path }, asked);
+            self.make_link(item);
+        }
+    }
+
+    pub(super) fn make_links(&mut self) {
+        while self.linking < AT_A_TIME
+            && let Some(item) = self.links.pop()
+        {
+            self.make_link(item);
         }
         if self.open == 0 {
             self.stage = Stage::Folders;
         }
+    }
+
+    fn make_link(&mut self, item: Item) {
+        self.open += 1;
+        self.linking += 1;
+        let owner = self.owner_here(&item.remote, &item.attributes);
+        let Item { remote, local, .. } = item;
+        let path = remote.clone();
+        let asked = Asked::Link {
+            remote,
+            local,
+            owner,
+        };
+        self.ask(Request::Readlink { path: &path }, asked);
+    }
+
+    fn link_has_ended(&mut self) {
+        self.open -= 1;
+        self.linking -= 1;
     }
 
     pub(super) fn handle_link(
@@ -40,15 +65,14 @@ impl Download {
         let target = match reply {
             Reply::Names(mut names) if names.len() == 1 => names.remove(0).name,
             Reply::Status(status) => {
-                self.open -= 1;
+                self.link_has_ended();
                 return self.failed(remote, Trouble::remote("reading the link", &status));
             }
             _ => Vec::new(),
         };
         if target.is_empty() || target.len() >= MAX_PATH || target.contains(&0) {
-            self.open -= 1;
-            let shown = String::from_utf8_lossy(&target).into_owned();
-            return self.failed(remote, Trouble::BadName(shown));
+            self.link_has_ended();
+            return self.failed(remote, Trouble::BadName(shown(&target)));
         }
         let need = DownloadNeed::Link {
             path,
@@ -59,7 +83,7 @@ impl Download {
     }
 
     pub(super) fn handle_linked(&mut self, path: Vec<u8>, linked: Result<bool, String>) {
-        self.open -= 1;
+        self.link_has_ended();
         match linked {
             Ok(unchanged) => self.done(path, unchanged),
             Err(error) => {
@@ -70,20 +94,22 @@ impl Download {
     }
 
     /// The innermost come last in the list of those that were listed to their end, or near to it: what is done in a folder
-    /// changes its time, so the longest paths go first.
+    /// changes its time, and what it gets may forbid to go into it, so the longest paths go first.
     pub(super) fn finish_folders(&mut self) {
         if self.open == 0 {
             self.folders.sort_by_key(|(path, _)| depth(path));
         }
         while self.open < AT_A_TIME
-            && let Some((path, attributes)) = self.folders.last().cloned()
+            && let Some((path, _)) = self.folders.last()
+            && (self.open == 0 || depth(path) == self.depth)
+            && let Some((path, attributes)) = self.folders.pop()
         {
-            self.folders.pop();
+            self.depth = depth(&path);
             self.open += 1;
             let owner = self.owner_here(&path, &attributes);
             let preserve = self.plan.preserve;
             self.needs.push_back(DownloadNeed::FinishFolder {
-                path,
+                path: path.into_vec(),
                 owner,
                 mode: attributes.permissions().filter(|_| preserve),
                 times: attributes.times.filter(|_| preserve),

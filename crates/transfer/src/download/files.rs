@@ -96,12 +96,14 @@ impl Download {
             if !self.channels[channel].client.is_ready() {
                 continue;
             }
-            while self.has_room_for_file(channel)
+            let is_retired = self.channels.is_retired(channel);
+            while !is_retired
+                && self.has_room_for_file(channel)
                 && let Some(item) = self.queue.pop_front()
             {
                 self.begin_file(channel, item);
             }
-            if self.is_idle(channel) {
+            if !is_retired && self.is_idle(channel) {
                 self.help(channel);
             }
             self.read_on(channel);

@@ -1,23 +1,28 @@
 //! Fetches what one host has into a folder of this machine's.
 //!
-//! `sources` finds out what the user means, `walk` lists folders, `owners` finds out whom things belong to, `small` fetches small files in batches, `files` all others (their
-//! octets in `contents`, their ends in `settling`; a block device is one whose size `device` has found out), `ending` makes links once nothing is written any more, so that none of them can lead a file
-//! elsewhere, and gives folders their modes and times.
+//! `sources` finds out what the user means, `lookups` what that is, `claims` which of several things gets a place here. `walk` lists
+//! folders, within `limits`, `owners` finds out whom things belong to. `small` fetches small files in batches, `files` all others: their
+//! octets in `contents`, their ends in `settling`; a block device is one whose size `device` has found out. `ending` makes links, the
+//! last ones when nothing is written any more, and gives folders their modes and times; `telling` says what became of all.
 
+mod claims;
 mod contents;
 mod device;
 mod ending;
 mod files;
 mod hashes;
+mod limits;
+mod lookups;
 mod lost;
 mod owners;
 mod plan;
 mod settling;
 mod small;
 mod sources;
+mod telling;
 mod walk;
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use crate::channels::Channels;
@@ -26,13 +31,18 @@ use crate::hashing::HostHashes;
 use crate::owners::{ListStep, Owner};
 use crate::sftp::{Attributes, Pieces, Reply, Request, SftpError};
 use crate::{Tally, Trouble};
+use claims::Claims;
+use ending::EndingFolder;
 use files::{File, FileStep};
+use limits::{Held, Limits, Octets};
+use lookups::Lookups;
 use owners::Accounts;
 use small::Small;
 use sources::Search;
 use walk::{Listing, ListingStep};
 
-pub use plan::{Begun, DownloadEvent, DownloadNeed, DownloadPlan, Fetched, LocalFile, MAX_FOLDERS};
+pub use limits::{MAX_FOLDERS, MAX_HELD, MAX_KEPT, MAX_NAMES, MAX_TOLD};
+pub use plan::{Begun, DownloadEvent, DownloadNeed, DownloadPlan, Fetched, LocalFile};
 pub use small::{FetchedSmall, SmallNeed, SmallNumber, SmallPart};
 
 /// A download from one host.
@@ -40,8 +50,12 @@ pub struct Download {
     plan: Arc<DownloadPlan>,
     channels: Channels<Asked, Flight>,
     stage: Stage,
-    /// Names that sources have taken in the host's folder.
-    taken: HashSet<Vec<u8>>,
+    limits: Limits,
+    /// Octets of what is on its way, and of what is kept longer.
+    held: Octets,
+    kept: Octets,
+    claims: Claims,
+    lookups: Lookups,
     /// Folders that are to be listed, the last one first.
     to_list: Vec<Listing>,
     listings: HashMap<u64, Listing>,
@@ -55,13 +69,20 @@ pub struct Download {
     hashes: HostHashes,
     accounts: Accounts,
     links: Vec<Item>,
-    folders: Vec<(Vec<u8>, Attributes)>,
+    /// Links that are being made.
+    linking: usize,
+    /// Folders that are to get something at the end.
+    folders: Vec<EndingFolder>,
+    /// How deep those are that are getting it.
+    depth: usize,
     /// Questions about sources, links and folders without an answer, of the server or of this machine.
     open: usize,
     next_id: u64,
     needs: VecDeque<DownloadNeed>,
     events: VecDeque<DownloadEvent>,
     tally: Tally,
+    /// Failures that have been told one by one.
+    told: usize,
     left: u64,
     interrupted: bool,
 }
@@ -76,7 +97,7 @@ enum Stage {
 }
 
 /// Something on the host, and where it goes.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 struct Item {
     remote: Vec<u8>,
     /// Relative to the host's folder.
@@ -84,6 +105,7 @@ struct Item {
     /// Relative to the source that it was found below.
     below: Vec<u8>,
     attributes: Attributes,
+    held: Held,
 }
 
 /// What a channel has under way.
@@ -94,14 +116,14 @@ struct Flight {
 }
 
 /// What a request was for.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug)]
 enum Asked {
     Expand {
         source: Vec<u8>,
     },
     Source {
-        path: Vec<u8>,
-        local: Vec<u8>,
+        item: Item,
+        /// The one that led to it.
         pattern: Option<Vec<u8>>,
     },
     Listing {
@@ -112,11 +134,7 @@ enum Asked {
         id: u64,
         step: SurveyStep,
     },
-    Unknown {
-        remote: Vec<u8>,
-        local: Vec<u8>,
-        below: Vec<u8>,
-    },
+    Listed(Item),
     File {
         file: LocalFile,
         step: FileStep,
@@ -147,7 +165,11 @@ impl Download {
             accounts: Accounts::default(),
             channels: Channels::new(),
             stage: Stage::Sources,
-            taken: HashSet::new(),
+            limits: Limits::default(),
+            held: Octets::default(),
+            kept: Octets::default(),
+            claims: Claims::default(),
+            lookups: Lookups::default(),
             to_list: Vec::new(),
             listings: HashMap::new(),
             searches: HashMap::new(),
@@ -155,12 +177,15 @@ impl Download {
             queue: VecDeque::new(),
             files: HashMap::new(),
             links: Vec::new(),
+            linking: 0,
             folders: Vec::new(),
+            depth: 0,
             open: 0,
             next_id: 0,
             needs: VecDeque::new(),
             events: VecDeque::new(),
             tally: Tally::default(),
+            told: 0,
             left: 0,
             interrupted: false,
         }
@@ -169,6 +194,11 @@ impl Download {
     /// One more channel; returns its number.
     pub fn add_channel(&mut self) -> usize {
         self.channels.add()
+    }
+
+    /// The same for a channel of another connection to the same server, which has started there.
+    pub fn join_channel(&mut self) -> usize {
+        self.channels.join()
     }
 
     /// The server has refused a further channel: it is done without.
@@ -264,6 +294,8 @@ impl Download {
         self.interrupted = true;
         self.queue.clear();
         self.to_list.clear();
+        self.forget_names();
+        self.lookups.interrupt();
         self.links.clear();
         self.folders.clear();
         self.accounts.interrupt();
@@ -298,6 +330,8 @@ impl Download {
                 Stage::Sources => self.ask_for_sources(),
                 Stage::Files => {
                     self.list_folders();
+                    self.look_up();
+                    self.make_spare_links();
                     self.fetch_small();
                     self.fetch_files();
                     if self.is_all_fetched() {
@@ -314,37 +348,28 @@ impl Download {
         }
     }
 
-    fn is_all_fetched(&self) -> bool {
+    /// Whether no more will be found.
+    fn is_all_listed(&self) -> bool {
         self.open == 0
             && self.to_list.is_empty()
             && self.listings.is_empty()
+            && self.lookups.waiting() == 0
+    }
+
+    fn is_all_fetched(&self) -> bool {
+        self.is_all_listed()
             && self.queue.is_empty()
             && self.files.is_empty()
             && self.small.is_over()
     }
 
-    fn end(&mut self) {
-        if self.stage != Stage::Ended {
-            self.stage = Stage::Ended;
-            self.events.push_back(DownloadEvent::Ended);
-        }
-    }
-
     fn handle_reply(&mut self, channel: usize, asked: Asked, reply: Reply) {
         match asked {
             Asked::Expand { source } => self.handle_expanded(&source, reply),
-            Asked::Source {
-                path,
-                local,
-                pattern,
-            } => self.handle_source(path, local, pattern, reply),
+            Asked::Source { item, pattern } => self.handle_source(item, pattern, reply),
             Asked::Device { id, step } => self.handle_device(id, step, reply),
             Asked::Listing { id, step } => self.handle_listing(id, step, reply),
-            Asked::Unknown {
-                remote,
-                local,
-                below,
-            } => self.handle_unknown(remote, local, below, reply),
+            Asked::Listed(item) => self.handle_listed(item, reply),
             Asked::File { file, step } => self.handle_file(channel, file, step, reply),
             Asked::Link {
                 remote,
@@ -366,25 +391,14 @@ impl Download {
         self.next_id += 1;
         self.next_id
     }
-
-    fn done(&mut self, path: Vec<u8>, unchanged: bool) {
-        match unchanged {
-            true => self.tally.unchanged += 1,
-            false => self.tally.done += 1,
-        }
-        self.events
-            .push_back(DownloadEvent::Done { path, unchanged });
-    }
-
-    fn failed(&mut self, path: Vec<u8>, trouble: Trouble) {
-        self.tally.failed += 1;
-        self.events
-            .push_back(DownloadEvent::Failed { path, trouble });
-    }
 }
 
 #[cfg(test)]
+mod claims_tests;
+#[cfg(test)]
 mod hashing_tests;
+#[cfg(test)]
+mod limits_tests;
 #[cfg(test)]
 mod owners_tests;
 #[cfg(test)]

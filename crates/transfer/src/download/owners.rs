@@ -6,6 +6,7 @@ use std::collections::{BTreeSet, HashMap};
 use super::{Asked, Download, DownloadEvent, DownloadNeed, Item};
 use crate::Trouble;
 use crate::owners::{Account, AccountKind, ListStep, Lists, Names, Owner, Owners};
+use crate::path::MAX_NAME;
 use crate::sftp::{AccountNames, Attributes, Extension, Reply, Request};
 
 /// Users, and groups, that are asked about at a time.
@@ -159,7 +160,8 @@ impl Download {
         for (at, (kind, names)) in kinds.into_iter().zip(of_each).enumerate() {
             let none = std::iter::repeat(Vec::new());
             for (&number, name) in asked[at].iter().zip(names.into_iter().chain(none)) {
-                if name.is_empty() {
+                // What is longer than a file's name is nobody's here (LOGIN_NAME_MAX is 256).
+                if name.is_empty() || name.len() > MAX_NAME {
                     self.accounts.numbers.insert((kind, number), number);
                 } else {
                     self.accounts.named[at].push(number);

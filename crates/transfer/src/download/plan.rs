@@ -9,9 +9,6 @@ use crate::owners::{Owner, Owners, Rights};
 use crate::sftp::Data;
 use crate::upload::Method;
 
-/// Folders, and links, that one source may have: a hostile server cannot make us remember more.
-pub const MAX_FOLDERS: usize = 1_000_000;
-
 /// What to fetch.
 #[derive(Debug, Clone)]
 pub struct DownloadPlan {

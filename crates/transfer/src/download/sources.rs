@@ -1,9 +1,12 @@
 //! What the user means: paths, patterns, homes.
 
-use super::walk::{Listing, Purpose};
+use std::collections::VecDeque;
+
+use super::lookups::Lookup;
+use super::walk::Purpose;
 use super::{Asked, Download, Item, Stage};
 use crate::glob;
-use crate::path::{file_name, join, without_slashes};
+use crate::path::{MAX_PATH, file_name, join, without_slashes};
 use crate::sftp::{Attributes, Extension, FileType, Reply, Request};
 use crate::{Remote, Trouble};
 
@@ -81,7 +84,7 @@ impl Download {
     pub(super) fn search(
         &mut self,
         mut base: Vec<u8>,
-        mut parts: std::collections::VecDeque<Vec<u8>>,
+        mut parts: VecDeque<Vec<u8>>,
         pattern: Vec<u8>,
     ) {
         self.searches.entry(pattern.clone()).or_default().open += 1;
@@ -95,24 +98,35 @@ impl Download {
             }
             return self.look_at_source(base, Some(pattern));
         }
-        let item = Item {
-            remote: if base.is_empty() {
-                b".".to_vec()
-            } else {
-                base.clone()
-            },
-            local: Vec::new(),
-            below: Vec::new(),
-            attributes: Attributes::default(),
+        let added = match base.len() {
+            ..=MAX_PATH => self.add_search(base.clone(), parts, pattern.clone()),
+            _ => Err(Trouble::TooLong),
         };
-        self.to_list.push(Listing::new(
-            item,
-            Purpose::Search {
-                base,
-                parts,
-                pattern,
-            },
-        ));
+        if let Err(trouble) = added {
+            self.failed(base, trouble);
+            self.end_search(&pattern, true);
+        }
+    }
+
+    fn add_search(
+        &mut self,
+        base: Vec<u8>,
+        parts: VecDeque<Vec<u8>>,
+        pattern: Vec<u8>,
+    ) -> Result<(), Trouble> {
+        let remote = match base.is_empty() {
+            true => b".".to_vec(),
+            false => base.clone(),
+        };
+        // What it takes is about what an item's three paths do.
+        let paths = [remote, Vec::new(), pattern.clone()];
+        let item = Item::new(paths, Attributes::default(), &self.held);
+        let purpose = Purpose::Search {
+            base,
+            parts,
+            pattern,
+        };
+        self.add_listing(item, purpose)
     }
 
     /// A part of the search for a pattern has ended. A pattern that finds nothing anywhere has failed.
@@ -141,25 +155,13 @@ impl Download {
             _ if source.ends_with(b"/") => Vec::new(),
             name => name.to_vec(),
         };
-        self.open += 1;
-        self.ask(
-            Request::Stat { path: &path },
-            Asked::Source {
-                path: path.clone(),
-                local,
-                pattern,
-            },
-        );
+        let paths = [path, local, Vec::new()];
+        let item = Item::new(paths, Attributes::default(), &self.held);
+        self.lookups.add(Lookup::Source { item, pattern });
     }
 
-    pub(super) fn handle_source(
-        &mut self,
-        path: Vec<u8>,
-        local: Vec<u8>,
-        pattern: Option<Vec<u8>>,
-        reply: Reply,
-    ) {
-        self.open -= 1;
+    pub(super) fn handle_source(&mut self, mut item: Item, pattern: Option<Vec<u8>>, reply: Reply) {
+        self.looked_up();
         let is_there = matches!(reply, Reply::Attributes(_));
         if let Some(pattern) = &pattern {
             self.end_search(pattern, is_there);
@@ -169,30 +171,51 @@ impl Download {
         }
         match reply {
             Reply::Attributes(attributes) => {
-                if !local.is_empty() && !self.taken.insert(local.clone()) {
-                    return self.failed(path, Trouble::SameName);
-                }
-                let item = Item {
-                    remote: path,
-                    local,
-                    below: Vec::new(),
-                    attributes,
-                };
-                match attributes.file_type() {
-                    FileType::Folder if !self.plan.recursive => {
-                        self.failed(item.remote, Trouble::Folder);
-                    }
-                    FileType::BlockDevice if pattern.is_none() => self.survey_device(item),
-                    _ => self.take_item(item),
-                }
+                item.attributes = attributes;
+                self.take_source(item, pattern.is_none());
             }
             Reply::Status(status) => {
                 // Of a pattern such as */x it is no fault that some have no x.
                 if pattern.is_none() || Remote::of(&status) != Remote::Missing {
-                    self.failed(path, Trouble::remote("looking for it", &status));
+                    self.failed(item.remote, Trouble::remote("looking for it", &status));
                 }
             }
-            _ => self.failed(path, Trouble::NoMatch),
+            _ => self.failed(item.remote, Trouble::NoMatch),
         }
+    }
+
+    /// What the user means is there. `is_named`: he has named it, and no pattern has found it.
+    fn take_source(&mut self, item: Item, is_named: bool) {
+        let file_type = item.attributes.file_type();
+        let trouble = match file_type {
+            FileType::Folder if !self.plan.recursive => Some(Trouble::Folder),
+            FileType::BlockDevice if !is_named => Some(Trouble::Special),
+            _ if self.lacks_name(&item) => Some(Trouble::NoFolderThere),
+            _ => None,
+        };
+        // What is printed has no place.
+        let place = match self.plan.in_order {
+            true => &item.remote,
+            false => &item.local,
+        };
+        let claimed = match trouble {
+            None => self.claim(&place.clone(), &item.remote),
+            Some(trouble) => Err(trouble),
+        };
+        match claimed {
+            Ok(true) if file_type == FileType::BlockDevice => self.survey_device(item),
+            Ok(true) => self.take_item(item),
+            Ok(false) => {}
+            Err(trouble) => self.failed(item.remote, trouble),
+        }
+    }
+
+    /// Whether it was named as a folder by a slash at its end, and is none: there is nothing that it could be called here.
+    pub(super) fn lacks_name(&self, item: &Item) -> bool {
+        let may_be_folder = matches!(
+            item.attributes.file_type(),
+            FileType::Folder | FileType::Unknown
+        );
+        item.local.is_empty() && !may_be_folder && !self.plan.in_order
     }
 }

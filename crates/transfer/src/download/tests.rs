@@ -35,6 +35,10 @@ pub(super) struct Story {
     pub(super) channels: usize,
     /// In this round this channel is lost.
     pub(super) lost: Vec<(usize, usize)>,
+    /// In this round this channel gets nothing more to do.
+    pub(super) retired: Option<(usize, usize)>,
+    /// Octets that came over it afterwards.
+    pub(super) came_by_retired: usize,
     /// How the host hashes; it does if nothing is said.
     pub(super) hasher: Option<Hasher>,
     /// Files that it was asked for.
@@ -47,6 +51,8 @@ pub(super) struct Story {
     pub(super) accounts: BTreeMap<&'static [u8], u32>,
     /// How often it was asked for some.
     pub(super) asked: usize,
+    /// What may be known at a time, if that is less than it would be.
+    pub(super) limits: Option<Limits>,
 }
 
 pub(super) struct Told {
@@ -80,6 +86,7 @@ impl Story {
     pub(super) fn play(&mut self, plan: DownloadPlan) -> Told {
         let in_flight = plan.in_flight;
         let mut download = Download::new(Arc::new(plan));
+        download.limits = self.limits.unwrap_or_default();
         let mut hasher = FakeHasher::default();
         let mut channels = vec![FakeChannel::default()];
         for _ in 0..self.channels {
@@ -116,6 +123,9 @@ impl Story {
                 self.server.hang_up(&mut channels[channel]);
                 download.lose_channel(channel);
             }
+            if let Some((_, channel)) = self.retired.filter(|(when, _)| *when == round) {
+                download.retire_channel(channel);
+            }
             for (number, channel) in channels.iter_mut().enumerate() {
                 if self
                     .lost
@@ -127,6 +137,10 @@ impl Story {
                 let sent = download.transmit(number).collect::<Vec<_>>().concat();
                 download.transmitted(number, sent.len());
                 let answer = self.server.handle(channel, &sent);
+                let is_retired = |&(when, channel)| round > when && channel == number;
+                if self.retired.as_ref().is_some_and(is_retired) {
+                    self.came_by_retired += answer.len();
+                }
                 download.handle_input(number, &answer).unwrap();
             }
             while let Some(event) = download.poll_event() {
@@ -365,10 +379,6 @@ fn patterns_find_what_they_say_and_excludes_leave_out() {
         story.there.keys().collect::<Vec<_>>(),
         [&b"d/a.log".to_vec()]
     );
-    // Two of one name.
-    let mut story = Story::new(&nodes);
-    let told = story.play(plan(&[b"/d/a.log", b"/e/a.log"]));
-    assert_eq!(told.failed, [(b"/e/a.log".to_vec(), Trouble::SameName)]);
 }
 
 #[test]
@@ -479,6 +489,20 @@ fn what_is_proven_of_what_a_file_was_is_not_used() {
     let told = story.play(plan(&[b"/f"]));
     assert_eq!(told.failed, [(b"/f".to_vec(), Trouble::Changed)]);
     assert_eq!(story.there.len(), 0);
+}
+
+#[test]
+fn a_channel_that_is_retired_gets_nothing_more_and_everything_comes() {
+    let contents: Vec<u8> = (0..40 << 20).map(|at| (at * 7 + at / 251) as u8).collect();
+    for round in [0, 4, 9, 12] {
+        let mut story = Story::new(&[(b"/f", Node::File(contents.clone()))]);
+        story.channels = 3;
+        story.retired = Some((round, 2));
+        let told = story.play(plan(&[b"/f"]));
+        assert_eq!(told.failed, []);
+        assert!(story.there[&b"f".to_vec()].0 == contents);
+        assert!(story.came_by_retired < 1 << 20, "{}", story.came_by_retired);
+    }
 }
 
 #[test]

@@ -1,23 +1,27 @@
 //! Listing folders: several at a time, the deepest first, and no faster than files are fetched.
 
+mod names;
 mod reads;
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 
-use super::{Asked, Download, DownloadEvent, DownloadNeed, Item, MAX_FOLDERS};
+use super::Asked;
+use super::{Download, DownloadNeed, Item, MAX_FOLDERS};
+use crate::Trouble;
 use crate::owners::Owners;
-use crate::path::{MAX_PATH, is_plain_name, join};
-use crate::sftp::{Attributes, FileType, Handle, Name, Reply, Request, StatusCode};
-use crate::{Trouble, glob};
+use crate::sftp::{Handle, Name, Reply, Request, StatusCode};
 use reads::Reads;
 
 /// Folders listed at a time.
 const LISTINGS: usize = 16;
-/// Files that may be found and not begun: then no folder is begun.
+/// Files that may be found and not begun: then no folder is begun. So many folders may wait to be listed: then only the folder
+/// that was begun last goes on.
 const QUEUE: usize = 4096;
 /// The same, after which those that are begun wait, too: some more than what two batches of small files take. What is asked
-/// for already still comes, at most [`LISTINGS`] times [`MOST_READS`](reads::MOST_READS) packets.
+/// for already still comes, at most [`LISTINGS`] times [`MOST_READS`](reads::MOST_READS) packets, and waits.
 const MOST_FOUND: usize = 5 * QUEUE;
+/// Links that are made last.
+pub(super) const LAST_LINKS: usize = QUEUE;
 
 /// A folder that is listed, or is to be.
 pub(super) struct Listing {
@@ -25,6 +29,13 @@ pub(super) struct Listing {
     purpose: Purpose,
     handle: Option<Handle>,
     reads: Reads,
+    /// Names that have come and wait, and octets that they take.
+    names: VecDeque<Name>,
+    octets: usize,
+    /// How many have come in all.
+    come: usize,
+    /// Hashes of those that have been taken.
+    seen: HashSet<u64>,
 }
 
 /// Why a folder is listed.
@@ -61,29 +72,67 @@ impl Listing {
             purpose,
             handle: None,
             reads: Reads::default(),
+            names: VecDeque::new(),
+            octets: 0,
+            come: 0,
+            seen: HashSet::new(),
         }
+    }
+
+    /// How many of its names are known.
+    #[cfg(test)]
+    pub(super) fn names_seen(&self) -> usize {
+        self.seen.len()
+    }
+
+    /// Nothing is known any more of its names.
+    fn forget_names(&mut self) {
+        (self.names, self.seen) = (VecDeque::new(), HashSet::new());
+        (self.octets, self.come) = (0, 0);
     }
 }
 
 impl Download {
-    /// Begins listings while there is room, and reads on in those that are begun.
+    /// Takes what has come, begins listings while there is room, and reads on in those that are begun.
     pub(super) fn list_folders(&mut self) {
+        for id in self.begun() {
+            self.take_names(id);
+        }
         self.begin_listings();
-        let mut begun: Vec<u64> = self.listings.keys().copied().collect();
-        begun.sort_unstable();
-        for id in begun {
+        for id in self.begun() {
             self.read_folder(id);
         }
     }
 
-    /// Files that are found and not begun.
+    /// Folders that are listed, in the order in which they were begun.
+    fn begun(&self) -> Vec<u64> {
+        let mut begun: Vec<u64> = self.listings.keys().copied().collect();
+        begun.sort_unstable();
+        begun
+    }
+
+    /// What is found and not begun.
     fn found(&self) -> usize {
-        self.queue.len() + self.small.waiting() + self.accounts.waiting()
+        self.queue.len()
+            + self.small.waiting()
+            + self.accounts.waiting()
+            + self.lookups.waiting()
+            + self.links.len().saturating_sub(LAST_LINKS)
+    }
+
+    /// Whether no more names of this folder are taken or asked for: what is known is to be fetched first, or listed.
+    fn is_full(&self, id: u64) -> bool {
+        // While folders wait one goes on, for else none would ever end.
+        let is_last = || self.listings.keys().all(|&other| other <= id);
+        self.found() >= MOST_FOUND
+            || self.held.now() >= self.limits.held
+            || self.to_list.len() >= QUEUE && !is_last()
     }
 
     fn begin_listings(&mut self) {
         while self.listings.len() < LISTINGS
             && self.found() < QUEUE
+            && self.held.now() < self.limits.held
             && let Some(listing) = self.to_list.pop()
         {
             let id = self.id();
@@ -122,7 +171,7 @@ impl Download {
 
     /// Asks for more of a folder, as much as may be, or ends its listing once all is there that was asked for.
     fn read_folder(&mut self, id: u64) {
-        let is_full = self.found() >= MOST_FOUND || self.channels[0].client.is_full();
+        let is_full = self.is_full(id) || self.channels[0].client.is_full();
         let Some(listing) = self.listings.get_mut(&id) else {
             return;
         };
@@ -133,7 +182,7 @@ impl Download {
             listing.reads.stop(None);
         }
         if listing.reads.end.is_some() {
-            if listing.reads.unanswered == 0 {
+            if listing.reads.unanswered == 0 && listing.names.is_empty() {
                 let trouble = listing.reads.end.take().flatten();
                 self.end_listing(id, trouble);
             }
@@ -183,9 +232,7 @@ impl Download {
             }
             Reply::Names(names) => {
                 reads.answered += 1;
-                for name in names {
-                    self.take_name(id, name);
-                }
+                self.add_names(id, names);
             }
             Reply::Status(status) if status.code == StatusCode::Eof => reads.reach_end(is_alone),
             Reply::Status(status) => {
@@ -204,6 +251,7 @@ impl Download {
         let Some(listing) = self.listings.get_mut(&id) else {
             return;
         };
+        listing.forget_names();
         let handle = listing.handle.take();
         let remote = listing.item.remote.clone();
         let pattern = match &listing.purpose {
@@ -233,139 +281,30 @@ impl Download {
         match trouble {
             Some(trouble) => self.failed(remote, trouble),
             None if self.interrupted => {}
-            None if self.finishes_folders() => match self.folders.len() < MAX_FOLDERS {
-                true => self.folders.push((local, attributes)),
-                false => self.failed(remote, too_many("folders")),
-            },
+            None if self.finishes_folders() => self.finish_later(remote, local, attributes),
             None => self.done(local, false),
         }
     }
 
-    /// One name of a folder.
-    fn take_name(&mut self, id: u64, name: Name) {
-        if matches!(name.name.as_slice(), b"." | b"..") || self.interrupted {
-            return;
+    /// A folder that is to be listed.
+    pub(super) fn add_listing(&mut self, item: Item, purpose: Purpose) -> Result<(), Trouble> {
+        if self.to_list.len() >= MAX_FOLDERS {
+            return Err(too_many("folders", MAX_FOLDERS));
         }
-        let Some(listing) = self.listings.get(&id) else {
-            return;
-        };
-        let folder = listing.item.clone();
-        if !is_plain_name(&name.name) {
-            let shown = String::from_utf8_lossy(&name.name).into_owned();
-            return self.failed(folder.remote, Trouble::BadName(shown));
+        if !self.has_room_to_keep(item.held.octets()) {
+            return Err(too_many(OCTETS_OF_FOLDERS, self.limits.kept));
         }
-        if let Purpose::Search {
-            base,
-            parts,
-            pattern,
-        } = &listing.purpose
-        {
-            if parts
-                .front()
-                .is_some_and(|part| glob::matches(part, &name.name))
-            {
-                let rest = parts.iter().skip(1).cloned().collect();
-                let (base, pattern) = (join(base, &name.name), pattern.clone());
-                self.search(base, rest, pattern);
-            }
-            return;
-        }
-        let item = Item {
-            remote: join(&folder.remote, &name.name),
-            local: join(&folder.local, &name.name),
-            below: join(&folder.below, &name.name),
-            attributes: name.attributes,
-        };
-        if !self.plan.excludes.covers(&item.below) {
-            self.take_item(item);
-        }
-    }
-
-    /// Something that is to be fetched.
-    pub(super) fn take_item(&mut self, item: Item) {
-        if item.remote.len() > MAX_PATH || item.local.len() > MAX_PATH {
-            return self.failed(item.remote, Trouble::TooLong);
-        }
-        let Some(item) = self.await_owner(item) else {
-            return;
-        };
-        match item.attributes.file_type() {
-            FileType::File => {
-                let size = item.attributes.size.unwrap_or(0);
-                self.left = self.left.saturating_add(size);
-                self.events.push_back(DownloadEvent::Found(size));
-                self.queue.extend(self.small.take(item));
-            }
-            FileType::Folder if self.to_list.len() < MAX_FOLDERS => {
-                self.to_list.push(Listing::new(item, Purpose::Tree));
-            }
-            FileType::Folder => self.failed(item.remote, too_many("folders")),
-            FileType::Link if self.links.len() < MAX_FOLDERS => self.links.push(item),
-            FileType::Link => self.failed(item.remote, too_many("symbolic links")),
-            FileType::BlockDevice | FileType::CharacterDevice | FileType::Special => {
-                self.failed(item.remote, Trouble::Special);
-            }
-            FileType::Unknown => {
-                self.open += 1;
-                let Item {
-                    remote,
-                    local,
-                    below,
-                    ..
-                } = item;
-                let path = remote.clone();
-                let asked = Asked::Unknown {
-                    remote,
-                    local,
-                    below,
-                };
-                self.ask(Request::Lstat { path: &path }, asked);
-            }
-        }
-    }
-
-    /// What a server did not say in its list.
-    pub(super) fn handle_unknown(
-        &mut self,
-        remote: Vec<u8>,
-        local: Vec<u8>,
-        below: Vec<u8>,
-        reply: Reply,
-    ) {
-        self.open -= 1;
-        match reply {
-            _ if self.interrupted => {}
-            Reply::Attributes(attributes) if attributes.file_type() != FileType::Unknown => {
-                self.take_item(Item {
-                    remote,
-                    local,
-                    below,
-                    attributes,
-                });
-            }
-            // A server without types has files to offer, or says of each why not.
-            Reply::Attributes(attributes) => self.take_item(Item {
-                remote,
-                local,
-                below,
-                attributes: Attributes {
-                    mode: Some(0o100_644),
-                    ..attributes
-                },
-            }),
-            Reply::Status(status) => {
-                self.failed(remote, Trouble::remote("looking at it", &status));
-            }
-            _ => self.failed(remote, Trouble::Special),
-        }
+        let item = item.held_by(&self.kept);
+        self.to_list.push(Listing::new(item, purpose));
+        Ok(())
     }
 }
 
-fn too_many(what: &'static str) -> Trouble {
-    Trouble::TooMany {
-        what,
-        limit: MAX_FOLDERS,
-    }
+/// What is kept of folders.
+pub(super) const OCTETS_OF_FOLDERS: &str = "octets of the paths of folders";
+
+pub(super) fn too_many(what: &'static str, limit: usize) -> Trouble {
+    Trouble::TooMany { what, limit }
 }
 
 #[cfg(test)]

@@ -26,6 +26,10 @@ pub(crate) struct Listings {
     /// Names that one READDIR gives at the most; all if nothing is said.
     pub(crate) at_once: Option<usize>,
     pub(crate) how: Readdirs,
+    /// Names come without the types of what they stand for.
+    pub(crate) hides_types: bool,
+    /// Folders have no end: names follow that stand for nothing.
+    pub(crate) is_endless: bool,
     /// READDIRs so far, how often some came together, and the most that did.
     pub(crate) asked: usize,
     pub(crate) flights: usize,
@@ -93,7 +97,16 @@ impl FakeServer {
             return status(out, id, FAILURE);
         }
         let found = self.names_in(path);
-        let rest = &found[*told..];
+        let rest = found.get(*told..).unwrap_or_default();
+        if rest.is_empty() && self.listings.is_endless {
+            let endless = (*told..*told + 1000).map(|number| {
+                let name = format!("endless{number}").into_bytes();
+                (name, Attributes::default())
+            });
+            let endless: Vec<_> = endless.collect();
+            *told += endless.len();
+            return names(out, id, &endless);
+        }
         if rest.is_empty() {
             return status(out, id, EOF);
         }
@@ -112,12 +125,15 @@ impl FakeServer {
             (b".".to_vec(), Attributes::default()),
             (b"..".to_vec(), Attributes::default()),
         ];
-        for path in self.nodes.keys() {
-            if let Some(name) = path.strip_prefix(prefix.as_slice())
-                && !name.is_empty()
-                && !name.contains(&b'/')
-            {
-                found.push((name.to_vec(), self.attributes(path).expect("it is there")));
+        let below = self.nodes.range(prefix.clone()..);
+        for (path, _) in below.take_while(|(path, _)| path.starts_with(&prefix)) {
+            let name = &path[prefix.len()..];
+            if !name.is_empty() && !name.contains(&b'/') {
+                let mut attributes = self.attributes(path).expect("it is there");
+                if self.listings.hides_types {
+                    attributes.mode = None;
+                }
+                found.push((name.to_vec(), attributes));
             }
         }
         let plain = Attributes {

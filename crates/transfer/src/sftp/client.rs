@@ -37,20 +37,18 @@ pub enum Extension {
     Statvfs,
     Lsetstat,
     Limits,
-    CopyData,
     ExpandPath,
     UsersGroupsById,
 }
 
 impl Extension {
-    const ALL: [Extension; 9] = [
+    const ALL: [Extension; 8] = [
         Extension::PosixRename,
         Extension::Hardlink,
         Extension::Fsync,
         Extension::Statvfs,
         Extension::Lsetstat,
         Extension::Limits,
-        Extension::CopyData,
         Extension::ExpandPath,
         Extension::UsersGroupsById,
     ];
@@ -63,7 +61,6 @@ impl Extension {
             Extension::Statvfs => "statvfs@openssh.com",
             Extension::Lsetstat => "lsetstat@openssh.com",
             Extension::Limits => "limits@openssh.com",
-            Extension::CopyData => "copy-data",
             Extension::ExpandPath => "expand-path@openssh.com",
             Extension::UsersGroupsById => "users-groups-by-id@openssh.com",
         }
@@ -134,6 +131,8 @@ pub struct Client<T> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
     ExpectVersion,
+    /// The same, of a server that is known: requests are made meanwhile.
+    Confirm,
     ExpectLimits,
     Ready,
     /// The channel has ended.
@@ -177,9 +176,22 @@ impl<T> Client<T> {
         self.dialect = dialect;
     }
 
+    /// Takes the server for the one that `known` has greeted: what that was told is not waited for once more.
+    ///
+    /// Only for a server that has named its limits, as OpenSSH's does: it reads one packet after the other. Its VERSION must
+    /// name the same extensions.
+    pub fn assume(&mut self, known: &Self) {
+        let is_known = known.stage == Stage::Ready && known.has(Extension::Limits);
+        if self.stage == Stage::ExpectVersion && is_known {
+            self.stage = Stage::Confirm;
+            self.extensions = known.extensions;
+            self.limits = known.limits;
+        }
+    }
+
     /// Whether requests may be made.
     pub fn is_ready(&self) -> bool {
-        self.stage == Stage::Ready
+        matches!(self.stage, Stage::Ready | Stage::Confirm)
     }
 
     /// What the server bears.
@@ -199,7 +211,7 @@ impl<T> Client<T> {
 
     /// Requests without a reply.
     pub fn pending(&self) -> usize {
-        let greets = matches!(self.stage, Stage::ExpectVersion | Stage::ExpectLimits);
+        let greets = !matches!(self.stage, Stage::Ready | Stage::Lost);
         self.pending.len() + usize::from(greets)
     }
 
@@ -289,7 +301,7 @@ impl<T> Client<T> {
     }
 
     fn handle_packet(&mut self, packet: Vec<u8>) -> Result<(), SftpError> {
-        if self.stage == Stage::ExpectVersion {
+        if matches!(self.stage, Stage::ExpectVersion | Stage::Confirm) {
             return self.handle_version(&packet);
         }
         let (_, id) = reply::head(&packet)?;
@@ -335,6 +347,7 @@ impl<T> Client<T> {
         if version < PROTOCOL_VERSION {
             return Err(SftpError::Version(version));
         }
+        let mut extensions = 0;
         for _ in 0..MAX_EXTENSIONS {
             if fields.unread().is_empty() {
                 break;
@@ -344,8 +357,16 @@ impl<T> Client<T> {
             let known = Extension::ALL
                 .into_iter()
                 .find(|known| known.name().as_bytes() == name && data == version_of(*known));
-            self.extensions |= known.map_or(0, Extension::bit);
+            extensions |= known.map_or(0, Extension::bit);
         }
+        if self.stage == Stage::Confirm {
+            self.stage = Stage::Ready;
+            return match extensions == self.extensions {
+                true => Ok(()),
+                false => Err(SftpError::AnotherServer),
+            };
+        }
+        self.extensions = extensions;
         self.stage = match self.has(Extension::Limits) {
             true => {
                 let dialect = self.dialect;

@@ -41,6 +41,11 @@ pub enum SftpError {
     /// A version below 3 (draft section 4).
     #[error("the server speaks version {0} of SFTP; 3 is needed")]
     Version(u32),
+    /// A further channel's VERSION names other extensions than the first one's.
+    #[error(
+        "another SFTP server answers on a further connection: its extensions are not those of the first one"
+    )]
+    AnotherServer,
     /// A reply that nothing was asked for.
     #[error("the server answered request {0}, which was never made")]
     Unasked(u32),

@@ -108,14 +108,6 @@ pub enum Request<'a> {
     },
     /// limits@openssh.com.
     Limits,
-    /// copy-data: within the server, from one open file to another; `len` 0 is all that there is.
-    CopyData {
-        from: &'a Handle,
-        from_offset: u64,
-        len: u64,
-        to: &'a Handle,
-        to_offset: u64,
-    },
     /// expand-path@openssh.com: `~` and `~user`.
     ExpandPath { path: &'a [u8] },
     /// users-groups-by-id@openssh.com: names of numbers.
@@ -172,7 +164,6 @@ impl Request<'_> {
             Request::Statvfs { .. } => Extension::Statvfs,
             Request::Lsetstat { .. } => Extension::Lsetstat,
             Request::Limits => Extension::Limits,
-            Request::CopyData { .. } => Extension::CopyData,
             Request::ExpandPath { .. } => Extension::ExpandPath,
             Request::UsersGroupsById { .. } => Extension::UsersGroupsById,
             _ => return None,
@@ -306,19 +297,6 @@ impl Request<'_> {
                 out.put_string(second);
             }
             Request::Limits => {}
-            Request::CopyData {
-                from,
-                from_offset,
-                len,
-                to,
-                to_offset,
-            } => {
-                out.put_string(from.octets());
-                out.put_u64(from_offset);
-                out.put_u64(len);
-                out.put_string(to.octets());
-                out.put_u64(to_offset);
-            }
             Request::UsersGroupsById { users, groups } => {
                 for numbers in [users, groups] {
                     out.put_u32(4 * numbers.len() as u32);

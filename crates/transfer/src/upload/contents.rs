@@ -2,9 +2,10 @@
 //! has nothing else to do.
 
 use super::files::{File, FileStep, QUEUED, Stage, Writer};
+use super::resuming::MOST_UNPROVEN;
 use super::{Asked, Block, Upload, UploadNeed};
 use crate::Trouble;
-use crate::ranges::{LEAST_STOLEN, Span};
+use crate::ranges::{LEAST_DIVIDED, LEAST_STOLEN, Span};
 use crate::sftp::{Attributes, Open, Request, SharedOctets};
 
 /// Blocks that each of many channels may have read ahead.
@@ -26,12 +27,13 @@ impl Upload {
         else {
             return;
         };
-        let Some(span) = file.take_share() else {
+        let mut writers = file.writers.iter();
+        let own = writers.position(|it| it.channel == channel && it.handle.is_some());
+        let Some(span) = file.take_share(own.is_some()) else {
             return;
         };
-        let mut writers = file.writers.iter_mut();
-        if let Some(own) = writers.find(|it| it.channel == channel && it.handle.is_some()) {
-            own.span = span;
+        if let Some(own) = own {
+            file.writers[own].span = span;
             return;
         }
         let writer = file.writers.len();
@@ -43,6 +45,24 @@ impl Upload {
             attributes: Attributes::default(),
         };
         self.ask_file(channel, entry, FileStep::Open { writer }, request);
+    }
+
+    /// A channel gets nothing more to do: what it has not begun goes to others.
+    pub fn retire_channel(&mut self, channel: usize) {
+        self.channels.retire(channel);
+        let is_divided = |file: &&mut File| {
+            let size = file.opened.as_ref().and_then(|opened| opened.size);
+            file.stage == Stage::Write && size.is_some()
+        };
+        for file in self.files.values_mut().filter(is_divided) {
+            for at in 0..file.writers.len() {
+                if file.writers[at].channel == channel {
+                    let span = std::mem::take(&mut file.writers[at].span);
+                    file.give_back(span);
+                }
+            }
+        }
+        self.advance();
     }
 
     /// Whether a channel has nothing to do and would get nothing.
@@ -75,8 +95,11 @@ impl Upload {
             return;
         }
         let block = self.plan.block as u64;
+        let proves = self.proves();
+        let is_retired = self.channels.is_retired(channel);
         let mut entries: Vec<usize> = self.files.keys().copied().collect();
         entries.sort_unstable();
+        let mut waits_for_proof = false;
         for entry in entries {
             let Some(file) = self
                 .files
@@ -85,16 +108,31 @@ impl Upload {
             else {
                 continue;
             };
+            let is_noted = proves && file.is_noted();
             let todo = file.todo.as_deref();
+            // The first channel is never retired.
+            let first = |it: &Writer| it.channel == 0 && it.is_refused;
+            let mut nothing = Vec::new();
+            let returned = match is_retired && !file.writers.iter().any(first) {
+                true => &mut nothing,
+                false => &mut file.returned,
+            };
             for (number, writer) in file.writers.iter_mut().enumerate() {
                 let is_ready = writer.channel == channel && writer.handle.is_some();
-                while is_ready
-                    && self.channels[channel].work.ahead < most
-                    && let Some((offset, len)) =
-                        next_data(&mut writer.span, &mut file.returned, todo, block)
-                {
+                let work = &mut self.channels[channel].work;
+                while is_ready && work.ahead < most {
+                    if is_noted && work.unproven + block > MOST_UNPROVEN {
+                        waits_for_proof = true;
+                        break;
+                    }
+                    let next = next_data(&mut writer.span, returned, todo, block);
+                    let Some((offset, len)) = next else { break };
+                    if is_noted {
+                        writer.unproven.begin(len);
+                        work.unproven += len;
+                    }
                     writer.open += 1;
-                    self.channels[channel].work.ahead += 1;
+                    work.ahead += 1;
                     self.needs.push_back(UploadNeed::Read {
                         entry,
                         channel,
@@ -106,6 +144,9 @@ impl Upload {
             }
             // An empty file has nothing to wait for.
             self.go_on(entry);
+        }
+        if waits_for_proof {
+            self.prove_what_waits(channel);
         }
     }
 
@@ -251,12 +292,16 @@ impl File {
         spans.map(|span| span.left()).max().unwrap_or(0)
     }
 
-    /// What a writer more may have.
-    fn take_share(&mut self) -> Option<Span> {
+    /// What a channel may have that has nothing to do; `is_open` if it has opened the file.
+    fn take_share(&mut self, is_open: bool) -> Option<Span> {
+        let least = match is_open {
+            true => LEAST_DIVIDED,
+            false => LEAST_STOLEN,
+        };
         self.returned.pop().or_else(|| {
             let writers = self.writers.iter_mut();
             let largest = writers.max_by_key(|writer| writer.span.left());
-            largest?.span.give_half()
+            largest?.span.give_half(least)
         })
     }
 

@@ -2,13 +2,14 @@
 //!
 //! ```text
 //! Look -> open here -> Create or Resume -> Write (one span a writer) -> check here -> Settle (owner, mode, times, fsync, close) -> Rename
-//!   \_________________________________________________________________________________________________________ CleanUp
+//!   \                                            (a mode that the host could not hash it by) Verify -> SetMode _/
+//!    \________________________________________________________________________________________________________ CleanUp
 //! ```
 
 use std::collections::VecDeque;
 use std::ops::Range;
 
-use super::resuming::{Progress, ResumeStep};
+use super::resuming::{Progress, ResumeStep, Unproven};
 use super::verifying::Hashes;
 use super::{Asked, Kind, Opened, Phase, Upload, UploadNeed};
 use crate::Trouble;
@@ -28,8 +29,10 @@ pub(super) struct File {
     pub(super) channel: usize,
     /// Permissions of what it replaces.
     pub(super) replaces: Option<u32>,
-    /// Permissions of the part.
-    pub(super) part_mode: u32,
+    /// Permissions that it is to have, as far as the server's umask leaves them.
+    pub(super) mode: u32,
+    /// The same, if they are set when it has been hashed.
+    pub(super) late_mode: Option<u32>,
     pub(super) opened: Option<Opened>,
     pub(super) writers: Vec<Writer>,
     /// Octets that somebody has to write whose own are done: their writer has gone.
@@ -51,8 +54,8 @@ pub(super) struct File {
     pub(super) hashes: Hashes,
     /// What is there already, and lacks this.
     pub(super) lacks: VecDeque<Attributes>,
-    /// The part's user and group.
-    pub(super) owner: Option<(u32, u32)>,
+    /// What the part is, if that had to be known.
+    pub(super) part_is: Option<Attributes>,
 }
 
 /// One channel's work on a file.
@@ -64,6 +67,7 @@ pub(super) struct Writer {
     pub(super) is_refused: bool,
     /// Blocks that are being read, wait to be written or are not confirmed.
     pub(super) open: usize,
+    pub(super) unproven: Unproven,
 }
 
 impl Writer {
@@ -74,7 +78,13 @@ impl Writer {
             span,
             is_refused: false,
             open: 0,
+            unproven: Unproven::default(),
         }
+    }
+
+    /// The handle, and its channel.
+    pub(super) fn opened(&self) -> Option<(usize, Handle)> {
+        Some((self.channel, self.handle.clone()?))
     }
 
     /// The handle, to be closed on its channel.
@@ -103,6 +113,8 @@ pub(super) enum Stage {
     Settle,
     /// The host hashes the part.
     Verify,
+    /// It has, and could not by this mode.
+    SetMode,
     Rename,
     CleanUp,
 }
@@ -125,8 +137,8 @@ pub(super) enum FileStep {
     /// What has been written is on the disk.
     Checkpoint,
     Settle(&'static str),
-    /// Whom the part belongs to.
-    LookAtOwner,
+    /// Whom the part belongs to, and which mode it has.
+    LookAtPart,
     Own,
     Rename,
     /// What the server would not replace is out of the way; the answer does not matter.
@@ -145,12 +157,14 @@ impl Upload {
             if !self.channels[channel].client.is_ready() {
                 continue;
             }
-            while self.has_room_for_file(channel)
+            let is_retired = self.channels.is_retired(channel);
+            while !is_retired
+                && self.has_room_for_file(channel)
                 && let Some(entry) = self.next_file()
             {
                 self.begin_file(channel, entry);
             }
-            if self.is_idle(channel) && !self.interrupted {
+            if !is_retired && self.is_idle(channel) && !self.interrupted {
                 self.help(channel);
             }
             self.read_ahead(channel);
@@ -161,7 +175,8 @@ impl Upload {
             && (self.interrupted || self.next >= self.plan.entries.len())
         {
             self.phase = match self.interrupted {
-                true => Phase::Ended,
+                // What was opened for it is closed again.
+                true => Phase::FolderAttributes,
                 false => Phase::Links,
             };
         }
@@ -210,7 +225,8 @@ impl Upload {
             path,
             channel,
             replaces: None,
-            part_mode: 0o600,
+            mode: 0o600,
+            late_mode: None,
             opened: None,
             writers: Vec::new(),
             returned: Vec::new(),
@@ -225,7 +241,7 @@ impl Upload {
             progress: Progress::default(),
             hashes: Hashes::default(),
             lacks: VecDeque::new(),
-            owner: None,
+            part_is: None,
         };
         self.channels[channel].files += 1;
         let path = file.path.clone();
@@ -307,7 +323,7 @@ impl Upload {
                     self.fail_file(entry, Trouble::remote(doing, &status));
                 }
             }
-            (FileStep::LookAtOwner, reply) => self.handle_part_owner(entry, &reply),
+            (FileStep::LookAtPart, reply) => self.handle_part_seen(entry, &reply),
             (FileStep::Own, _) => {
                 if let Some(status) = refused {
                     let trouble = self.owner(entry).refused(&status);
@@ -387,6 +403,7 @@ impl Upload {
                 }
             }
             Stage::Settle if file.unanswered == 0 => self.verify_part(entry),
+            Stage::SetMode if file.unanswered == 0 => self.rename_part(entry),
             Stage::Touch if file.unanswered == 0 => {
                 file.lacks.pop_front();
                 self.touch(entry);

@@ -6,7 +6,7 @@ use crate::owners::Owners;
 use crate::sftp::{Attributes, FileType, Reply, Request, StatusCode};
 
 /// What we must be allowed to do in a folder to put something into it.
-const OWN_USE: u32 = 0o700;
+pub(super) const OWN_USE: u32 = 0o700;
 
 impl Upload {
     pub(super) fn make_folders(&mut self) {
@@ -21,24 +21,27 @@ impl Upload {
                 return;
             }
             self.next += 1;
-            if let Some(trouble) = self.hindrance(number) {
-                self.folder_failed(number, trouble);
-                continue;
+            match self.hindrance(number) {
+                Some(trouble) => self.folder_failed(number, trouble),
+                None => self.make_folder(number),
             }
-            let path = self.path(number);
-            let attributes = Attributes {
-                mode: Some(entry.mode & 0o777 | OWN_USE),
-                ..Attributes::default()
-            };
-            let request = Request::Mkdir {
-                path: &path,
-                attributes,
-            };
-            self.ask(request, Asked::MakeFolder { entry: number });
         }
         if self.channels[0].client.pending() == 0 {
             self.phase = Phase::Files;
         }
+    }
+
+    fn make_folder(&mut self, entry: usize) {
+        let path = self.path(entry);
+        let attributes = Attributes {
+            mode: Some(self.plan.entries[entry].mode & 0o777 | OWN_USE),
+            ..Attributes::default()
+        };
+        let request = Request::Mkdir {
+            path: &path,
+            attributes,
+        };
+        self.ask(request, Asked::MakeFolder { entry });
     }
 
     pub(super) fn handle_folder_made(&mut self, entry: usize, reply: Reply) {
@@ -58,9 +61,16 @@ impl Upload {
     pub(super) fn handle_folder_seen(&mut self, entry: usize, reply: Reply) {
         match reply {
             Reply::Attributes(there) if there.file_type() == FileType::Folder => {
+                if self.plan.entries[entry].is_kept(&there, self.plan.preserve) {
+                    self.like_folders.insert(entry);
+                }
+                self.note_closed(entry, &there);
                 self.folder_is_there(entry);
             }
             Reply::Attributes(_) => self.folder_failed(entry, Trouble::NoFolderThere),
+            Reply::Status(_) if !self.interrupted && self.makes_folder_again(entry) => {
+                self.make_folder(entry);
+            }
             Reply::Status(status) => {
                 self.folder_failed(entry, Trouble::remote("making the folder", &status));
             }
@@ -70,14 +80,19 @@ impl Upload {
 
     /// Whether folders are to get anything at the end.
     fn finishes_folders(&self) -> bool {
-        self.plan.preserve || self.plan.owners != Owners::Makers
+        (self.plan.preserve || self.plan.owners != Owners::Makers) && !self.interrupted
     }
 
     /// With something to be set it is not done yet.
     fn folder_is_there(&mut self, entry: usize) {
         if !self.finishes_folders() {
-            self.done(entry, false);
+            self.folder_done(entry);
         }
+    }
+
+    fn folder_done(&mut self, entry: usize) {
+        let is_like = self.like_folders.contains(&entry);
+        self.done(entry, is_like);
     }
 
     fn folder_failed(&mut self, entry: usize, trouble: Trouble) {
@@ -90,10 +105,12 @@ impl Upload {
     pub(super) fn finish_folders(&mut self) {
         let plan = self.plan.clone();
         let count = plan.entries.len();
-        while self.next < count && self.finishes_folders() && !self.interrupted {
+        let finishes = self.finishes_folders();
+        while self.next < count && (finishes || !self.closed.is_empty()) {
             let number = count - 1 - self.next;
-            let entry = &plan.entries[number];
-            if entry.kind != Kind::Folder || self.broken.contains(&number) {
+            let is_folder = plan.entries[number].kind == Kind::Folder;
+            let has_rest = finishes || self.mode_to_restore(number).is_some();
+            if !is_folder || !has_rest || self.broken.contains(&number) {
                 self.next += 1;
                 continue;
             }
@@ -101,7 +118,7 @@ impl Upload {
                 return;
             }
             self.next += 1;
-            if self.owner(number).is_any() {
+            if finishes && self.owner(number).is_any() {
                 let path = self.path(number);
                 let asked = Asked::FolderOwnerSeen { entry: number };
                 self.ask(Request::Lstat { path: &path }, asked);
@@ -114,15 +131,27 @@ impl Upload {
         }
     }
 
-    /// Gives it its mode and times, if these are kept.
-    fn keep_folder(&mut self, entry: usize) {
-        if !self.plan.preserve {
-            return self.done(entry, false);
+    /// What a folder is to have at the end: its mode and times, if these are kept, or the mode that it had.
+    fn rest_of_folder(&self, entry: usize) -> Option<Attributes> {
+        if self.plan.preserve && !self.interrupted {
+            return Some(self.plan.entries[entry].kept());
         }
+        let mode = self.mode_to_restore(entry);
+        mode.map(|mode| Attributes {
+            mode: Some(mode),
+            ..Attributes::default()
+        })
+    }
+
+    /// Gives it that.
+    fn keep_folder(&mut self, entry: usize) {
+        let Some(attributes) = self.rest_of_folder(entry) else {
+            return self.folder_done(entry);
+        };
         let path = self.path(entry);
         let request = Request::Setstat {
             path: &path,
-            attributes: self.plan.entries[entry].kept(),
+            attributes,
         };
         self.ask(request, Asked::FolderAttributes { entry });
     }
@@ -130,18 +159,20 @@ impl Upload {
     /// Whom it belongs to. A link that leads to a folder, and the folder, keep their owners.
     pub(super) fn handle_folder_owner(&mut self, entry: usize, reply: &Reply) {
         let owner = match reply {
-            _ if self.interrupted => return,
-            Reply::Attributes(there) if there.file_type() == FileType::Folder => {
+            Reply::Attributes(there)
+                if there.file_type() == FileType::Folder && !self.interrupted =>
+            {
                 self.owner(entry).missing(there.owner)
             }
             _ => None,
         };
         if let Some(owner) = owner {
+            self.like_folders.remove(&entry);
             let path = &self.path(entry);
             let request = self.own(path, owner);
             self.ask(request, Asked::FolderOwned { entry });
         }
-        if self.plan.preserve || owner.is_none() {
+        if self.rest_of_folder(entry).is_some() || owner.is_none() && !self.interrupted {
             self.keep_folder(entry);
         }
     }
@@ -153,7 +184,7 @@ impl Upload {
                 let trouble = self.owner(entry).refused(status);
                 self.failed(self.path(entry), trouble);
             }
-            _ if !self.plan.preserve => self.done(entry, false),
+            _ if self.rest_of_folder(entry).is_none() => self.folder_done(entry),
             // Its mode and times are under way.
             _ => {}
         }
@@ -163,7 +194,10 @@ impl Upload {
         match reply {
             // Told already.
             _ if self.broken.contains(&entry) => {}
-            Reply::Status(status) if status.code == StatusCode::Ok => self.done(entry, false),
+            Reply::Status(status) if status.code == StatusCode::Ok && self.finishes_folders() => {
+                self.folder_done(entry);
+            }
+            Reply::Status(status) if status.code == StatusCode::Ok => {}
             Reply::Status(status) => {
                 let trouble = Trouble::remote("setting mode and times of the folder", &status);
                 self.failed(self.path(entry), trouble);

@@ -240,3 +240,58 @@ fn a_file_that_is_gone_on_is_hashed_whole() {
     let told = play(&mut story, &plan, verified(Verify::Always));
     assert_eq!((told.tally.verified, told.tally.octets), (1, len as u64));
 }
+
+#[test]
+fn what_its_owner_may_not_read_is_hashed_before_it_has_its_mode_and_its_name() {
+    let modes_of = |story: &Story, path: &[u8]| story.server.modes[path].0 & 0o777;
+    // Kept, as the old one has it, and as the source has it.
+    for (preserve, old) in [(true, None), (false, Some(0o100_200)), (false, None)] {
+        let server = FakeServer {
+            modes_bind: true,
+            account: Some((5, 6)),
+            ..FakeServer::default()
+        };
+        let mut story = Story::new(server, vec![noise(100_000)]);
+        story.mode = 0o200;
+        if let Some(mode) = old {
+            let old = Node::File(b"old".to_vec());
+            story.server.nodes.insert(b"/f".to_vec(), old);
+            story.server.modes.insert(b"/f".to_vec(), (mode, MODIFIED));
+            story.mode = 0o666;
+        }
+        let plan = UploadPlan {
+            preserve,
+            ..plan(b"/f", vec![entry(b"", file(100_000), None)])
+        };
+        let told = play(&mut story, &plan, verified(Verify::Always));
+        assert_eq!(told.failed, []);
+        assert_eq!((told.tally.verified, told.tally.done), (1, 1));
+        assert_eq!(story.server.file(b"/f"), Some(&noise(100_000)[..]));
+        assert_eq!(modes_of(&story, b"/f"), 0o200);
+        let set = story.server.set.iter();
+        let after = set.filter(|(path, _)| path == b"/f").count();
+        assert_eq!(after, 0, "it had its name already");
+    }
+}
+
+#[test]
+fn whenever_channels_are_lost_modes_that_close_files_are_set_all_the_same() {
+    for round in 0..40 {
+        for verifies in [Verify::Always, Verify::Never] {
+            let (mut story, plan) = story();
+            let plan = UploadPlan {
+                preserve: true,
+                ..plan
+            };
+            (story.server.modes_bind, story.mode) = (true, 0o200);
+            story.server.account = Some((1000, 100));
+            story.channels = 3;
+            story.lost = vec![(round, 1 + round % 2)];
+            let told = play(&mut story, &plan, verified(verifies));
+            assert_eq!(told.failed, [], "lost in round {round}");
+            let verified = if verifies == Verify::Always { 3 } else { 0 };
+            assert_eq!((told.tally.verified, told.tally.done), (verified, 7));
+            assert_eq!(story.server.modes[&b"/srv/site/a/x"[..]].0, 0o200);
+        }
+    }
+}

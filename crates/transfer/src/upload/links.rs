@@ -176,13 +176,15 @@ impl Upload {
                 self.link_failed(entry, trouble);
             }
             (LinkStep::Rename, _) if !is_symbolic => self.ask_link(entry, LinkStep::Unlink),
+            // The new name is still there: both are names of one file, and were before.
+            (LinkStep::Unlink, _) => self.link_done(entry, is_ok),
             (LinkStep::Rename, _)
                 if plan.preserve && self.channels[0].client.has(Extension::Lsetstat) =>
             {
                 self.ask_link(entry, LinkStep::Times);
             }
             // Times of a link are of use to nobody but backups: where they cannot be set it is a link all the same.
-            (LinkStep::Rename | LinkStep::Unlink | LinkStep::Times, _) => {
+            (LinkStep::Rename | LinkStep::Times, _) => {
                 self.link_done(entry, false);
             }
         }
@@ -222,6 +224,7 @@ impl Upload {
 
     fn begin_link(&mut self, entry: usize) {
         self.link_owners.remove(&entry);
+        self.open_folder_of(0, entry);
         self.ask_link(entry, LinkStep::Clear);
         self.ask_link(entry, LinkStep::Make);
     }

@@ -1,10 +1,11 @@
 //! A channel whose connection has ended: what it had to do goes to others.
 
 use super::files::{FileStep, Stage};
+use super::opening::OWN_USE;
 use super::settling::CLOSING;
 use super::{Asked, Upload};
 use crate::ranges::Span;
-use crate::sftp::{Attributes, Open, Request};
+use crate::sftp::{Attributes, Extension, Open, Request};
 
 /// The channel that gets the files of one that was lost.
 const HEIR: usize = 0;
@@ -67,9 +68,10 @@ impl Upload {
         let is_closing = step == FileStep::Settle(CLOSING);
         let is_settling = matches!(
             step,
-            FileStep::Settle(_) | FileStep::LookAtOwner | FileStep::Own
+            FileStep::Settle(_) | FileStep::LookAtPart | FileStep::Own
         ) && !is_closing;
-        if is_settling && file.stage == Stage::Settle && !self.channels.is_lost(file.channel) {
+        let is_awaited = matches!(file.stage, Stage::Settle | Stage::SetMode);
+        if is_settling && is_awaited && !self.channels.is_lost(file.channel) {
             self.reopen(entry);
         }
     }
@@ -83,6 +85,7 @@ impl Upload {
             let it = &mut file.writers[writer];
             if it.channel == channel {
                 it.handle = None;
+                self.channels[channel].work.unproven -= it.unproven.give_back();
                 let span = std::mem::take(&mut it.span);
                 file.give_back(span);
             }
@@ -90,6 +93,9 @@ impl Upload {
         if file.channel == channel {
             file.channel = HEIR;
             if let Some(first) = file.writers.first_mut() {
+                let unproven = first.unproven.octets();
+                self.channels[first.channel].work.unproven -= unproven;
+                self.channels[HEIR].work.unproven += unproven;
                 first.channel = HEIR;
             }
             self.channels[channel].files -= 1;
@@ -120,7 +126,7 @@ impl Upload {
             }
             Stage::Touch => self.touch(entry),
             Stage::Write => self.open_again(entry),
-            Stage::Reopen | Stage::Settle => self.reopen(entry),
+            Stage::Reopen | Stage::Settle | Stage::SetMode => self.reopen(entry),
             Stage::Rename => {
                 file.renames_again = true;
                 self.rename_part(entry);
@@ -135,10 +141,22 @@ impl Upload {
 
     /// What is left to be done to a file needs a handle.
     pub(super) fn reopen(&mut self, entry: usize) {
-        if let Some(file) = self.files.get_mut(&entry) {
-            file.stage = Stage::Reopen;
-            self.open_again(entry);
+        let Some(file) = self.files.get_mut(&entry) else {
+            return;
+        };
+        file.stage = Stage::Reopen;
+        let (channel, mode) = (file.channel, file.mode);
+        // It may have a mode already by which nobody opens it.
+        if mode & OWN_USE != OWN_USE && self.channels[channel].client.has(Extension::Lsetstat) {
+            let path = &file.part.clone();
+            let attributes = Attributes {
+                mode: Some(mode | OWN_USE),
+                ..Attributes::default()
+            };
+            let request = Request::Lsetstat { path, attributes };
+            self.ask_file(channel, entry, FileStep::Clear, request);
         }
+        self.open_again(entry);
     }
 
     fn open_again(&mut self, entry: usize) {

@@ -1,10 +1,12 @@
 //! Brings a list of local things to one host.
 //!
-//! The phases: `target` finds out where things go on this host, `owners` which numbers its users have, `folders` makes the folders, `files` sends files (their
+//! The phases: `target` finds out where things go on this host, `owners` which numbers its users have, `folders` makes the folders
+//! (`closed` opens those that are there and shut), `files` sends files (their
 //! beginnings in `opening`, or in `resuming` where a part is there already, their octets in `contents`, their ends in
 //! `settling`), `links` makes symbolic and hard links, and `folders` again gives folders their modes and times. What fails is
 //! told and left out; the rest goes on. Where the target is a block device there is but `device` after `target`.
 
+mod closed;
 mod comparing;
 mod contents;
 mod device;
@@ -12,6 +14,7 @@ mod files;
 mod folders;
 mod links;
 mod lost;
+mod need;
 mod opening;
 mod owners;
 mod plan;
@@ -26,7 +29,8 @@ use std::sync::Arc;
 
 use sshoal_journal::Segments;
 
-pub use plan::{Entry, Kind, Opened, UploadPlan, UploadRoot};
+pub use need::{UploadEvent, UploadNeed};
+pub use plan::{Entry, Kind, LeftOut, Opened, UploadPlan, UploadRoot};
 pub use resuming::CHECKPOINT;
 pub(crate) use small::FEWEST;
 pub use small::{MAX_SMALL, Method, SmallFile, SmallGroup, SmallProblem};
@@ -38,6 +42,7 @@ use crate::part_name::{PartTag, part_name};
 use crate::path::{MAX_PATH, join};
 use crate::sftp::{Pieces, Reply, Request, SftpError, SharedOctets};
 use crate::{Tally, Trouble};
+use closed::Closed;
 use comparing::Comparison;
 use device::{DevicePut, DeviceStep};
 use files::{File, FileStep};
@@ -48,75 +53,6 @@ use target::TargetStep;
 
 /// Requests about folders and links in flight: what sftp-server does in a round trip of tens of milliseconds.
 const SMALL_REQUESTS: usize = 512;
-
-/// What an upload needs of this machine. Each is answered by the method that it names, in any order.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum UploadNeed {
-    /// Open an entry's file: [`Upload::provide_opened`].
-    Open {
-        /// Which of the plan's entries.
-        entry: usize,
-    },
-    /// Read: [`Upload::provide_data`] with as many octets, less only at the file's end.
-    Read {
-        /// Which entry.
-        entry: usize,
-        /// For which channel.
-        channel: usize,
-        /// Which of the file's writers asks.
-        writer: usize,
-        /// From where.
-        offset: u64,
-        /// How many octets.
-        len: usize,
-    },
-    /// Tell whether the file is what it was when it was opened, and close it: [`Upload::provide_checked`].
-    Check {
-        /// Which entry.
-        entry: usize,
-        /// Whether its hash is to be told, too.
-        hashes: bool,
-    },
-    /// Hash an entry's file: [`Upload::provide_hash`].
-    Hash {
-        /// Which entry.
-        entry: usize,
-    },
-    /// Forget, before anything else is done and for good, what was proven of the file, for its part goes:
-    /// [`Upload::provide_forgotten`].
-    Forget {
-        /// Which entry.
-        entry: usize,
-    },
-    /// Close the file; there is nothing to be answered.
-    Release {
-        /// Which entry.
-        entry: usize,
-    },
-}
-
-/// What became of something.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum UploadEvent {
-    /// It is in place, or was there unchanged.
-    Done {
-        /// Which of the plan's entries.
-        entry: usize,
-        /// Whether nothing had to be done.
-        unchanged: bool,
-    },
-    /// It is not there, or as it was before.
-    Failed {
-        /// The path on the host.
-        path: Vec<u8>,
-        /// Why.
-        trouble: Trouble,
-    },
-    /// So many octets more are on the host.
-    Moved(u64),
-    /// Everything has ended; the channels may be closed.
-    Ended,
-}
 
 /// An upload to one host.
 pub struct Upload {
@@ -134,6 +70,11 @@ pub struct Upload {
     broken: HashSet<usize>,
     /// Folders that were not there before.
     new_folders: HashSet<usize>,
+    /// Folders that were, with the mode and the time that are to be kept.
+    like_folders: HashSet<usize>,
+    closed: HashMap<usize, Closed>,
+    /// How often folders have been made again, below closed ones.
+    folder_tries: HashMap<usize, usize>,
     small: Small,
     /// Where the target is one.
     device: Option<Box<DevicePut>>,
@@ -181,6 +122,8 @@ struct Ahead {
     blocks: VecDeque<Block>,
     /// Blocks that are being read for it, or wait in `blocks`.
     ahead: usize,
+    /// Octets that it has begun and that are not proven.
+    unproven: u64,
 }
 
 /// Octets of a file that are to be written.
@@ -202,6 +145,9 @@ enum Asked {
         entry: usize,
     },
     LookAtFolder {
+        entry: usize,
+    },
+    FolderOpened {
         entry: usize,
     },
     FolderOwnerSeen {
@@ -237,6 +183,10 @@ impl Upload {
     /// may have the same file system.
     pub fn new(plan: Arc<UploadPlan>, salt: u32) -> Upload {
         let left = plan.octets();
+        let tally = Tally {
+            failed: plan.left_out.len() as u64,
+            ..Tally::default()
+        };
         let small = Small::new(&plan);
         let mut hashes = HostHashes::new();
         if plan.hashing.is_used() && plan.has_contents() {
@@ -252,6 +202,9 @@ impl Upload {
             files: HashMap::new(),
             broken: HashSet::new(),
             new_folders: HashSet::new(),
+            like_folders: HashSet::new(),
+            closed: HashMap::new(),
+            folder_tries: HashMap::new(),
             small,
             device: None,
             hashes,
@@ -263,7 +216,7 @@ impl Upload {
             needs: VecDeque::new(),
             proven: VecDeque::new(),
             events: VecDeque::new(),
-            tally: Tally::default(),
+            tally,
             left,
             on_the_way: 0,
             interrupted: false,
@@ -275,6 +228,11 @@ impl Upload {
     /// One more channel; returns its number.
     pub fn add_channel(&mut self) -> usize {
         self.channels.add()
+    }
+
+    /// The same for a channel of another connection to the same server, which has started there.
+    pub fn join_channel(&mut self) -> usize {
+        self.channels.join()
     }
 
     /// The server has refused a further channel: it is done without.
@@ -420,6 +378,7 @@ impl Upload {
             Asked::Target(step) => self.handle_target(step, reply),
             Asked::MakeFolder { entry } => self.handle_folder_made(entry, reply),
             Asked::LookAtFolder { entry } => self.handle_folder_seen(entry, reply),
+            Asked::FolderOpened { entry } => self.handle_folder_opened(entry, &reply),
             Asked::FolderOwnerSeen { entry } => self.handle_folder_owner(entry, &reply),
             Asked::FolderOwned { entry } => self.handle_folder_owned(entry, &reply),
             Asked::FolderAttributes { entry } => self.handle_folder_finished(entry, reply),
@@ -486,6 +445,8 @@ impl Upload {
     }
 }
 
+#[cfg(test)]
+mod closed_tests;
 #[cfg(test)]
 mod hashing_tests;
 #[cfg(test)]

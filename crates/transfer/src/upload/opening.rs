@@ -6,6 +6,12 @@ use crate::Trouble;
 use crate::ranges::Span;
 use crate::sftp::{Attributes, Handle, Open, Request, StatusCode};
 
+/// The right to read, which whoever hashes a part there needs.
+pub(super) const OWN_READ: u32 = 0o400;
+/// What a part's owner may do until it is settled, whatever the file is to be: further channels open it, later transfers go on
+/// with it, and programs on the host hash it.
+pub(super) const OWN_USE: u32 = 0o600;
+
 impl Upload {
     /// The answer to [`UploadNeed::Open`].
     pub fn provide_opened(&mut self, entry: usize, opened: Result<Opened, String>) {
@@ -30,7 +36,7 @@ impl Upload {
             }
         };
         file.todo = opened.data.clone();
-        file.part_mode = match (plan.preserve, file.replaces) {
+        file.mode = match (plan.preserve, file.replaces) {
             (false, Some(replaced)) => replaced & 0o777,
             _ => opened.mode & 0o777,
         };
@@ -56,9 +62,10 @@ impl Upload {
             file.writers.push(Writer::new(channel, Span { at: 0, end }));
         }
         let attributes = Attributes {
-            mode: Some(file.part_mode),
+            mode: Some(file.mode | OWN_USE),
             ..Attributes::default()
         };
+        self.open_folder_of(channel, entry);
         let request = Request::Open {
             path: &part,
             how: Open::CreateNew,

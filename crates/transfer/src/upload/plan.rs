@@ -5,6 +5,7 @@ use std::ops::Range;
 use sshoal_journal::Segments;
 
 use super::small::Method;
+use crate::Trouble;
 use crate::hashing::Hashing;
 use crate::owners::{Names, Owners};
 use crate::part_name::PartTag;
@@ -19,6 +20,8 @@ pub struct UploadPlan {
     pub roots: Vec<UploadRoot>,
     /// Everything, each folder before what is in it.
     pub entries: Vec<Entry>,
+    /// What of the sources is not among them: told already, and a failure of every host's.
+    pub left_out: Vec<LeftOut>,
     /// Whether modes and times are kept.
     pub preserve: bool,
     /// Whom everything is to belong to.
@@ -46,6 +49,15 @@ pub struct UploadRoot {
     pub name: Vec<u8>,
     /// Whether it is a folder.
     pub is_folder: bool,
+}
+
+/// Something in a folder that could not be read here when the list was made, or is nothing that can be sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LeftOut {
+    /// Where it is, here.
+    pub path: Vec<u8>,
+    /// Why.
+    pub trouble: Trouble,
 }
 
 /// A file, a folder or a link.

@@ -10,14 +10,19 @@ use std::ops::Range;
 use sshoal_journal::Segments;
 
 use super::files::{File, FileStep, Stage, Writer};
+use super::opening::OWN_USE;
 use super::{Upload, UploadNeed};
 use crate::Trouble;
 use crate::ranges::Span;
-use crate::sftp::{Attributes, Extension, FileType, Open, Reply, Request, Status, StatusCode};
+use crate::sftp::{
+    Attributes, Extension, FileType, Handle, Open, Reply, Request, Status, StatusCode,
+};
 
-/// Octets of a file that the server has confirmed, and that it is then to bring to its disk. What is sent twice after a cut is
-/// at most twice this on each channel: what had come since the last fsync, and what came while that went on.
-pub const CHECKPOINT: u64 = 16 * 1024 * 1024;
+/// Octets of a file that the server has confirmed, and that it is then to bring to its disk.
+pub const CHECKPOINT: u64 = 8 * 1024 * 1024;
+/// Octets that one channel may have begun and that are not proven, of all files of which a journal is kept: what had come since the
+/// last fsync, and what comes while that goes on. No more than this is sent twice after a cut.
+pub(super) const MOST_UNPROVEN: u64 = 2 * CHECKPOINT;
 
 /// How far a file is.
 #[derive(Debug, Default)]
@@ -32,6 +37,17 @@ pub(super) struct Progress {
     asked: Option<Segments>,
     /// What the part was before it was opened.
     found: Option<Attributes>,
+}
+
+/// What one writer has begun of a file of which a journal is kept, and nobody has proven.
+#[derive(Debug, Default)]
+pub(super) struct Unproven {
+    /// All of it, octets.
+    begun: u64,
+    /// What of that is confirmed since the last fsync was asked for.
+    confirmed: u64,
+    /// What of that was confirmed then.
+    asked: u64,
 }
 
 /// What is asked about a part that is there already.
@@ -62,7 +78,7 @@ impl Upload {
         let Some(file) = self.files.get_mut(&entry) else {
             return;
         };
-        let (channel, part, mode) = (file.channel, file.part.clone(), file.part_mode);
+        let (channel, part) = (file.channel, file.part.clone());
         if let (ResumeStep::Open, Reply::Handle(handle)) = (step, &reply) {
             let mut writer = Writer::new(channel, Span { at: 0, end: 0 });
             writer.handle = Some(handle.clone());
@@ -94,8 +110,9 @@ impl Upload {
             (ResumeStep::LookAgain, Reply::Attributes(now), Some(handle))
                 if file.progress.found == Some(now) =>
             {
+                // The mode that it has, which the server's umask had a say in.
                 let attributes = Attributes {
-                    mode: Some(mode),
+                    mode: now.permissions().or(Some(file.mode | OWN_USE)),
                     ..Attributes::default()
                 };
                 let handle = &handle;
@@ -159,25 +176,70 @@ impl Upload {
 
     /// Octets are written there.
     pub(super) fn confirm(&mut self, entry: usize, writer: usize, octets: Range<u64>) {
+        let proves = self.proves();
         let Some(file) = self.files.get_mut(&entry) else {
             return;
         };
-        let is_kept = file.opened.as_ref().is_some_and(|it| it.proven.is_some());
-        if !is_kept || file.stage != Stage::Write {
+        if !proves || !file.is_noted() || file.stage != Stage::Write {
             return;
         }
-        file.progress.since += octets.end - octets.start;
+        let len = octets.end - octets.start;
+        file.progress.since += len;
         file.progress.written.insert(octets);
-        let it = &file.writers[writer];
-        let (channel, Some(handle)) = (it.channel, it.handle.clone()) else {
+        let it = &mut file.writers[writer];
+        it.unproven.confirmed += len;
+        if file.progress.since >= CHECKPOINT && file.progress.asked.is_none() {
+            let opened = it.opened();
+            self.ask_for_proof(entry, opened);
+        }
+    }
+
+    /// Has what is confirmed of a file brought to the disk, unless that goes on.
+    fn ask_for_proof(&mut self, entry: usize, opened: Option<(usize, Handle)>) {
+        let Some(file) = self.files.get_mut(&entry) else {
             return;
         };
-        let is_due = file.progress.since >= CHECKPOINT && file.progress.asked.is_none();
-        if is_due && self.channels[channel].client.has(Extension::Fsync) {
-            file.progress.since = 0;
-            file.progress.asked = Some(file.progress.written.clone());
-            let request = Request::Fsync { handle: &handle };
-            self.ask_file(channel, entry, FileStep::Checkpoint, request);
+        let (Some((channel, handle)), None) = (opened, &file.progress.asked) else {
+            return;
+        };
+        file.progress.since = 0;
+        file.progress.asked = Some(file.progress.written.clone());
+        for writer in &mut file.writers {
+            let it = &mut writer.unproven;
+            it.asked = std::mem::take(&mut it.confirmed);
+        }
+        let request = Request::Fsync { handle: &handle };
+        self.ask_file(channel, entry, FileStep::Checkpoint, request);
+    }
+
+    /// Whether the server can bring to its disk what it has confirmed.
+    pub(super) fn proves(&self) -> bool {
+        self.channels[0].client.has(Extension::Fsync)
+    }
+
+    /// A channel has so much to be proven that it begins nothing more: where nothing that is under way leads to that, it is asked for.
+    pub(super) fn prove_what_waits(&mut self, channel: usize) {
+        let waits = |file: &&File| {
+            let mut writers = file.writers.iter();
+            let is_its = writers.any(|it| it.channel == channel && it.unproven.confirmed > 0);
+            file.stage == Stage::Write && is_its && file.writers.iter().all(|it| it.open == 0)
+        };
+        let files = self.files.iter();
+        let waiting: Vec<usize> = files
+            .filter(|(_, file)| waits(file))
+            .map(|(&entry, _)| entry)
+            .collect();
+        for entry in waiting {
+            let file = self.files.get(&entry);
+            let opened = file.and_then(|file| file.writers.iter().find_map(Writer::opened));
+            self.ask_for_proof(entry, opened);
+        }
+    }
+
+    /// A file is whole or given up: nothing of it is sent twice by whoever goes on with others.
+    pub(super) fn forget_unproven(&mut self, file: &File) {
+        for writer in &file.writers {
+            self.channels[writer.channel].work.unproven -= writer.unproven.begun;
         }
     }
 
@@ -189,7 +251,19 @@ impl Upload {
         match refused {
             // What the disk has not taken before it will not take at the end.
             Some(status) => self.fail_file(entry, Trouble::remote("writing to the disk", &status)),
-            None => self.proven.extend(asked.map(|segments| (entry, segments))),
+            None => {
+                for writer in &mut file.writers {
+                    let octets = std::mem::take(&mut writer.unproven.asked);
+                    writer.unproven.begun -= octets;
+                    self.channels[writer.channel].work.unproven -= octets;
+                }
+                let opened = file.writers.iter().find_map(Writer::opened);
+                let is_due = file.stage == Stage::Write && file.progress.since >= CHECKPOINT;
+                self.proven.extend(asked.map(|segments| (entry, segments)));
+                if is_due {
+                    self.ask_for_proof(entry, opened);
+                }
+            }
         }
     }
 }
@@ -199,6 +273,15 @@ impl File {
     pub(super) fn forget_checkpoint(&mut self) {
         self.progress.asked = None;
         self.progress.since = CHECKPOINT;
+        for writer in &mut self.writers {
+            let it = &mut writer.unproven;
+            it.confirmed += std::mem::take(&mut it.asked);
+        }
+    }
+
+    /// Whether a journal is kept of it.
+    pub(super) fn is_noted(&self) -> bool {
+        self.opened.as_ref().is_some_and(|it| it.proven.is_some())
     }
 
     /// Whether what is there may be the part that was left.
@@ -206,5 +289,25 @@ impl File {
         let opened = self.opened.as_ref();
         let end = opened.and_then(|opened| Some(opened.proven.as_ref()?.end()));
         found.file_type() == FileType::File && found.size >= end && end.is_some()
+    }
+}
+
+impl Unproven {
+    /// So many octets are begun.
+    pub(super) fn begin(&mut self, octets: u64) {
+        self.begun += octets;
+    }
+
+    /// The writer's channel is lost: what is not confirmed has another one begin it. Returns how much less is begun.
+    pub(super) fn give_back(&mut self) -> u64 {
+        let confirmed = self.confirmed + self.asked;
+        let rest = self.begun - confirmed;
+        self.begun = confirmed;
+        rest
+    }
+
+    /// What is begun and not proven.
+    pub(super) fn octets(&self) -> u64 {
+        self.begun
     }
 }

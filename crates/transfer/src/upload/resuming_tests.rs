@@ -4,12 +4,13 @@
 
 use std::sync::OnceLock;
 
+use super::resuming::MOST_UNPROVEN;
 use super::tests::{PART, Story, entry, file, noise, plan};
 use super::*;
 use crate::fake_server::{FakeServer, Node};
 
 /// Octets of the file: several steps.
-const LEN: usize = 3 * CHECKPOINT as usize + 12_345;
+const LEN: usize = 6 * CHECKPOINT as usize + 12_345;
 
 fn contents() -> &'static [u8] {
     static CONTENTS: OnceLock<Vec<u8>> = OnceLock::new();
@@ -51,10 +52,59 @@ fn what_is_proven_is_not_sent_again_wherever_it_was_cut() {
             story.cut_after = Some(round / channels);
             let sent = story.play(one_file()).tally.octets;
             let proven = story.proven.clone().unwrap().octets();
-            let slack = 2 * CHECKPOINT * channels as u64;
+            let slack = MOST_UNPROVEN * channels as u64;
             assert!(sent - proven <= slack, "{proven} of {sent} are proven");
             assert_eq!(end(&mut story), LEN as u64 - proven);
         }
+    }
+}
+
+#[test]
+fn what_nobody_has_proven_is_bounded_on_each_channel() {
+    for channels in [1, 2] {
+        let mut story = story(channels);
+        story.server.holds_fsync = true;
+        // Enough for all of it.
+        story.cut_after = Some(2000);
+        let sent = story.play(one_file()).tally.octets;
+        assert_eq!(sent, MOST_UNPROVEN * channels as u64);
+        assert_eq!(story.proven, Some(Segments::default()));
+        story.server.holds_fsync = false;
+        assert_eq!(end(&mut story), LEN as u64);
+    }
+}
+
+#[test]
+fn what_a_lost_channel_has_not_proven_is_proven_by_others() {
+    for round in [3, 200, 300, 450] {
+        let mut story = story(3);
+        story.lost = vec![(round, 1), (round + 150, 2)];
+        let told = story.play(one_file());
+        assert_eq!(told.failed, []);
+        assert!(story.server.file(b"/f") == Some(contents()), "lost {round}");
+    }
+}
+
+#[test]
+fn a_file_that_its_owner_may_not_write_is_gone_on_with_too() {
+    for (preserve, channels) in [(true, 1), (false, 1), (true, 2), (false, 2)] {
+        let plan = || UploadPlan {
+            preserve,
+            ..one_file()
+        };
+        let mut story = story(channels);
+        (story.mode, story.server.modes_bind) = (0o444, true);
+        story.cut_after = Some(700 / channels);
+        story.play(plan());
+        let proven = story.proven.clone().unwrap().octets();
+        assert!(proven > 0);
+        story.cut_after = None;
+        let told = story.play(plan());
+        assert_eq!(told.failed, []);
+        assert_eq!(told.tally.octets, LEN as u64 - proven);
+        assert_eq!(story.server.modes[&b"/f"[..]].0 & 0o777, 0o444);
+        let set = story.server.set.iter();
+        assert_eq!(set.filter(|(path, _)| path == b"/f").count(), 0);
     }
 }
 

@@ -2,14 +2,17 @@
 
 use super::comparing::SETTING;
 use super::files::{File, FileStep, Stage, Writer};
+use super::opening::{OWN_READ, OWN_USE};
 use super::owners::{NO_OWNERS, Wanted};
 use super::{Upload, UploadNeed};
-use crate::hashing::FileHash;
+use crate::hashing::{FileHash, Verify};
 use crate::sftp::{Attributes, Extension, Handle, Reply, Request};
 use crate::{Remote, Trouble};
 
 /// What is told of a failure to close.
 pub(super) const CLOSING: &str = "closing";
+/// What is told of an fsync that fails.
+pub(super) const SYNCING: &str = "writing to the disk";
 
 impl Upload {
     /// The answer to [`UploadNeed::Check`].
@@ -41,44 +44,46 @@ impl Upload {
         self.advance();
     }
 
-    /// Owner; then mode, times and length; then everything to the disk.
+    /// Owner; then mode, times and length; then everything to the disk. A mode by which the host cannot hash it is set later.
     pub(super) fn settle(&mut self, entry: usize) {
         let preserve = self.plan.preserve;
-        let has = self.files.get(&entry).and_then(|file| file.owner);
-        let wanted = self.owner_of_part(entry, has);
+        let is_hashed = self.plan.hashing.verifies != Verify::Never;
+        let is = self.files.get(&entry).and_then(|file| file.part_is);
+        let wanted = self.owner_of_part(entry, is.and_then(|part| part.owner));
         let Some(file) = self.files.get_mut(&entry) else {
             return;
         };
-        let open = |it: &Writer| Some((it.channel, it.handle.clone()?));
-        let Some((channel, handle)) = file.writers.iter().find_map(open) else {
+        let Some((channel, handle)) = file.writers.iter().find_map(Writer::opened) else {
             return self.reopen(entry);
         };
         file.stage = Stage::Settle;
+        if wanted == Wanted::Look || file.has_unknown_mode(preserve) && is.is_none() {
+            let request = Request::Fstat { handle: &handle };
+            return self.ask_file(channel, entry, FileStep::LookAtPart, request);
+        }
         let owner = match wanted {
-            Wanted::Nothing => None,
             Wanted::Set(owner) => Some(owner),
-            Wanted::Look => {
-                let request = Request::Fstat { handle: &handle };
-                return self.ask_file(channel, entry, FileStep::LookAtOwner, request);
-            }
+            Wanted::Nothing | Wanted::Look => None,
         };
+        let mode = file.final_mode(preserve);
         let Some(opened) = &file.opened else { return };
+        file.late_mode = mode.filter(|mode| is_hashed && mode & OWN_READ == 0);
         let attributes = Attributes {
             // What ends in a hole.
             size: opened.size.filter(|_| file.todo.is_some()),
-            mode: match (preserve, file.replaces) {
-                (true, _) => Some(opened.mode & 0o7777),
-                (false, Some(replaced)) => Some(replaced & 0o777),
-                (false, None) => None,
-            },
+            mode: mode.filter(|_| file.late_mode.is_none()),
             times: preserve.then_some(opened.times),
             owner: None,
         };
+        let is_kept_open = file.late_mode.is_some();
         let handles: Vec<(usize, Handle)> = file
             .writers
             .iter_mut()
             .filter_map(Writer::take_handle)
             .collect();
+        if is_kept_open {
+            file.keep_open((channel, handle));
+        }
         for (number, (channel, handle)) in handles.iter().enumerate() {
             if number == 0 {
                 if owner.is_some() {
@@ -93,31 +98,33 @@ impl Upload {
                     let request = Request::Fsetstat { handle, attributes };
                     self.ask_file(*channel, entry, FileStep::Settle(SETTING), request);
                 }
+                if is_kept_open {
+                    continue;
+                }
                 if self.channels[*channel].client.has(Extension::Fsync) {
                     let request = Request::Fsync { handle };
-                    self.ask_file(
-                        *channel,
-                        entry,
-                        FileStep::Settle("writing to the disk"),
-                        request,
-                    );
+                    self.ask_file(*channel, entry, FileStep::Settle(SYNCING), request);
                 }
             }
             let request = Request::Close { handle };
             self.ask_file(*channel, entry, FileStep::Settle(CLOSING), request);
         }
+        if is_kept_open {
+            self.go_on(entry);
+        }
     }
 
-    /// Whom the part belongs to: half of that stays.
-    pub(super) fn handle_part_owner(&mut self, entry: usize, reply: &Reply) {
+    /// Whom the part belongs to, half of which may stay, and what the server's umask has left of its mode.
+    pub(super) fn handle_part_seen(&mut self, entry: usize, reply: &Reply) {
+        let needs_owner = self.owner(entry).is_any();
         let is_awaited = |file: &&mut File| file.stage == Stage::Settle;
         let Some(file) = self.files.get_mut(&entry).filter(is_awaited) else {
             return;
         };
-        let doing = "looking at its owner";
+        let doing = "looking at its owner and mode";
         match reply {
-            Reply::Attributes(part) if part.owner.is_some() => {
-                file.owner = part.owner;
+            Reply::Attributes(part) if part.owner.is_some() || !needs_owner => {
+                file.part_is = Some(*part);
                 self.settle(entry);
             }
             Reply::Status(status) => self.fail_file(entry, Trouble::remote(doing, status)),
@@ -128,12 +135,42 @@ impl Upload {
         }
     }
 
+    /// What has arrived is what was sent, as far as that is asked: it gets the mode that would have kept the host from hashing it, and
+    /// its name.
+    pub(super) fn put_in_place(&mut self, entry: usize) {
+        let Some(file) = self.files.get_mut(&entry) else {
+            return;
+        };
+        let Some(mode) = file.late_mode else {
+            return self.rename_part(entry);
+        };
+        let mut writers = file.writers.iter_mut();
+        let Some((channel, handle)) = writers.find_map(Writer::take_handle) else {
+            return self.reopen(entry);
+        };
+        file.stage = Stage::SetMode;
+        let handle = &handle;
+        let attributes = Attributes {
+            mode: Some(mode),
+            ..Attributes::default()
+        };
+        let request = Request::Fsetstat { handle, attributes };
+        self.ask_file(channel, entry, FileStep::Settle(SETTING), request);
+        if self.channels[channel].client.has(Extension::Fsync) {
+            let request = Request::Fsync { handle };
+            self.ask_file(channel, entry, FileStep::Settle(SYNCING), request);
+        }
+        let request = Request::Close { handle };
+        self.ask_file(channel, entry, FileStep::Settle(CLOSING), request);
+    }
+
     pub(super) fn rename_part(&mut self, entry: usize) {
         let Some(file) = self.files.get_mut(&entry) else {
             return;
         };
         file.stage = Stage::Rename;
         let (channel, from, to) = (file.channel, file.part.clone(), file.path.clone());
+        self.open_folder_of(channel, entry);
         let (from, to) = (&from, &to);
         let request = match self.channels[channel].client.has(Extension::PosixRename) {
             true => Request::PosixRename { from, to },
@@ -171,6 +208,8 @@ impl Upload {
             return;
         };
         self.channels[file.channel].files -= 1;
+        self.forget_unproven(&file);
+        self.tally.verified += u64::from(file.hashes.are_equal);
         if unchanged {
             let size = self.plan.entries[entry].size();
             self.left = self.left.saturating_sub(size);
@@ -198,7 +237,7 @@ impl Upload {
         let was_open = file.opened.is_some()
             && !matches!(
                 file.stage,
-                Stage::Reopen | Stage::Settle | Stage::Verify | Stage::Rename
+                Stage::Reopen | Stage::Settle | Stage::Verify | Stage::SetMode | Stage::Rename
             );
         file.trouble = Some(trouble);
         file.stage = Stage::CleanUp;
@@ -260,12 +299,42 @@ impl Upload {
             it.work.ahead -= before - it.work.blocks.len();
         }
         self.channels[file.channel].files -= 1;
+        self.forget_unproven(&file);
         self.failed_files.insert(entry);
         let size = self.plan.entries[entry].size();
         let there = file.octets + file.progress.kept;
         self.left = self.left.saturating_sub(size.saturating_sub(there));
         if let Some(trouble) = file.trouble.take() {
             self.failed(file.path, trouble);
+        }
+    }
+}
+
+impl File {
+    /// Whether nobody has said by which mode it is to be put in place: that of the source without what the server's umask
+    /// takes, and with less than the part was made with.
+    fn has_unknown_mode(&self, preserve: bool) -> bool {
+        !preserve && self.replaces.is_none() && self.mode & OWN_USE != OWN_USE
+    }
+
+    /// The mode that its part gets before its name; none if it has it.
+    fn final_mode(&self, preserve: bool) -> Option<u32> {
+        match (preserve, self.replaces) {
+            (true, _) => Some(self.opened.as_ref()?.mode & 0o7777),
+            (false, Some(replaced)) => Some(replaced & 0o777),
+            (false, None) if self.has_unknown_mode(preserve) => {
+                let made = self.part_is.and_then(|part| part.permissions());
+                Some(made.unwrap_or(self.mode | OWN_USE) & (self.mode | !OWN_USE))
+            }
+            (false, None) => None,
+        }
+    }
+
+    /// A handle that is not closed yet.
+    fn keep_open(&mut self, (channel, handle): (usize, Handle)) {
+        let mut writers = self.writers.iter_mut();
+        if let Some(writer) = writers.find(|writer| writer.channel == channel) {
+            writer.handle = Some(handle);
         }
     }
 }

@@ -28,11 +28,17 @@ pub(super) struct Story {
     pub(super) cut_after: Option<usize>,
     /// In this round this channel is lost.
     pub(super) lost: Vec<(usize, usize)>,
+    /// In this round these channels get nothing more to do.
+    pub(super) retired: Option<(usize, std::ops::Range<usize>)>,
+    /// Octets that went over them afterwards.
+    pub(super) sent_by_retired: usize,
     /// How the host hashes, and how many files it was asked for.
     pub(super) hasher: Hasher,
     pub(super) hashed: usize,
     /// What the host says in a session about its accounts.
     pub(super) accounts: &'static [u8],
+    /// Permissions of all files here.
+    pub(super) mode: u32,
 }
 
 /// What came of it.
@@ -43,12 +49,16 @@ pub(super) struct Told {
 }
 
 pub(super) fn entry(path: &[u8], kind: Kind, folder: Option<usize>) -> Entry {
+    let mode = match kind {
+        Kind::Folder => 0o750,
+        _ => 0o640,
+    };
     Entry {
         root: 0,
         path: path.to_vec(),
         folder,
         kind,
-        mode: 0o640,
+        mode,
         owner: (1000, 100),
         times: (5, MODIFIED),
     }
@@ -63,6 +73,7 @@ pub(super) fn plan(target: &[u8], entries: Vec<Entry>) -> UploadPlan {
             is_folder,
         }],
         entries,
+        left_out: Vec::new(),
         preserve: false,
         owners: Owners::default(),
         names: Names::default(),
@@ -88,9 +99,12 @@ impl Story {
             data: None,
             cut_after: None,
             lost: Vec::new(),
+            retired: None,
+            sent_by_retired: 0,
             hasher: Hasher::Hashes,
             hashed: 0,
             accounts: b"",
+            mode: 0o640,
         }
     }
 
@@ -125,6 +139,9 @@ impl Story {
                 self.server.hang_up(&mut channels[channel]);
                 upload.lose_channel(channel);
             }
+            if let Some((_, retired)) = self.retired.clone().filter(|(when, _)| *when == round) {
+                retired.for_each(|channel| upload.retire_channel(channel));
+            }
             while let Some(need) = upload.poll_need() {
                 self.provide(&mut upload, need);
             }
@@ -140,6 +157,12 @@ impl Story {
                 let sent = upload.transmit(number).collect::<Vec<_>>().concat();
                 let sent = sent[..sent.len().min(40_000)].to_vec();
                 upload.transmitted(number, sent.len());
+                let is_retired = |(when, channels): &(usize, std::ops::Range<usize>)| {
+                    round >= *when && channels.contains(&number)
+                };
+                if self.retired.as_ref().is_some_and(is_retired) {
+                    self.sent_by_retired += sent.len();
+                }
                 let answer = self.server.handle(channel, &sent);
                 upload.handle_input(number, &answer).unwrap();
             }
@@ -184,7 +207,7 @@ impl Story {
                     false => Ok(Opened {
                         size: Some(self.contents[entry].len() as u64),
                         data: self.data.clone(),
-                        mode: 0o640,
+                        mode: self.mode,
                         times: (5, MODIFIED),
                         proven: self.proven.clone(),
                     }),
@@ -291,13 +314,28 @@ fn a_tree_arrives_whole_and_again_changes_nothing() {
             Node::Link(b"a/x".to_vec())
         );
         assert_eq!(story.parts(), 0);
-        let again = story.play(kept);
+        let again = story.play(kept.clone());
         assert_eq!(
             (again.tally.unchanged, again.tally.octets),
-            (4, 0),
+            (7, 0),
             "{:?}",
             again.done
         );
+        // What is another folder, and another file of the same contents, gets what it lacks, and counts.
+        let modes = (0o700, MODIFIED);
+        story.server.modes.insert(b"/srv/site/a".to_vec(), modes);
+        story.server.inodes.remove(&b"/srv/site/hard"[..]);
+        let again = story.play(kept);
+        let copied: Vec<usize> = again
+            .done
+            .iter()
+            .filter_map(|&(entry, unchanged)| (!unchanged).then_some(entry))
+            .collect();
+        assert_eq!(copied, [1, 6]);
+        assert_eq!(story.server.modes[&b"/srv/site/a"[..]], (0o750, MODIFIED));
+        let inodes = &story.server.inodes;
+        let (original, other) = (&b"/srv/site/a/x"[..], &b"/srv/site/hard"[..]);
+        assert_eq!(inodes[original], inodes[other]);
     }
 }
 
@@ -338,6 +376,21 @@ fn a_large_file_is_divided_between_channels() {
     );
     assert!(story.server.file(b"/big") == Some(&noise(len)[..]));
     assert!(story.server.largest_write <= 128 * 1024);
+}
+
+#[test]
+fn channels_that_are_retired_get_nothing_more_and_everything_arrives() {
+    for round in [0, 3, 20, 100] {
+        let len = 40 << 20;
+        let mut story = Story::new(FakeServer::default(), vec![noise(len)]);
+        story.channels = 4;
+        story.retired = Some((round, 1..4));
+        let told = story.play(plan(b"/big", vec![entry(b"", file(len), None)]));
+        assert_eq!(told.failed, []);
+        assert!(story.server.file(b"/big") == Some(&noise(len)[..]));
+        // What was read ahead and queued.
+        assert!(story.sent_by_retired < 3 << 20, "{}", story.sent_by_retired);
+    }
 }
 
 /// One file over an old one, in a folder; the trouble that is expected; the old one stays.
@@ -426,7 +479,7 @@ fn what_is_below_a_broken_folder_fails_and_the_rest_does_not() {
         failed,
         [&b"/srv/site/a"[..], b"/srv/site/a/x", b"/srv/site/a/empty"]
     );
-    assert_eq!(told.tally.done, 3);
+    assert_eq!((told.tally.done, told.tally.unchanged), (2, 1));
 }
 
 #[test]
@@ -436,6 +489,23 @@ fn a_target_that_is_not_there_is_told_once() {
     let told = story.play(plan(b"/f/", entries));
     assert_eq!(told.failed, [(b"/f".to_vec(), Trouble::NoFolderThere)]);
     assert_eq!(told.tally.failed, 7);
+}
+
+#[test]
+fn what_could_not_be_read_here_is_a_failure_of_the_host_and_told_by_others() {
+    let (entries, contents) = tree();
+    let left_out = LeftOut {
+        path: b"/home/me/site/pipe".to_vec(),
+        trouble: Trouble::Special,
+    };
+    let plan = UploadPlan {
+        left_out: vec![left_out],
+        ..plan(b"/srv", entries)
+    };
+    let mut story = Story::new(FakeServer::with(&[(b"/srv", Node::Folder)]), contents);
+    let told = story.play(plan);
+    assert_eq!((told.failed.as_slice(), told.done.len()), (&[][..], 7));
+    assert_eq!(told.tally.failed, 1);
 }
 
 /// A tree of small files and a large one, over four channels; each round of the losses is one of its channels' last.

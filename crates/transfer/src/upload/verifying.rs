@@ -16,6 +16,8 @@ pub(super) struct Hashes {
     /// Of its part.
     host: Option<HostHash>,
     is_asked: bool,
+    /// Whether they have been found equal.
+    pub(super) are_equal: bool,
 }
 
 impl Upload {
@@ -40,7 +42,7 @@ impl Upload {
     /// A file is settled: it is put in place if it is what was sent.
     pub(super) fn verify_part(&mut self, entry: usize) {
         if self.plan.hashing.verifies == Verify::Never {
-            return self.rename_part(entry);
+            return self.put_in_place(entry);
         }
         self.ask_for_hash(entry);
         let why_over = self.hashes.why_over();
@@ -63,7 +65,7 @@ impl Upload {
 
     fn judge(&mut self, entry: usize) {
         let insists = self.plan.hashing.verifies == Verify::Always;
-        let Some(file) = self.files.get(&entry) else {
+        let Some(file) = self.files.get_mut(&entry) else {
             return;
         };
         let (Stage::Verify, Some(host)) = (file.stage, file.hashes.host) else {
@@ -71,8 +73,8 @@ impl Upload {
         };
         match (host, file.hashes.here) {
             (HostHash::Is(host), Some(here)) if host == here => {
-                self.tally.verified += 1;
-                self.rename_part(entry);
+                file.hashes.are_equal = true;
+                self.put_in_place(entry);
             }
             (HostHash::Is(_), Some(_)) => self.fail_file(entry, Trouble::Differs),
             (HostHash::Unreadable, _) if insists || self.hashes.has_answered() => {
@@ -93,6 +95,6 @@ impl Upload {
 
     fn goes_unverified(&mut self, entry: usize) {
         self.tally.why_unverified = self.hashes.why_over();
-        self.rename_part(entry);
+        self.put_in_place(entry);
     }
 }

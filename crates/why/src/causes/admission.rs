@@ -55,6 +55,7 @@ pub(super) const CAUSES: &[Cause] = &[
         payer: Payer::Everyone,
         resource: Resource::Network,
         signs: &[
+            needed(Test::By(|case| wrapped(case, "names", has_name))),
             needed(Test::Slow {
                 fact: "host.getent_hosts.time",
                 ms: 10,
@@ -71,13 +72,36 @@ pub(super) const CAUSES: &[Cause] = &[
         source: "hosts_access(5); measured: 10 s with a dead resolver",
     },
     Cause {
-        id: "socket-activation",
-        title: "systemd starts an sshd for each connection",
+        id: "tcp-wrappers-command",
+        title: "hosts.allow or hosts.deny runs a command, which libwrap waits for",
         phases: &[Phase::Banner],
-        tier: Tier::Root,
+        tier: Tier::NoRoot,
         payer: Payer::Everyone,
         resource: Resource::Programs,
-        signs: &[shape(Test::Lost(Phase::Banner))],
+        signs: &[
+            needed(Test::By(|case| wrapped(case, "commands", has_command))),
+            shape(Test::Lost(Phase::Banner)),
+        ],
+        cost: Cost::Excess,
+        fix: Fix::by_hand(
+            Place::Host,
+            "/etc/hosts.allow and /etc/hosts.deny",
+            "sshd: ALL: spawn (COMMAND) &   (in the background; or without the command)",
+            "the former line",
+        ),
+        source: "hosts_options(5), spawn and twist",
+    },
+    Cause {
+        id: "socket-activation",
+        title: "sshd is started for each connection, by systemd or inetd",
+        phases: &[Phase::Banner],
+        tier: Tier::NoRoot,
+        payer: Payer::Everyone,
+        resource: Resource::Programs,
+        signs: &[
+            needed(Test::Not(&Test::Is("host.listener"))),
+            shape(Test::Lost(Phase::Banner)),
+        ],
         cost: Cost::Excess,
         fix: Fix::by_hand(
             Place::Host,
@@ -104,7 +128,70 @@ pub(super) const CAUSES: &[Cause] = &[
         ),
         source: "measured: RSA of 8192 bits takes about 50 ms more",
     },
+    Cause {
+        id: "large-group-exchange",
+        title: "the key exchange is Diffie-Hellman in a large group",
+        // sshd sends its reply and goes on reckoning.
+        phases: &[Phase::KeyExchange, Phase::FirstRequest],
+        tier: Tier::Client,
+        payer: Payer::Everyone,
+        resource: Resource::Cpu,
+        signs: &[known(Test::By(large_group))],
+        cost: Cost::Excess,
+        fix: Fix::sshd("KexAlgorithms +curve25519-sha256"),
+        source: "RFC 8268; measured: group 18 takes both ends over 100 ms",
+    },
 ];
+
+/// Whether libwrap's files have lines of sshd of which this is so.
+fn wrapped(case: &Case, what: &str, is: fn(&str, &str) -> bool) -> Answer {
+    let Some(lines) = case.evidence.facts.text("host.tcp_wrappers") else {
+        return Answer::Unknown("hosts.allow and hosts.deny are not known".to_owned());
+    };
+    let of_sshd = |line: &&str| {
+        let (daemons, rest) = line.split_once(':').unwrap_or_default();
+        let mut daemons = daemons.split([' ', ',', '\t']);
+        let is_ours = daemons.any(|daemon| ["sshd", "ALL"].contains(&daemon));
+        let (clients, options) = rest.split_once(':').unwrap_or((rest, ""));
+        is_ours && is(clients, options)
+    };
+    match lines.lines().find(of_sshd) {
+        Some(line) => Answer::Yes(format!(
+            "hosts.allow or hosts.deny: {}",
+            words::foreign(line)
+        )),
+        None => Answer::No(format!("hosts.allow and hosts.deny have no {what}")),
+    }
+}
+
+/// Whether a client is named, by a name or by what can only be said of one (hosts_access(5), PATTERNS and WILDCARDS).
+fn has_name(clients: &str, _: &str) -> bool {
+    let mut clients = clients.split([' ', ',', '\t']);
+    clients.any(|client| {
+        let is_address = client.starts_with(['[', '/']) || client.contains(':');
+        let is_word = ["ALL", "EXCEPT"].contains(&client);
+        client.contains(|c: char| c.is_ascii_alphabetic()) && !is_address && !is_word
+    })
+}
+
+fn has_command(_: &str, options: &str) -> bool {
+    ["spawn", "twist"]
+        .iter()
+        .any(|option| options.contains(option))
+}
+
+/// Whether both ends have reckoned with numbers of thousands of bits.
+fn large_group(case: &Case) -> Answer {
+    let Some(name) = case.of_login("login.kex") else {
+        return Answer::Unknown("the key exchange is not known".to_owned());
+    };
+    let words = format!("key exchange: {name}");
+    if name.starts_with("diffie-hellman") {
+        Answer::Yes(words)
+    } else {
+        Answer::No(words)
+    }
+}
 
 /// What stood in a banner's place, or what a failed login says.
 fn refused(case: &Case, texts: &[&str]) -> Answer {

@@ -25,7 +25,11 @@ pub(super) const CAUSES: &[Cause] = &[
     Cause {
         id: "use-dns",
         title: "sshd looks up the name of the client's address (UseDNS)",
-        phases: &[Phase::FirstRequest],
+        phases: &[
+            Phase::FirstRequest,
+            Phase::SignedRequest,
+            Phase::ChannelOpen,
+        ],
         tier: Tier::NoRoot,
         payer: Payer::Everyone,
         resource: Resource::Network,
@@ -41,7 +45,7 @@ pub(super) const CAUSES: &[Cause] = &[
             }),
             shape(Test::Lost(Phase::FirstRequest)),
         ],
-        cost: Cost::Excess,
+        cost: Cost::Lookups("host.getent_hosts.time"),
         fix: Fix::sshd("UseDNS no"),
         source: "sshd_config(5); measured: 11 to 15 s with a dead resolver",
     },
@@ -96,6 +100,34 @@ pub(super) const CAUSES: &[Cause] = &[
             "the former file",
         ),
         source: "auth2-pubkeyfile.c reads it for each request; measured: 0.2 to 0.9 s for 100,000 lines",
+    },
+    Cause {
+        id: "revoked-keys",
+        title: "RevokedKeys is read for each key that is offered",
+        phases: KEY_REQUESTS,
+        tier: Tier::NoRoot,
+        payer: Payer::Everyone,
+        resource: Resource::Files,
+        signs: &[
+            needed(Test::Not(&Test::Sshd {
+                keyword: "RevokedKeys",
+                default: "none",
+                is: &["none"],
+            })),
+            needed(Test::Any(&[
+                Test::Lost(Phase::KeyProbe),
+                Test::Lost(Phase::SignedRequest),
+            ])),
+            shape(Test::Lost(Phase::KeyProbe)),
+        ],
+        cost: Cost::EachKeyRequest,
+        fix: Fix::by_hand(
+            Place::Host,
+            "the file that RevokedKeys of sshd_config names",
+            "ssh-keygen -k -f revoked_keys FILES   (a KRL, which is searched and not read line by line)",
+            "the former file",
+        ),
+        source: "sshd_config(5), RevokedKeys; auth.c asks for it in each request",
     },
     Cause {
         id: "network-home",

@@ -42,9 +42,12 @@ pub(super) const STARVED: &[Cause] = &[
                 unit: " % of a core",
             })),
             shape(STRETCHED),
-            shape(Test::Lost(Phase::KeyExchange)),
+            shape(Test::Together {
+                phases: &[Phase::KeyExchange],
+                least: 1,
+            }),
         ],
-        cost: Cost::Excess,
+        cost: Cost::Starved,
         fix: Fix::by_hand(
             Place::Host,
             "the unit of sshd, or the container's limits",

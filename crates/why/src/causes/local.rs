@@ -46,6 +46,7 @@ pub(super) const CAUSES: &[Cause] = &[
         resource: Resource::Files,
         signs: &[
             needed(Test::Not(&Test::Is("local.ssh_config.match_exec"))),
+            needed(Test::By(no_canonical_names)),
             known(Test::Slow {
                 fact: "local.ssh_config.time",
                 ms: 10,
@@ -151,7 +152,7 @@ pub(super) const CAUSES: &[Cause] = &[
         payer: Payer::Each,
         resource: Resource::Cpu,
         signs: &[known(Test::By(sntrup))],
-        cost: Cost::Excess,
+        cost: Cost::Reckoned(sntrup_beside_lookups),
         fix: Fix::by_hand(
             Place::Here,
             "the packages openssh-client and openssh-server",
@@ -170,7 +171,7 @@ pub(super) const CAUSES: &[Cause] = &[
         signs: &[
             known(Test::Ssh {
                 keyword: "GSSAPIAuthentication",
-                is: &["yes"],
+                is: &["yes", "true"],
             }),
             known(Test::Has {
                 fact: "login.methods",
@@ -191,12 +192,9 @@ pub(super) const CAUSES: &[Cause] = &[
             Phase::FirstOutput,
         ],
         tier: Tier::Client,
-        payer: Payer::Ssh,
+        payer: Payer::Each,
         resource: Resource::Network,
-        signs: &[known(Test::By(|case| match case.ours {
-            Some(_) => Answer::Yes("sshoal's own client acknowledges at once".to_owned()),
-            None => Answer::Unknown("no login of our own to compare with".to_owned()),
-        }))],
+        signs: &[known(Test::By(acknowledges_late))],
         cost: Cost::DelayedAck,
         fix: Fix::by_hand(
             Place::Here,
@@ -207,6 +205,18 @@ pub(super) const CAUSES: &[Cause] = &[
         source: "sshd writes twice after a login; Linux delays by 40 ms; measured: 40 to 44 ms",
     },
 ];
+
+/// Whether somebody else than sshoal has the connection.
+fn acknowledges_late(case: &Case) -> Answer {
+    if case.ours.is_some() {
+        return Answer::Yes("sshoal's own client acknowledges at once".to_owned());
+    }
+    let proxy = case.word("ssh_config.ProxyCommand");
+    match proxy.filter(|command| !command.is_empty() && command != "none") {
+        Some(command) => Answer::Yes(format!("the connection is that of ProxyCommand {command}")),
+        None => Answer::Unknown("no login of our own to compare with".to_owned()),
+    }
+}
 
 /// Whether more than one key was offered in the logins that are judged.
 fn probes(case: &Case) -> Answer {
@@ -228,6 +238,9 @@ fn probes(case: &Case) -> Answer {
 /// What ssh needs to search an octet of known_hosts. Measured: 13 ms at 2.3 MB, 230 ms where its names are hashed.
 const SEARCH_NS: f64 = 6.0;
 const HASHED_SEARCH_NS: f64 = 100.0;
+
+/// What sntrup761 takes of OpenSSH 9.2 at both ends, give or take a half.
+const SNTRUP: Duration = Duration::from_millis(55);
 
 /// What searching known_hosts costs ssh, by its size.
 fn known_hosts_search(case: &Case) -> Option<Duration> {
@@ -257,6 +270,27 @@ fn long_known_hosts(case: &Case) -> Answer {
     } else {
         Answer::No(words)
     }
+}
+
+/// Names are looked up while the configuration is resolved: what that takes is not reading.
+fn no_canonical_names(case: &Case) -> Answer {
+    let keyword = Test::Ssh {
+        keyword: "CanonicalizeHostname",
+        is: &["yes", "true", "always"],
+    };
+    match keyword.answer(case) {
+        Answer::Yes(words) => Answer::No(words),
+        Answer::No(words) | Answer::Unknown(words) => Answer::Yes(words),
+    }
+}
+
+/// What sntrup761 takes where the name server is asked for the host key in the same phase; all that is lost where it is not.
+fn sntrup_beside_lookups(case: &Case) -> Option<Duration> {
+    let keyword = Test::Ssh {
+        keyword: "VerifyHostKeyDNS",
+        is: &["yes", "true", "ask"],
+    };
+    matches!(keyword.answer(case), Answer::Yes(_)).then_some(SNTRUP)
 }
 
 /// Which key exchange it was: what is noted at the phase itself, or else of our login.

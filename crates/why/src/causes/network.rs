@@ -39,13 +39,13 @@ pub(super) const CAUSES: &[Cause] = &[
     Cause {
         id: "canonical-names",
         title: "CanonicalizeHostname looks names up in several domains",
-        phases: &[Phase::Lookup],
+        phases: &[Phase::Local, Phase::Lookup],
         tier: Tier::Client,
         payer: Payer::Each,
         resource: Resource::Network,
         signs: &[known(Test::Ssh {
             keyword: "CanonicalizeHostname",
-            is: &["yes", "always"],
+            is: &["yes", "true", "always"],
         })],
         cost: Cost::Excess,
         fix: Fix::ssh("CanonicalizeHostname no"),
@@ -111,6 +111,27 @@ pub(super) const CAUSES: &[Cause] = &[
         source: "ssh_config(5), ProxyJump",
     },
     Cause {
+        id: "proxy-command",
+        title: "the ProxyCommand takes its time before it connects",
+        phases: &[Phase::Connect, Phase::Banner],
+        // What the server does before its banner looks the same.
+        tier: Tier::Root,
+        payer: Payer::Each,
+        resource: Resource::Programs,
+        signs: &[known(Test::Not(&Test::Ssh {
+            keyword: "ProxyCommand",
+            is: &["none", ""],
+        }))],
+        cost: Cost::Excess,
+        fix: Fix::by_hand(
+            Place::Here,
+            "~/.ssh/config, in the block of this host",
+            "ProxyJump HOST   (in place of a ProxyCommand that does the same)",
+            "the former ProxyCommand line",
+        ),
+        source: "ssh_config(5), ProxyCommand: it is started anew for each login",
+    },
+    Cause {
         id: "lost-packets",
         title: "TCP's first packet was lost and sent again",
         phases: &[Phase::Connect],
@@ -160,7 +181,7 @@ pub(super) const CAUSES: &[Cause] = &[
         resource: Resource::Network,
         signs: &[known(Test::Ssh {
             keyword: "VerifyHostKeyDNS",
-            is: &["yes", "ask"],
+            is: &["yes", "true", "ask"],
         })],
         cost: Cost::Excess,
         fix: Fix::ssh("VerifyHostKeyDNS no"),

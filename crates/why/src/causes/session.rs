@@ -164,17 +164,77 @@ pub(super) const CAUSES: &[Cause] = &[
         source: "bash(1): a shell started by sshd reads ~/.bashrc; measured: a pyenv init takes 97 to 260 ms",
     },
     Cause {
-        id: "ssh-rc",
-        title: "sshrc, ~/.ssh/rc or xauth runs before the command",
+        id: "login-shell",
+        title: "the account's shell is a program that takes its time before the command",
         phases: &[Phase::FirstOutput],
         tier: Tier::NoRoot,
         payer: Payer::Everyone,
         resource: Resource::Programs,
         signs: &[
-            needed(Test::Any(&[
-                Test::Is("host.user_rc"),
-                Test::Is("host.sshrc"),
-            ])),
+            needed(Test::By(shell_itself_is_slow)),
+            shape(Test::Lost(Phase::FirstOutput)),
+        ],
+        cost: Cost::Difference("host.shell.time", "host.bare_exec.time"),
+        fix: Fix::by_hand(
+            Place::Host,
+            "/etc/passwd, or where the account is",
+            "chsh -s /bin/sh USER   (the real shell in place of the program)",
+            "chsh -s PROGRAM USER",
+        ),
+        source: "sshd(8): each command is run by the user's login shell",
+    },
+    Cause {
+        id: "forced-command",
+        title: "another program is run in place of the command (ForceCommand, or command= of the key)",
+        phases: &[Phase::FirstOutput],
+        tier: Tier::NoRoot,
+        payer: Payer::Everyone,
+        resource: Resource::Programs,
+        signs: &[
+            needed(Test::Is("host.forced_command")),
+            shape(Test::Lost(Phase::FirstOutput)),
+        ],
+        cost: Cost::Excess,
+        fix: Fix::by_hand(
+            Place::Host,
+            "/etc/ssh/sshd_config, or the key's line in authorized_keys",
+            "that program made quick, or without ForceCommand and command=",
+            "the former line",
+        ),
+        source: "sshd_config(5), ForceCommand; sshd(8), AUTHORIZED_KEYS FILE FORMAT",
+    },
+    Cause {
+        id: "sshrc",
+        title: "/etc/ssh/sshrc runs before each command",
+        phases: &[Phase::FirstOutput],
+        tier: Tier::NoRoot,
+        payer: Payer::Everyone,
+        resource: Resource::Programs,
+        signs: &[
+            needed(Test::Is("host.sshrc")),
+            // sshd runs one file of the two, the user's if there is one.
+            needed(Test::Not(&Test::Is("host.user_rc"))),
+            shape(Test::Lost(Phase::FirstOutput)),
+        ],
+        cost: Cost::Excess,
+        fix: Fix::commands(
+            Place::Host,
+            "/etc/ssh/sshrc",
+            ": >/etc/ssh/sshrc   (an empty file)",
+            "the former file",
+            ": >/etc/ssh/sshrc",
+        ),
+        source: "sshd(8), SSHRC",
+    },
+    Cause {
+        id: "ssh-rc",
+        title: "~/.ssh/rc or xauth runs before the command",
+        phases: &[Phase::FirstOutput],
+        tier: Tier::NoRoot,
+        payer: Payer::Everyone,
+        resource: Resource::Programs,
+        signs: &[
+            needed(Test::Is("host.user_rc")),
             shape(Test::Lost(Phase::FirstOutput)),
         ],
         cost: Cost::Excess,
@@ -215,25 +275,44 @@ fn waits_for_logind(case: &Case) -> Answer {
 
 /// A shell with its files against a bare one, on the same connection.
 fn shell_is_slow(case: &Case) -> Answer {
+    match case.word("host.shell_startup.files") {
+        Some(files) if files.is_empty() => shell_takes(case, |words| {
+            Answer::No(format!("{words}; it has no start-up files"))
+        }),
+        Some(files) => shell_takes(case, |words| {
+            Answer::Yes(format!("{words}; start-up files: {files}"))
+        }),
+        None => shell_takes(case, Answer::Yes),
+    }
+}
+
+/// The same of one that has no files to read.
+fn shell_itself_is_slow(case: &Case) -> Answer {
+    let shell = case.word("host.shell").unwrap_or_default();
+    match case.word("host.shell_startup.files") {
+        Some(files) if files.is_empty() => {
+            shell_takes(case, |words| Answer::Yes(format!("{words}; it is {shell}")))
+        }
+        Some(files) => Answer::No(format!("it has start-up files: {files}")),
+        None => crate::signs::unknown("host.shell_startup.files"),
+    }
+}
+
+/// What a shell is that takes longer than a bare one.
+fn shell_takes(case: &Case, slow: impl Fn(String) -> Answer) -> Answer {
     let times = case
         .time("host.shell.time")
         .zip(case.time("host.bare_exec.time"));
     let Some((shell, bare)) = times else {
         return Answer::Unknown("the shell was not timed on the host".to_owned());
     };
-    let mut words = format!(
+    let words = format!(
         "the user's shell takes {}, a bare one {}",
         words::time(shell),
         words::time(bare)
     );
-    if let Some(files) = case.word("host.shell_startup.files") {
-        if files.is_empty() {
-            return Answer::No(format!("{words}; it has no start-up files"));
-        }
-        words = format!("{words}; start-up files: {files}");
-    }
     if shell.saturating_sub(bare).as_millis() >= u128::from(SHELL_MS) {
-        Answer::Yes(words)
+        slow(words)
     } else {
         Answer::No(words)
     }

@@ -1,27 +1,10 @@
-"use strict";
-// The page of many hosts: causes, each phase over all hosts, and a map of hosts and phases. All text of the data gets in as text.
+// The page of many hosts: causes, each phase over all hosts, and a map of hosts and phases.
 (() => {
-  const data = JSON.parse(document.getElementById("data").textContent);
-  const main = document.querySelector("main");
-  const tip = document.getElementById("tip");
-
-  const element = (name, properties, ...children) => {
-    const made = Object.assign(document.createElement(name), properties);
-    made.append(...children);
-    return made;
-  };
-  const time = (us) => {
-    const ms = us / 1000;
-    if (ms < 9.95) return ms.toFixed(1) + " ms";
-    if (ms < 999.5) return ms.toFixed(0) + " ms";
-    return (ms / 1000).toFixed(2) + " s";
-  };
   const heading = (scope) => (title) => element("th", { scope }, title);
   const cell = (text) => element("td", {}, text);
 
   const group = (found) => element("article", { className: "finding" },
-    element("h3", {}, element("span", { className: "cost" }, time(found.cost_us)), found.title + " ",
-      element("span", { className: "tag" }, found.cause), " ", element("span", { className: "tag" }, found.certainty)),
+    headOfFinding(found),
     element("p", {}, found.hosts.length + " hosts: " + found.hosts.map((host) => host.host + " (" + time(host.cost_us) + ")").join(", ")),
     element("p", {}, element("code", {}, found.file), ":"),
     element("pre", {}, found.line));
@@ -48,22 +31,8 @@
     const made = cell(time(phase.us));
     const words = host.host + "\n" + name.title + " " + time(phase.us) + ", network " + time(phase.network_us) + "\n" + host.causes.join(", ");
     // By logarithm: else one host of ten seconds has all others look cold.
-    made.style.setProperty("--heat", (75 * Math.log1p(beyond(phase) / 1000)) / Math.log1p(warmest / 1000));
-    made.tabIndex = 0;
-    made.setAttribute("aria-label", words);
-    const show = () => {
-      const box = made.getBoundingClientRect();
-      tip.textContent = words;
-      tip.hidden = false;
-      tip.style.left = Math.max(4, Math.min(box.left, innerWidth - tip.offsetWidth - 8)) + "px";
-      tip.style.top = Math.max(4, Math.min(box.bottom + 4, innerHeight - tip.offsetHeight - 8)) + "px";
-    };
-    const hide = () => { tip.hidden = true; };
-    made.addEventListener("pointerenter", show);
-    made.addEventListener("focus", show);
-    made.addEventListener("pointerleave", hide);
-    made.addEventListener("blur", hide);
-    return made;
+    made.style.setProperty("--heat", (60 * Math.log1p(beyond(phase) / 1000)) / Math.log1p(warmest / 1000));
+    return withTip(made, words);
   };
   const hostRow = (host) => {
     const made = element("tr", {}, heading("row")(host.host), cell(time(host.total_us)), ...data.phases.map((phase) => mapped(host, phase)));
@@ -74,22 +43,12 @@
     element("thead", {}, element("tr", {}, ...["host", "login", ...data.phases.map((phase) => phase.title)].map(heading("col")))),
     element("tbody", {}, ...data.hosts.map(hostRow))));
 
-  const search = element("input", { type: "search", placeholder: "host, cause" });
-  search.setAttribute("aria-label", "search hosts and causes");
-  search.addEventListener("input", () => {
-    const wanted = search.value.trim().toLowerCase().split(/\s+/);
-    for (const item of main.querySelectorAll("[data-words]")) {
-      item.hidden = !wanted.every((word) => item.dataset.words.includes(word));
-    }
-  });
-  addEventListener("keydown", (event) => { if (event.key === "Escape") tip.hidden = true; });
-
   main.append(
     element("h1", {}, "Logins to " + data.hosts.length + " hosts"),
     element("h2", {}, data.groups.length === 0 ? "Nothing found" : "Found"),
     ...data.groups.map(group),
     element("h2", {}, "Phases over all hosts"), phases(),
-    element("h2", {}, "Hosts"), element("div", { className: "tools" }, search), map(),
+    element("h2", {}, "Hosts"), element("div", { className: "tools" }, searchField("host, cause", "search hosts and causes")), map(),
     ...data.unmeasured.map((host) => element("p", {}, "Not measured: " + host.host + ": " + host.reason)),
   );
 })();

@@ -1,7 +1,7 @@
 //! A diagnosis as one page that needs nothing else: no network, no other file.
 //!
-//! What was measured stands in it as JSON, and the page's own script (`page.js`) makes elements of it, as text and never as
-//! markup. A browser without scripts shows the report for terminals.
+//! What was measured stands in it as JSON, and the page's own script (`shared.js` and `page.js`) makes elements of it, as text and
+//! never as markup. A browser without scripts shows the report for terminals.
 
 use std::fmt::Write as _;
 
@@ -32,6 +32,7 @@ pub fn html(diagnosis: &Diagnosis) -> String {
 /// A page of data, of the script that shows them, and of what is shown without scripts.
 pub(crate) fn page(title: &str, data: &Value, script: &str, plain: &str) -> String {
     let style = include_str!("page.css");
+    let shared = include_str!("shared.js");
     let title = escaped(title);
     let plain = escaped(plain);
     let data = island(data);
@@ -53,7 +54,7 @@ pub(crate) fn page(title: &str, data: &Value, script: &str, plain: &str) -> Stri
 <noscript><pre>{plain}</pre></noscript>
 <script type="application/json" id="data">{data}</script>
 <script>
-{script}</script>
+{shared}{script}</script>
 </body>
 </html>
 "#

@@ -61,7 +61,11 @@ fn the_script_makes_no_markup_of_text() {
         "document.write",
         "eval(",
     ] {
-        for script in [include_str!("page.js"), include_str!("../fleet/page.js")] {
+        for script in [
+            include_str!("shared.js"),
+            include_str!("page.js"),
+            include_str!("../fleet/page.js"),
+        ] {
             assert!(!script.contains(markup), "{markup}");
         }
     }

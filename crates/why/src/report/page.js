@@ -1,21 +1,5 @@
-"use strict";
-// The page of one host. All text of the data gets in as text, never as markup.
+// The page of one host.
 (() => {
-  const data = JSON.parse(document.getElementById("data").textContent);
-  const main = document.querySelector("main");
-  const tip = document.getElementById("tip");
-
-  const element = (name, properties, ...children) => {
-    const made = Object.assign(document.createElement(name), properties);
-    made.append(...children);
-    return made;
-  };
-  const time = (us) => {
-    const ms = us / 1000;
-    if (ms < 9.95) return ms.toFixed(1) + " ms";
-    if (ms < 999.5) return ms.toFixed(0) + " ms";
-    return (ms / 1000).toFixed(2) + " s";
-  };
   const parts = { network: "network", padding: "sshd's padding", own: "usual work", unexplained: "unexplained" };
   const part = (of) => (Object.hasOwn(parts, of) ? parts[of] : of);
   const kind = (of) => (Object.hasOwn(parts, of) ? of : "cause");
@@ -24,8 +8,7 @@
   // ---- what was found -------------------------------------------------------------------------------------------------
 
   const finding = (found) => element("article", { className: "finding" },
-    element("h3", {}, element("span", { className: "cost" }, time(found.cost_us)), found.title + " ",
-      element("span", { className: "tag" }, found.cause), " ", element("span", { className: "tag" }, found.certainty)),
+    headOfFinding(found),
     element("ul", {}, ...found.evidence.map((line) => element("li", {}, line))),
     element("p", {}, found.fix.place === "host" ? "On the host, " : "On this machine, ", element("code", {}, found.fix.file), ":"),
     element("pre", {}, found.fix.line),
@@ -70,24 +53,13 @@
     ...phase.details,
   ].join("\n");
   const row = (phase) => {
-    const made = element("div", { className: "row", tabIndex: 0 },
+    const made = element("div", { className: "row" },
       element("span", {}, phase.title + (phase.requests > 1 ? " × " + phase.requests : "")),
       element("span", { className: "time" }, time(phase.duration.median_us)),
       element("span", { className: "track" }, ...bars(phase)));
     made.setAttribute("role", "listitem");
-    made.setAttribute("aria-label", about(phase));
     made.dataset.words = (phase.title + " " + phase.phase + " " + phase.shares.map((share) => share.of).join(" ") + " " + phase.details.join(" ")).toLowerCase();
-    const show = (x, y) => {
-      tip.textContent = about(phase);
-      tip.hidden = false;
-      tip.style.left = Math.max(4, Math.min(x, innerWidth - tip.offsetWidth - 8)) + "px";
-      tip.style.top = Math.max(4, y + tip.offsetHeight + 16 > innerHeight ? y - tip.offsetHeight - 8 : y + 16) + "px";
-    };
-    made.addEventListener("pointermove", (event) => show(event.clientX, event.clientY));
-    made.addEventListener("pointerleave", () => { tip.hidden = true; });
-    made.addEventListener("focus", () => { const box = made.getBoundingClientRect(); show(box.left, box.bottom - 12); });
-    made.addEventListener("blur", () => { tip.hidden = true; });
-    return made;
+    return withTip(made, about(phase));
   };
 
   const place = () => {
@@ -147,7 +119,7 @@
     const keys = {
       "+": () => zoom(0.5, 0.5), "=": () => zoom(0.5, 0.5), "-": () => zoom(2, 0.5), "0": () => show(0, longest),
       ArrowLeft: () => pan(-0.2), ArrowRight: () => pan(0.2),
-      ArrowUp: () => step(-1), ArrowDown: () => step(1), Escape: () => { tip.hidden = true; },
+      ArrowUp: () => step(-1), ArrowDown: () => step(1),
     };
     const step = (by) => {
       const rows = [...made.querySelectorAll(".row:not([hidden])")];
@@ -187,22 +159,13 @@
     element("thead", {}, element("tr", {}, ...["name", "what it is", "verdict", "because"].map((title) => element("th", { scope: "col" }, title)))),
     element("tbody", {}, ...lines)));
 
-  const search = element("input", { type: "search", placeholder: "phase, cause, word", id: "search" });
-  search.setAttribute("aria-label", "search phases and causes");
-  search.addEventListener("input", () => {
-    const wanted = search.value.trim().toLowerCase().split(/\s+/);
-    for (const item of main.querySelectorAll("[data-words]")) {
-      item.hidden = !wanted.every((word) => item.dataset.words.includes(word));
-    }
-  });
-
   main.append(
     ...head(),
     ...findings("Found", data.findings),
     ...(data.findings.length === 0 ? [element("p", {}, "Nothing found: no known cause costs this login anything that counts.")] : []),
     ...findings("Stock ssh alone pays for", data.ssh_findings),
     element("h2", {}, "Where the time goes"),
-    element("div", { className: "tools" }, search,
+    element("div", { className: "tools" }, searchField("phase, cause, word", "search phases and causes"),
       button("+", "zoom in", () => zoom(0.5, 0.5)), button("−", "zoom out", () => zoom(2, 0.5)),
       button("←", "earlier", () => pan(-0.2)), button("→", "later", () => pan(0.2)),
       button("all", "show all", () => show(0, longest))),

@@ -1,5 +1,6 @@
 //! What became of a host's transfer, and when it is over.
 
+use std::future::poll_fn;
 use std::time::{Duration, Instant};
 
 use sshoal_fleet::{Failure, FailureKind, Outcome};
@@ -7,8 +8,11 @@ use sshoal_proto::Stream;
 use sshoal_transfer::{Tally, Trouble};
 
 use super::super::engine::Happened;
+use super::super::plan::{TransferPlan, Way};
 use super::{Stage, Transfer};
 
+/// How long work here may take to end when the connection is lost, before it is not gone on with.
+const WINDING_UP: Duration = Duration::from_secs(5);
 /// How long a server may say nothing while something is asked of it: a slow disk may take minutes for an fsync.
 const PATIENCE: Duration = Duration::from_secs(600);
 
@@ -33,8 +37,10 @@ impl Transfer {
     }
 
     pub(super) fn note_trouble(&mut self, path: Vec<u8>, trouble: Trouble) {
-        let line = format!(": {trouble}\n");
-        let line = [&on_one_line(&path), line.as_bytes()].concat();
+        let line = match path.as_slice() {
+            b"" => format!("{trouble}\n").into_bytes(),
+            path => [&on_one_line(path), format!(": {trouble}\n").as_bytes()].concat(),
+        };
         self.output.push((Stream::Stderr, line));
         self.first_trouble.get_or_insert((path, trouble));
     }
@@ -68,10 +74,30 @@ impl Transfer {
         if self.stage != Stage::Over || self.jobs.are_open() {
             return None;
         }
-        Some(match &self.first_trouble {
+        let of_host = self.first_trouble.as_ref();
+        let first = of_host.map(|(path, trouble)| (path, trouble));
+        Some(match first.or_else(|| self.left_out()) {
             None => Ok(Outcome::Exit(0)),
-            Some((path, trouble)) => Err(troubles(self.engine.tally(), path, trouble)),
+            Some((path, trouble)) => {
+                let failure = troubles(self.engine.tally(), path, trouble);
+                Err(match self.transfer().and_then(TransferPlan::unkept) {
+                    None => failure,
+                    // Whatever it led to: that is the reason, and no file is at fault.
+                    Some(why) => Failure::with_remedy(failure.kind, &*why, NEEDS_ROOM),
+                })
+            }
         })
+    }
+
+    /// What no host was sent, for it could not be read here.
+    fn left_out(&self) -> Option<(&Vec<u8>, &Trouble)> {
+        match &self.transfer()?.way {
+            Way::Put(put) => {
+                let first = put.upload.left_out.first();
+                first.map(|it| (&it.path, &it.trouble))
+            }
+            Way::Get(_) => None,
+        }
     }
 
     /// Begins nothing more, cleans up, and ends.
@@ -102,6 +128,32 @@ impl Transfer {
         }
     }
 
+    /// Whether the host speaks SFTP.
+    pub(crate) fn has_begun(&self) -> bool {
+        self.engine.has_begun()
+    }
+
+    /// Whether it may be begun anew where its connection was lost: nothing was, or all of it is there still and goes beside
+    /// what was there before.
+    pub(crate) fn may_begin_anew(&self) -> bool {
+        self.first_trouble.is_none()
+            && !self.hurries
+            && (!self.has_begun() || self.engine.is_repeatable())
+    }
+
+    /// Until nothing is done here any more for a transfer whose connection is lost, and all that was done counts; `false` if
+    /// that takes too long.
+    pub(crate) async fn wind_up(&mut self) -> bool {
+        self.jobs.stop().order();
+        let over = async {
+            while self.jobs.are_open() {
+                let answer = poll_fn(|context| self.jobs.poll_next(context)).await;
+                self.take_answer(answer);
+            }
+        };
+        tokio::time::timeout(WINDING_UP, over).await.is_ok()
+    }
+
     /// What is left of a block device if nothing more is done.
     pub(crate) fn half_written(&self) -> Option<Trouble> {
         self.engine.half_written()
@@ -115,6 +167,10 @@ impl Transfer {
         Failure::with_remedy(FailureKind::Transfer, detail, remedy)
     }
 }
+
+/// Where standard input cannot be kept.
+const NEEDS_ROOM: &str =
+    "free space there, or run it with TMPDIR set to a folder that has room for all of it";
 
 /// What a host without sftp-server can do.
 pub(super) const NEEDS_NO_PROGRAM: &str = "in its sshd_config, Subsystem sftp internal-sftp needs no program; or install its openssh-sftp-server";

@@ -229,7 +229,7 @@ impl Transfer {
 
     /// A further connection's channel has started.
     pub(crate) fn join(&mut self, lane: LaneId, number: LocalChannel) {
-        self.engine.add_channel();
+        self.engine.join_channel();
         let mut channel = Channel::new(lane, number);
         channel.started = true;
         self.channels.push(channel);
@@ -247,13 +247,26 @@ impl Transfer {
         self.perform();
     }
 
-    /// How many channels a connection may have; `None` if that is not known yet.
-    pub(crate) fn channels_a_lane(&self) -> Option<usize> {
-        let second = self.channels.get(1)?;
-        match (second.started, second.refused) {
-            (_, true) => Some(1),
-            (true, _) => Some(2),
-            _ => None,
+    /// A further connection gets nothing more to do: with it the others were no faster.
+    pub(crate) fn retire(&mut self, lane: LaneId) {
+        for at in 1..self.channels.len() {
+            if self.channels[at].lane == lane && !self.channels[at].refused {
+                self.engine.retire_channel(at);
+            }
+        }
+        self.perform();
+    }
+
+    /// Whether further connections may be made: the session's own is logged in and has much to do.
+    pub(crate) fn may_grow(&self) -> bool {
+        self.channels.len() > 1
+    }
+
+    /// How many channels a connection may have; two while the server has not answered whether it allows a second one.
+    pub(crate) fn channels_a_lane(&self) -> usize {
+        match self.channels.get(1).is_some_and(|second| second.refused) {
+            true => 1,
+            false => 2,
         }
     }
 

@@ -125,7 +125,8 @@ impl Transfer {
 
     /// Sends what fills packets; what does not, waits for as long as more is about to come.
     fn send(&mut self, connection: &mut Connection, at: usize) -> Result<usize, ConnectionError> {
-        let is_whole = self.engine.is_about_to_send(at);
+        // What cleans up does not wait for octets that are not sent any more.
+        let is_whole = self.engine.is_about_to_send(at) && !self.hurries;
         let waiting = self.engine.waiting(at);
         let mut len = match is_whole {
             true => waiting / PACKET * PACKET,

@@ -1,7 +1,7 @@
 //! How many connections a host's transfer has: begun by the round trip, added while they gain.
 //!
 //! A connection moves at most about 3 MB a round trip, by what Linux lets TCP buffer, so far hosts get several at once.
-//! Whether more of them move more is measured: if not, it stays as it is.
+//! Whether more of them move more is measured: if not, those that came last get nothing more to do.
 
 use std::time::{Duration, Instant};
 
@@ -13,6 +13,10 @@ const WORTH_A_LANE: u64 = 32 * 1024 * 1024;
 const LEAST_LEFT: u64 = 8 * 1024 * 1024;
 /// Round trips until a new connection's congestion window is about what it will be, and as many again to measure.
 const ROUND_TRIPS: u32 = 6;
+/// What is left must take so many times as long as one of these, by what was measured, for an attempt with more.
+const WORTH_AN_ATTEMPT: u32 = 8;
+/// What those that were added last must have gained to be kept.
+const LEAST_GAIN: f64 = 1.1;
 /// The least time for either.
 const LEAST_TIME: Duration = Duration::from_millis(150);
 /// Connections that may fail, or end before their time, before no more are begun.
@@ -35,8 +39,12 @@ pub(super) struct Growth {
     measuring: Measuring,
     /// How many connections moved how much, octets a second.
     last: Option<(usize, f64)>,
+    /// Do with so many, which were as fast as all.
+    kept: Option<usize>,
     failures: u32,
     not_before: Option<Instant>,
+    /// Nothing is to be done at any moment: what is left is little, or too many have failed.
+    rests: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -77,14 +85,18 @@ impl Growth {
             time: (round_trip * ROUND_TRIPS).max(LEAST_TIME),
             measuring: Measuring::Not,
             last: None,
+            kept: None,
             failures: 0,
             not_before: None,
+            rests: false,
         }
     }
 
     /// How many connections to begin now.
     pub(super) fn due(&mut self, now: Now) -> usize {
-        if now.left < LEAST_LEFT || self.failures >= FAILURES {
+        self.not_before = self.not_before.filter(|moment| now.at < *moment);
+        self.rests = now.left < LEAST_LEFT || self.failures >= FAILURES;
+        if self.rests {
             return 0;
         }
         if !self.is_fixed {
@@ -95,15 +107,18 @@ impl Growth {
             false => usize::try_from(now.left / WORTH_A_LANE).unwrap_or(usize::MAX),
         };
         let goal = self.goal.min(self.most).min(worth);
-        if self.not_before.is_some_and(|moment| now.at < moment) {
+        if self.not_before.is_some() {
             return 0;
         }
         let missing = goal.saturating_sub(now.up + now.begun);
         missing.min(self.at_once.saturating_sub(now.begun))
     }
 
-    /// When to ask again if nothing happens before.
+    /// When to ask again if nothing happens before: later than when was asked last.
     pub(super) fn wake(&self) -> Option<Instant> {
+        if self.rests {
+            return None;
+        }
         let measured = match self.measuring {
             Measuring::From(moment) => Some(moment),
             Measuring::Since(moment, _) => Some(moment + self.time),
@@ -124,9 +139,6 @@ impl Growth {
     }
 
     fn measure(&mut self, now: Now) {
-        if self.not_before.is_some_and(|moment| now.at >= moment) {
-            self.not_before = None;
-        }
         match self.measuring {
             Measuring::Not if now.begun == 0 && now.up >= self.goal.min(self.most) => {
                 self.measuring = Measuring::From(now.at + self.time);
@@ -136,37 +148,50 @@ impl Growth {
             }
             Measuring::Since(since, moved) if now.at >= since + self.time => {
                 let seconds = now.at.duration_since(since).as_secs_f64();
-                self.judge(now.up, now.moved.saturating_sub(moved) as f64 / seconds);
+                self.judge(now, now.moved.saturating_sub(moved) as f64 / seconds);
             }
             _ => {}
         }
     }
 
-    /// Twice as many, if the last ones moved at least a third of what as many before them did.
-    fn judge(&mut self, up: usize, rate: f64) {
-        let gains = self.last.is_none_or(|(before, rate_before)| {
+    /// Twice as many, if the last ones moved at least a third of what as many before them did, and enough is left for it to
+    /// be of use. As many as before, if with the last ones it was no faster.
+    fn judge(&mut self, now: Now, rate: f64) {
+        let up = now.up;
+        let gained = |(before, rate_before): (usize, f64)| {
             let more = up as f64 / before as f64 - 1.0;
             rate >= rate_before * (1.0 + more / 3.0)
-        });
-        self.last = Some((up, rate));
-        self.measuring = match gains && up < self.most {
-            true => Measuring::Not,
-            false => Measuring::Over,
         };
-        if gains {
-            self.goal = 2 * up;
+        let gains = self.last.is_none_or(gained);
+        let is_of_use = now.left as f64 >= rate * (self.time * WORTH_AN_ATTEMPT).as_secs_f64();
+        if let Some((before, rate_before)) = self.last
+            && rate < rate_before * LEAST_GAIN
+        {
+            self.kept = Some(before);
         }
+        self.last = Some((up, rate));
+        self.measuring = Measuring::Over;
+        if gains && is_of_use && up < self.most {
+            self.goal = 2 * up;
+            self.measuring = Measuring::Not;
+        }
+    }
+
+    /// With how many connections to go on, of those that there are: told once, when the last ones did not gain.
+    pub(super) fn take_kept(&mut self) -> Option<usize> {
+        self.kept.take()
     }
 }
 
-/// How many connections a transfer begins with: about a quarter of those that would fill 10 Gbit/s.
+/// How many connections a transfer begins with: about a quarter of those that would fill 10 Gbit/s, and no more than the
+/// first and those that are logged in at the same time.
 fn at_first(round_trip: Duration) -> usize {
     match round_trip.as_millis() {
         0..2 => 1,
         2..8 => 2,
         8..30 => 4,
         30..75 => 8,
-        _ => 16,
+        _ => 1 + AT_ONCE,
     }
 }
 
@@ -205,12 +230,71 @@ mod tests {
         // The line is full with ten.
         assert_eq!(
             connections(auto(64), |up| up.min(10) as u64 * 30_000_000),
-            32
+            18
         );
         let near = Growth::new(None, 64, MS);
         assert_eq!(connections(near, |_| 500_000_000), 2, "one was tried");
         assert_eq!(connections(Growth::new(Some(7), 64, MS), |_| 1_000_000), 7);
         assert_eq!(connections(Growth::new(Some(7), 3, MS), |_| 1_000_000), 3);
+    }
+
+    #[test]
+    fn nobody_is_woken_for_a_moment_that_has_passed() {
+        let rates = [PLENTY, LEAST_LEFT, 0];
+        for wanted in [None, Some(3)] {
+            for (failures, left) in (0..=FAILURES).zip(rates.into_iter().cycle()) {
+                let mut growth = Growth::new(wanted, 64, 100 * MS);
+                let begun = Instant::now();
+                let mut moved = 0;
+                for step in 0..1_000 {
+                    let at = begun + step * 100 * MS;
+                    // What is left may become little while something is waited for.
+                    let left = if step % 7 == 6 { 0 } else { left };
+                    moved += 10_000_000;
+                    let (up, begun) = (3, 0);
+                    growth.due(Now {
+                        at,
+                        moved,
+                        left,
+                        up,
+                        begun,
+                    });
+                    assert!(growth.wake().is_none_or(|moment| moment > at));
+                    if step < failures {
+                        growth.handle_failure(at, 2);
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn connections_that_do_not_gain_are_done_without() {
+        let judged = |rate: fn(usize) -> u64, left| {
+            let mut growth = Growth::new(None, 64, 100 * MS);
+            let (mut at, mut up, mut moved, mut kept) = (Instant::now(), 1, 0, None);
+            for _ in 0..1_000 {
+                let begun = 0;
+                up += growth.due(Now {
+                    at,
+                    moved,
+                    left,
+                    up,
+                    begun,
+                });
+                kept = kept.or(growth.take_kept());
+                at += 10 * MS;
+                moved += rate(up) / 100;
+            }
+            (up, kept)
+        };
+        let full = |up: usize| 300_000_000 - up as u64 * 1_000_000;
+        assert_eq!(judged(full, PLENTY), (18, Some(9)));
+        let line = |up: usize| up as u64 * 30_000_000;
+        assert_eq!(judged(line, PLENTY), (64, None));
+        // What is left would be there before more connections are at their speed.
+        assert_eq!(judged(line, 1_200_000_000), (9, None));
+        assert_eq!(judged(line, 1_400_000_000), (18, None));
     }
 
     #[test]

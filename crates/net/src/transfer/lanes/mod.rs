@@ -54,8 +54,6 @@ pub(crate) fn most(hosts: usize, wanted: Option<usize>) -> usize {
 pub(crate) struct Lanes<'a> {
     origin: Origin<'a>,
     host_key: Rc<HostKeyQuestion>,
-    /// How many channels each has.
-    channels: usize,
     growth: Growth,
     each: Vec<Lane<'a>>,
     last: LaneId,
@@ -78,8 +76,6 @@ pub(crate) struct First {
     pub(crate) address: Option<SocketAddr>,
     pub(crate) round_trip: Duration,
     pub(crate) host_key: Rc<HostKeyQuestion>,
-    /// How many channels a connection may have.
-    pub(crate) channels: usize,
 }
 
 impl<'a> Lanes<'a> {
@@ -104,7 +100,6 @@ impl<'a> Lanes<'a> {
                 address: first.address,
             },
             host_key: first.host_key,
-            channels: first.channels,
             growth: Growth::new(transfer.lanes, most, first.round_trip),
             each: Vec::new(),
             last: LaneId::FIRST,
@@ -131,8 +126,8 @@ impl<'a> Lanes<'a> {
         has_moved
     }
 
-    /// Begins connections if more are wanted.
-    fn grow(&mut self, transfer: &Transfer, now: Instant) {
+    /// Begins connections if more are wanted; has those that came last do nothing more if they gain nothing.
+    fn grow(&mut self, transfer: &mut Transfer, now: Instant) {
         let is_up =
             |lane: &&Lane<'_>| matches!(&lane.stage, Stage::Connected(lane) if lane.is_up());
         let up = self.each.iter().filter(is_up).count();
@@ -144,6 +139,14 @@ impl<'a> Lanes<'a> {
             up: 1 + up,
             begun: self.each.len() - up,
         });
+        if let Some(kept) = self.growth.take_kept() {
+            let mut ids: Vec<LaneId> = self.each.iter().map(|lane| lane.id).collect();
+            ids.sort_unstable_by_key(|id| id.0);
+            for &id in ids.iter().skip(kept.saturating_sub(1)) {
+                tracing::debug!(lane = id.0, "a further connection gains nothing");
+                transfer.retire(id);
+            }
+        }
         for _ in 0..wanted {
             self.last = LaneId(self.last.0 + 1);
             let id = self.last;
@@ -183,7 +186,8 @@ impl<'a> Lanes<'a> {
             let polled = match &mut lane.stage {
                 Stage::Connecting(making) => making.as_mut().poll(context).map(|made| {
                     let key = self.host_key.clone();
-                    let made = Connected::begin(lane.id, self.channels, self.origin, key, made?)?;
+                    let channels = transfer.channels_a_lane();
+                    let made = Connected::begin(lane.id, channels, self.origin, key, made?)?;
                     lane.stage = Stage::Connected(Box::new(made));
                     Ok(())
                 }),

@@ -70,7 +70,7 @@ fn each_host_has_a_line_until_it_ends_and_output_stands_above_all() {
     let shown = screen(&terminal.text());
     assert_eq!(shown[..2], ["web1: 1 B of 10 B", "web2: 2 B of 10 B"]);
     assert!(
-        shown[2].starts_with("3 B of 10 B; 0 of 2 done"),
+        shown[2].starts_with("3 B of 10 B; 0 of 2 done") && shown[2].contains("2 in transfer"),
         "{shown:?}"
     );
     reporter
@@ -114,4 +114,28 @@ fn a_pipe_and_a_single_host_are_not_asked_about_hosts() {
         }
         assert_eq!(output.text().contains("3 B of 10 B"), is_terminal);
     }
+}
+
+#[test]
+fn what_an_attempt_has_moved_that_was_cut_counts_with_the_next_one() {
+    let output = Recorded::default();
+    let options = Options {
+        layout: Layout::Json,
+        ..Options::default()
+    };
+    let stderr = Recorded::default().file();
+    let mut reporter = Reporter::new(webs(1), options, output.file(), stderr).unwrap();
+    let attempt = |done, octets| Transferred {
+        done,
+        octets,
+        ..Transferred::default()
+    };
+    let mut told = |transferred| reporter.handle_transferred(HostId(0), transferred);
+    told(attempt(1, 100)).unwrap();
+    told(attempt(3, 50)).unwrap();
+    reporter.handle_result(&exit(0, 0)).unwrap();
+    reporter.finish(RunEnd::default());
+    let text = output.text();
+    let both = r#""transfer":{"done":3,"unchanged":0,"failed":0,"verified":0,"octets":150}"#;
+    assert_eq!(text.matches(both).count(), 2, "host and summary: {text}");
 }

@@ -28,11 +28,6 @@ impl Download {
         self.check_small();
     }
 
-    /// Whether no more files will be found.
-    fn is_all_listed(&self) -> bool {
-        self.open == 0 && self.to_list.is_empty() && self.listings.is_empty()
-    }
-
     /// Whether all that is found is looked for, too.
     pub(super) fn is_all_looked_for(&self) -> bool {
         self.is_all_listed() && self.small.found.is_empty() && self.small.looks.is_empty()

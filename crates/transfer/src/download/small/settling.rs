@@ -40,13 +40,14 @@ impl Download {
         stream.held += data.len();
         stream.storing += 1;
         self.small.storing += 1;
-        let item = stream.files[number.file].0.item.clone();
+        let item = &stream.files[number.file].0.item;
+        let (remote, path) = (item.remote.clone(), item.local.clone());
         let attributes = item.attributes;
         let preserve = self.plan.preserve;
         SmallPart {
             number,
-            owner: self.owner_here(&item.remote, &attributes),
-            path: item.local,
+            owner: self.owner_here(&remote, &attributes),
+            path,
             mode: attributes.mode.map_or(0o644, |mode| mode & 0o777),
             kept: (
                 attributes.permissions().filter(|_| preserve),

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 
+use super::super::limits::Octets;
 use super::fake_host::{Here, Host, archive, contents, server};
 use super::*;
 use crate::fake_server::{FakeChannel, MODIFIED, Node};
@@ -334,16 +335,15 @@ proptest! {
         piece in 1usize..2000,
     ) {
         let wanted = |name: &str, size| Wanted {
-            item: Item {
-                remote: format!("/{name}").into_bytes(),
-                local: name.as_bytes().to_vec(),
-                below: Vec::new(),
-                attributes: crate::sftp::Attributes {
+            item: Item::new(
+                [format!("/{name}").into_bytes(), name.as_bytes().to_vec(), Vec::new()],
+                crate::sftp::Attributes {
                     size: Some(size),
                     times: Some((0, MODIFIED)),
                     ..Default::default()
                 },
-            },
+                &Octets::default(),
+            ),
             name: name.as_bytes().to_vec(),
         };
         let mut stream = Stream::new();

@@ -45,13 +45,57 @@ fn the_handshake_learns_extensions_and_limits() {
             .unwrap();
     }
     assert!(client.is_ready());
-    assert!(client.has(Extension::Fsync) && !client.has(Extension::CopyData));
+    assert!(client.has(Extension::Fsync) && !client.has(Extension::ExpandPath));
     let limits = Limits {
         read: MAX_LEN,
         write: MAX_LEN,
         handles: 50,
     };
     assert_eq!(client.limits(), limits);
+}
+
+#[test]
+fn a_known_servers_greeting_is_not_waited_for() {
+    let mut server = FakeServer::with(&[(b"/f", Node::File(b"abc".to_vec()))]);
+    let mut known: Client<u8> = Client::new();
+    let mut channel = FakeChannel::default();
+    for _ in 0..3 {
+        let sent = known.transmit().collect::<Vec<_>>().concat();
+        known.transmitted(sent.len());
+        let answer = server.handle(&mut channel, &sent);
+        known.handle_input(&answer).unwrap();
+    }
+    let mut client: Client<u8> = Client::new();
+    assert!(!client.is_ready());
+    client.assume(&known);
+    assert!(client.is_ready() && client.has(Extension::Fsync));
+    assert_eq!(client.limits(), known.limits());
+    client.request(Request::Stat { path: b"/f" }, 7);
+    assert_eq!(client.pending(), 2);
+    // Both in one flight.
+    let sent = client.transmit().collect::<Vec<_>>().concat();
+    client.transmitted(sent.len());
+    let answer = server.handle(&mut FakeChannel::default(), &sent);
+    client.handle_input(&answer).unwrap();
+    assert!(matches!(
+        client.poll_reply(),
+        Some((7, Reply::Attributes(_)))
+    ));
+    assert_eq!((client.pending(), client.waiting()), (0, 0));
+
+    // Another server than the one that was known.
+    let mut client: Client<u8> = Client::new();
+    client.assume(&known);
+    assert_eq!(
+        client.handle_input(&version(3)),
+        Err(SftpError::AnotherServer)
+    );
+    // Nothing is assumed of a server that names no limits, or of one that has not answered.
+    for unknown in [ready(), Client::new()] {
+        let mut client: Client<u8> = Client::new();
+        client.assume(&unknown);
+        assert!(!client.is_ready());
+    }
 }
 
 #[test]
@@ -183,34 +227,18 @@ fn a_server_that_breaks_the_protocol_is_named() {
 
 #[test]
 fn every_request_is_of_one_packet_and_carries_what_it_says() {
-    let handle = {
-        let mut client = ready();
-        client.request(Request::Opendir { path: b"x" }, 0);
-        let mut body = vec![102];
-        body.put_u32(1);
-        body.put_string(b"h");
-        client.handle_input(&packet(&body)).unwrap();
-        match client.poll_reply() {
-            Some((0, Reply::Handle(handle))) => handle,
-            other => panic!("{other:?}"),
-        }
-    };
-    let request = Request::CopyData {
-        from: &handle,
-        from_offset: 1,
-        len: 2,
-        to: &handle,
-        to_offset: 3,
+    let request = Request::Hardlink {
+        from: b"old",
+        to: b"n",
     };
     let mut out = Vec::new();
     request.encode(5, Dialect::default(), &mut out);
     let mut from = Decoder::new(&out[4..]);
     assert_eq!(from.u8(), Ok(200));
     assert_eq!(from.u32(), Ok(5));
-    assert_eq!(from.string(), Ok(&b"copy-data"[..]));
-    assert_eq!(from.string(), Ok(&b"h"[..]));
-    assert_eq!((from.u64(), from.u64()), (Ok(1), Ok(2)));
-    assert_eq!((from.string(), from.u64()), (Ok(&b"h"[..]), Ok(3)));
+    assert_eq!(from.string(), Ok(&b"hardlink@openssh.com"[..]));
+    assert_eq!(from.string(), Ok(&b"old"[..]));
+    assert_eq!(from.string(), Ok(&b"n"[..]));
     from.finish().unwrap();
     assert_eq!(
         u32::from_be_bytes(out[..4].try_into().unwrap()) as usize,

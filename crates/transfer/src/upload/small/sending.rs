@@ -9,6 +9,7 @@ use crate::Trouble;
 use crate::path::join;
 use crate::sftp::{Attributes, Extension, FileType, Open, Reply, Request, StatusCode};
 use crate::upload::comparing::SETTING;
+use crate::upload::opening::OWN_READ;
 use crate::upload::{Asked, Upload};
 
 impl Upload {
@@ -197,8 +198,13 @@ impl Upload {
         // Hashes are held against a list of lines.
         let has_lines = self.verifies() && self.path(entry).contains(&b'\n');
         match self.small.way {
-            _ if has_lines && !self.interrupted => self.small_goes_alone(entry),
             _ if self.interrupted => {}
+            _ if has_lines => self.small_goes_alone(entry),
+            // Nothing tells a batch when its folder is open.
+            _ if !self.is_folder_open(entry) => {
+                self.open_folder_of(0, entry);
+                self.small_goes_alone(entry);
+            }
             Way::Proving | Way::Open => self.small.ready.push_back((entry, replaces)),
             _ => self.small.for_sftp.push_back(entry),
         }
@@ -263,10 +269,7 @@ impl Upload {
             }
             let it = &self.small.streams[number];
             match file {
-                Ok(file)
-                    if it.stage == Stage::Filling
-                        && (file.mode & SPECIAL_BITS == 0 || !self.plan.preserve) =>
-                {
+                Ok(file) if it.stage == Stage::Filling && self.may_join(&file, replaced) => {
                     self.put_small(number, entry, replaced, &file);
                 }
                 Ok(_) | Err(SmallProblem::Grown) => self.small_goes_alone(entry),
@@ -280,12 +283,23 @@ impl Upload {
         self.advance();
     }
 
-    fn put_small(&mut self, stream: usize, entry: usize, replaced: Option<u32>, file: &SmallFile) {
-        let mode = match (self.plan.preserve, replaced) {
+    /// Permissions of a file's part, which is unpacked with those that it is to have.
+    fn mode_of_small(&self, file: &SmallFile, replaced: Option<u32>) -> u32 {
+        match (self.plan.preserve, replaced) {
             (true, _) => file.mode & 0o7777,
             (false, Some(replaced)) => replaced & 0o777,
             (false, None) => file.mode & 0o777 & !self.small.umask,
-        };
+        }
+    }
+
+    /// Whether a file may be unpacked as it is to be: without bits that a tar loses, and, if it is hashed then, readable.
+    fn may_join(&self, file: &SmallFile, replaced: Option<u32>) -> bool {
+        let mode = self.mode_of_small(file, replaced);
+        mode & SPECIAL_BITS == 0 && (mode & OWN_READ != 0 || !self.verifies())
+    }
+
+    fn put_small(&mut self, stream: usize, entry: usize, replaced: Option<u32>, file: &SmallFile) {
+        let mode = self.mode_of_small(file, replaced);
         let part = self.part(&self.path(entry));
         let below = part
             .strip_prefix(self.small.base.as_slice())

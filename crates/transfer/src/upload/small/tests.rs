@@ -58,6 +58,7 @@ fn plan(files: usize) -> UploadPlan {
         times: (5, MODIFIED),
     };
     let mut entries = vec![entry("", Kind::Folder, None)];
+    entries[0].mode = 0o777;
     for number in 0..files {
         entries.push(entry(
             &format!("f{number}"),
@@ -73,6 +74,7 @@ fn plan(files: usize) -> UploadPlan {
             is_folder: true,
         }],
         entries,
+        left_out: Vec::new(),
         preserve: false,
         owners: crate::Owners::default(),
         names: crate::Names::default(),
@@ -146,6 +148,8 @@ fn speak(host: Host, stream: &mut FakeStream, is_whole: bool, server: &mut FakeS
             let lines: Vec<u8> = files.iter().flat_map(line).collect();
             assert!(list == lines, "the list is not that of what was sent");
         }
+        // What is unpacked with its own mode cannot be read by its owner.
+        let is_readable = files.iter().all(|(_, mode, _)| mode & 0o400 != 0);
         if host == Host::Loses {
             files.retain(|(name, ..)| name != b"site/.f1.00000007.part");
         }
@@ -156,6 +160,7 @@ fn speak(host: Host, stream: &mut FakeStream, is_whole: bool, server: &mut FakeS
         }
         said.extend_from_slice(match host {
             Host::Fails | Host::FindsOne => b"sshoal-end 2\n",
+            Host::Checks if !is_readable => b"sshoal-end 1\n",
             _ => b"sshoal-end 0\n",
         });
     }
@@ -168,6 +173,7 @@ fn play(
     mut server: FakeServer,
     interrupt_after: Option<usize>,
 ) -> Told {
+    let modes: Vec<u32> = plan.entries.iter().map(|entry| entry.mode).collect();
     let mut upload = Upload::new(Arc::new(plan), 0);
     let mut channel = FakeChannel::default();
     let mut hasher = FakeHasher::default();
@@ -191,10 +197,10 @@ fn play(
             }
         }
         while let Some(group) = upload.poll_small() {
-            let file = |_: &usize| {
+            let file = |entry: &usize| {
                 Ok(SmallFile {
                     data: Arc::new(vec![9; 1000]),
-                    mode: 0o666,
+                    mode: modes[*entry],
                     modified: MODIFIED,
                     hash: Some(fake_hash(&[9; 1000])),
                 })
@@ -350,11 +356,14 @@ fn few_files_and_unchanged_ones_open_no_stream() {
     let there = play(Host::Unpacks, kept.clone(), server(), None).server;
     let told = play(Host::Unpacks, kept, there, None);
     // All but the large one, whose mode is another one when it is opened.
-    assert_eq!((told.streams, told.tally.unchanged), (0, 200));
+    assert_eq!((told.streams, told.tally.unchanged), (0, 201));
     assert_eq!(parts(&told.server), 0);
     let told = play(Host::Unpacks, plan(200), told.server, None);
     let unchanged = told.tally.unchanged;
-    assert_eq!(unchanged, 0, "a time that is not kept tells nothing");
+    assert_eq!(
+        unchanged, 1,
+        "a time that is not kept tells nothing of files"
+    );
 }
 
 #[test]
@@ -392,6 +401,42 @@ fn a_batch_goes_with_a_list_of_its_hashes() {
 }
 
 #[test]
+fn what_its_owner_may_not_read_joins_no_batch_whose_hashes_are_checked() {
+    let mut plan = hashed(Verify::Always, false);
+    plan.preserve = true;
+    for entry in [5, 70, 150] {
+        plan.entries[entry].mode = 0o200;
+    }
+    let told = play(Host::Checks, plan.clone(), server(), None);
+    assert_eq!((told.failed.as_slice(), told.done), (&[][..], 202));
+    assert_eq!(
+        (told.tally.verified, told.tally.why_no_batches),
+        (201, None)
+    );
+    // Where nobody has to read it, it does.
+    plan.hashing = Hashing::default();
+    let told = play(Host::Unpacks, plan, server(), None);
+    let mode = |path: &[u8]| told.server.modes.get(path).map(|(mode, _)| *mode);
+    assert_eq!(mode(b"/srv/site/f4"), Some(0o200));
+}
+
+/// The folder is there, and closed.
+#[test]
+fn small_files_of_a_closed_folder_find_it_open() {
+    for mode in [0o555, 0o444] {
+        let mut server = server();
+        server.modes_bind = true;
+        server.account = Some((1000, 100));
+        let modes = (mode, MODIFIED);
+        server.modes.insert(b"/srv/site".to_vec(), modes);
+        let told = play(Host::Unpacks, plan(200), server, None);
+        assert_eq!((told.failed.as_slice(), told.done), (&[][..], 202));
+        assert_eq!(told.server.modes[&b"/srv/site"[..]].0, mode);
+        assert_eq!(parts(&told.server), 0);
+    }
+}
+
+#[test]
 fn a_host_that_cannot_check_a_list_gets_batches_only_where_that_may_be() {
     let told = play(Host::Unpacks, hashed(Verify::Auto, false), server(), None);
     assert_eq!((told.done, told.tally.verified), (202, 1));
@@ -413,7 +458,7 @@ fn small_files_of_equal_hashes_join_no_batch() {
     }
     let told = play(Host::Unpacks, hashed(Verify::Never, true), there, None);
     assert_eq!((told.failed.as_slice(), told.done), (&[][..], 202));
-    assert_eq!((told.tally.unchanged, told.tally.octets), (131, 70_000));
+    assert_eq!((told.tally.unchanged, told.tally.octets), (132, 70_000));
     assert_eq!(told.server.file(b"/srv/site/f3"), Some(&[9; 1000][..]));
 }
 

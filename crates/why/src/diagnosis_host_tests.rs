@@ -1,0 +1,131 @@
+//! Causes that the host tells of: its configuration, what starts its sshd, and what is run in place of a command.
+
+use super::*;
+
+#[test]
+fn names_in_hosts_deny_are_to_blame_where_the_host_s_own_lookup_is_slow() {
+    let mut evidence = clean_no_root(0.05);
+    slow(&mut evidence, Phase::Banner, 400.0);
+    time(&mut evidence, "host.getent_hosts.time", 400.0);
+    for names in [
+        "sshd: .example.org",
+        "ftpd: ALL\nALL: PARANOID",
+        "vsftpd sshd: 192.0.2. gateway",
+    ] {
+        text(&mut evidence, "host.tcp_wrappers", names);
+        only(&evidence, "tcp-wrappers", Certainty::Likely, 400.0);
+    }
+    for addresses in [
+        "",
+        "sshd: 192.0.2.0/255.255.255.0 [2001:db8::]/32",
+        "ftpd: .example.org",
+        "ALL: ALL EXCEPT 192.0.2.",
+    ] {
+        text(&mut evidence, "host.tcp_wrappers", addresses);
+        assert_eq!(found(&evidence), [""; 0], "{addresses}");
+    }
+}
+
+#[test]
+fn a_command_of_hosts_allow_is_waited_for() {
+    let mut evidence = clean_no_root(0.05);
+    slow(&mut evidence, Phase::Banner, 200.0);
+    let line = "sshd: ALL: spawn /etc/log-access %h";
+    text(&mut evidence, "host.tcp_wrappers", line);
+    only(&evidence, "tcp-wrappers-command", Certainty::Likely, 200.0);
+    text(&mut evidence, "host.tcp_wrappers", "sshd: 192.0.2.: allow");
+    assert_eq!(found(&evidence), [""; 0]);
+}
+
+#[test]
+fn an_sshd_that_is_started_for_each_connection_has_no_listener() {
+    let mut evidence = clean_no_root(0.05);
+    slow(&mut evidence, Phase::Banner, 200.0);
+    evidence.facts.insert("host.listener", false);
+    only(&evidence, "socket-activation", Certainty::Likely, 200.0);
+}
+
+#[test]
+fn revoked_keys_are_read_for_the_probe_and_for_the_signature() {
+    let mut evidence = clean_no_root(0.05);
+    slow(&mut evidence, Phase::KeyProbe, 100.0);
+    slow(&mut evidence, Phase::SignedRequest, 100.0);
+    text(
+        &mut evidence,
+        "host.sshd_config.RevokedKeys",
+        "/etc/ssh/revoked",
+    );
+    only(&evidence, "revoked-keys", Certainty::Likely, 200.0);
+}
+
+#[test]
+fn a_key_exchange_in_a_large_group_is_told_by_its_name() {
+    let mut evidence = clean(0.05);
+    slow(&mut evidence, Phase::KeyExchange, 150.0);
+    assert_eq!(found(&evidence), [""; 0]);
+    text(&mut evidence, "login.kex", "diffie-hellman-group18-sha512");
+    only(&evidence, "large-group-exchange", Certainty::Likely, 150.0);
+}
+
+#[test]
+fn of_two_rc_files_the_user_s_is_run() {
+    let mut evidence = clean_no_root(0.05);
+    slow(&mut evidence, Phase::FirstOutput, 200.0);
+    evidence.facts.insert("host.sshrc", true);
+    let diagnosis = only(&evidence, "sshrc", Certainty::Likely, 200.0);
+    assert_eq!(diagnosis.findings[0].cause.fix.file, "/etc/ssh/sshrc");
+    evidence.facts.insert("host.user_rc", true);
+    only(&evidence, "ssh-rc", Certainty::Likely, 200.0);
+}
+
+#[test]
+fn a_shell_that_is_a_program_of_its_own_has_no_start_up_files_to_blame() {
+    let mut evidence = clean_no_root(0.05);
+    slow(&mut evidence, Phase::FirstOutput, 200.0);
+    time(&mut evidence, "host.shell.time", 205.0);
+    text(&mut evidence, "host.shell", "/etc/ssh/session");
+    text(&mut evidence, "host.shell_startup.files", "");
+    let diagnosis = only(&evidence, "login-shell", Certainty::Likely, 200.0);
+    assert!(is_ruled_out(&diagnosis, "shell-startup"));
+    let words = diagnosis.findings[0].evidence.join("\n");
+    assert!(words.contains("/etc/ssh/session"), "{words}");
+}
+
+#[test]
+fn a_forced_command_takes_what_the_shell_does_not() {
+    let mut evidence = clean_no_root(0.05);
+    slow(&mut evidence, Phase::FirstOutput, 300.0);
+    evidence.facts.insert("host.forced_command", true);
+    only(&evidence, "forced-command", Certainty::Likely, 300.0);
+    time(&mut evidence, "host.shell.time", 104.0);
+    assert_eq!(found(&evidence), ["forced-command", "shell-startup"]);
+}
+
+#[test]
+fn what_a_shell_takes_by_itself_is_none_of_the_name_service_s() {
+    let mut evidence = clean_no_root(0.05);
+    for phase in [Phase::Banner, Phase::FirstRequest, Phase::SignedRequest] {
+        slow(&mut evidence, phase, 60.0);
+    }
+    slow(&mut evidence, Phase::FirstOutput, 240.0);
+    // `id` asks several times.
+    time(&mut evidence, "host.getent_passwd.time", 60.0);
+    time(&mut evidence, "host.id.time", 180.0);
+    time(&mut evidence, "host.shell.time", 244.0);
+    assert_eq!(found(&evidence), ["shell-startup", "name-service"]);
+    let cost = Diagnosis::of(&evidence).findings[1].cost;
+    assert!(cost.abs_diff(ms(180.0)) < ms(18.0), "{cost:?}");
+}
+
+#[test]
+fn a_proxy_command_is_suspected_beside_what_the_server_does_before_its_banner() {
+    let mut evidence = clean(0.05);
+    slow(&mut evidence, Phase::Banner, 300.0);
+    assert_eq!(found(&evidence), ["tcp-wrappers"]);
+    text(&mut evidence, "ssh_config.ProxyCommand", "connect %h %p");
+    let diagnosis = only(&evidence, "proxy-command", Certainty::Suspected, 300.0);
+    let alternatives = &diagnosis.findings[0].alternatives;
+    assert!(alternatives.contains(&"socket-activation"));
+    text(&mut evidence, "ssh_config.ProxyCommand", "none");
+    assert_eq!(found(&evidence), ["tcp-wrappers"]);
+}
