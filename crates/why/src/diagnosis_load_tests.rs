@@ -1,0 +1,125 @@
+//! Processors, host keys, and servers that turn logins away.
+
+use super::*;
+
+#[test]
+fn a_quota_of_cpu_stretches_all_phases() {
+    let mut evidence = clean_no_root(0.05);
+    for phase in causes::SERVER {
+        slow(&mut evidence, *phase, 75.0);
+    }
+    evidence.facts.insert("host.cpu_quota", 5.0);
+    evidence.facts.insert("host.throttled", 31.0);
+    // All that is measured on the host is slow then, and not to blame.
+    time(&mut evidence, "host.id.time", 90.0);
+    time(&mut evidence, "host.bare_exec.time", 90.0);
+    time(&mut evidence, "host.shell.time", 180.0);
+    let diagnosis = only(&evidence, "cpu-quota", Certainty::Proven, 600.0);
+    let cpu = &diagnosis.resources[0];
+    assert_eq!(
+        (cpu.resource, &cpu.status),
+        (causes::Resource::Cpu, &Status::Found)
+    );
+    assert!(cpu.words.contains("quota 5 % of a core"), "{}", cpu.words);
+}
+
+#[test]
+fn phases_that_are_all_stretched_point_at_the_processor() {
+    let mut evidence = clean(0.05);
+    for phase in causes::SERVER {
+        slow(&mut evidence, *phase, 75.0);
+    }
+    only(&evidence, "cpu-quota", Certainty::Suspected, 600.0);
+}
+
+#[test]
+fn a_quota_that_does_not_bite_is_ruled_out() {
+    let mut evidence = clean_no_root(0.05);
+    evidence.facts.insert("host.cpu_quota", 40.0);
+    slow(&mut evidence, Phase::SignedRequest, 200.0);
+    slow(&mut evidence, Phase::ChannelOpen, 300.0);
+    slow(&mut evidence, Phase::FirstOutput, 260.0);
+    time(&mut evidence, "host.shell.time", 265.0);
+    assert_eq!(
+        found(&evidence),
+        ["pam-session", "shell-startup", "pam-account"]
+    );
+    assert!(is_ruled_out(&Diagnosis::of(&evidence), "cpu-quota"));
+}
+
+#[test]
+fn busy_processors_take_no_more_than_the_phases_are_stretched_by() {
+    let mut evidence = clean_no_root(0.05);
+    for phase in causes::SERVER {
+        slow(&mut evidence, *phase, 12.0);
+    }
+    slow(&mut evidence, Phase::SignedRequest, 400.0);
+    evidence.facts.insert("host.pressure.cpu", 55.0);
+    assert_eq!(found(&evidence), ["pam-account", "cpu-pressure"]);
+}
+
+#[test]
+fn a_text_in_a_banner_s_place_is_max_startups() {
+    let mut evidence = clean(0.05);
+    let refused = Login {
+        by: Client::Sshoal,
+        spans: vec![Span {
+            phase: Phase::Connect,
+            start: Duration::ZERO,
+            duration: ms(0.2),
+            detail: String::new(),
+        }],
+        failure: Some("no identification string: Exceeded MaxStartups".to_owned()),
+    };
+    evidence.logins.push(refused.clone());
+    text(
+        &mut evidence,
+        "login.refused_text",
+        "Exceeded MaxStartups\r\n",
+    );
+    let diagnosis = Diagnosis::of(&evidence);
+    let [finding] = diagnosis.findings.as_slice() else {
+        panic!("{:?}", diagnosis.findings)
+    };
+    assert_eq!(
+        (finding.cause.id, finding.certainty),
+        ("max-startups", Certainty::Proven)
+    );
+    assert_eq!(finding.cause.fix.line, "MaxStartups 100:30:500");
+    assert!(is_ruled_out(&diagnosis, "source-penalties"));
+    // Nothing but refusals is found, too.
+    evidence.logins = vec![refused];
+    assert_eq!(found(&evidence), ["max-startups"]);
+}
+
+#[test]
+fn the_text_of_later_versions_may_be_a_penalty_too() {
+    let mut evidence = clean(0.05);
+    evidence.identification = Some("SSH-2.0-OpenSSH_10.0".to_owned());
+    text(
+        &mut evidence,
+        "login.refused_text",
+        "Not allowed at this time\r\n",
+    );
+    let diagnosis = Diagnosis::of(&evidence);
+    assert_eq!(found(&evidence), ["max-startups"]);
+    assert_eq!(diagnosis.findings[0].alternatives, ["source-penalties"]);
+    assert!(matches!(
+        status(&diagnosis, "source-penalties"),
+        Status::NotLookedAt(_)
+    ));
+    evidence.identification = Some("SSH-2.0-OpenSSH_9.7".to_owned());
+    let diagnosis = Diagnosis::of(&evidence);
+    assert!(diagnosis.findings[0].alternatives.is_empty());
+    assert!(is_ruled_out(&diagnosis, "source-penalties"));
+}
+
+#[test]
+fn a_large_rsa_host_key_is_found_by_its_algorithm() {
+    let mut evidence = clean(0.05);
+    slow(&mut evidence, Phase::KeyExchange, 55.0);
+    text(&mut evidence, "login.host_key", "rsa-sha2-512");
+    only(&evidence, "rsa-host-key", Certainty::Likely, 50.0);
+    text(&mut evidence, "login.host_key", "ssh-ed25519");
+    assert_eq!(found(&evidence), [""; 0]);
+}

@@ -1,0 +1,76 @@
+//! What is lost from the open channel to the first output.
+
+use super::*;
+
+#[test]
+fn motd_scripts_are_found_by_their_own_time() {
+    let mut evidence = clean_no_root(0.05);
+    slow(&mut evidence, Phase::ChannelOpen, 800.0);
+    time(&mut evidence, "host.motd_scripts.time", 810.0);
+    text(
+        &mut evidence,
+        "host.motd_scripts.slowest",
+        "/etc/update-motd.d/50-slow 790 ms",
+    );
+    let diagnosis = only(&evidence, "pam-motd", Certainty::Proven, 800.0);
+    let told = diagnosis.findings[0].evidence.join("\n");
+    assert!(
+        told.contains("50-slow") && told.contains("810 ms"),
+        "{told}"
+    );
+}
+
+#[test]
+fn motd_without_scripts_at_login_is_ruled_out_and_the_rest_is_a_suspicion() {
+    let mut evidence = clean_no_root(0.05);
+    slow(&mut evidence, Phase::ChannelOpen, 700.0);
+    text(
+        &mut evidence,
+        "host.pam.motd",
+        "session optional pam_motd.so noupdate",
+    );
+    time(&mut evidence, "host.motd_scripts.time", 700.0);
+    let diagnosis = only(&evidence, "pam-session", Certainty::Suspected, 700.0);
+    assert!(is_ruled_out(&diagnosis, "pam-motd"));
+}
+
+#[test]
+fn quick_motd_scripts_are_not_blamed_for_a_slow_module() {
+    let mut evidence = clean_no_root(0.05);
+    slow(&mut evidence, Phase::ChannelOpen, 200.0);
+    only(&evidence, "pam-session", Certainty::Suspected, 200.0);
+}
+
+#[test]
+fn a_slow_shell_start_is_found_beside_a_bare_one() {
+    let mut evidence = clean_no_root(0.05);
+    slow(&mut evidence, Phase::FirstOutput, 260.0);
+    time(&mut evidence, "host.shell.time", 265.0);
+    let diagnosis = only(&evidence, "shell-startup", Certainty::Likely, 260.0);
+    assert!(
+        diagnosis.findings[0]
+            .evidence
+            .join("\n")
+            .contains("/home/me/.bashrc")
+    );
+}
+
+#[test]
+fn a_shell_as_quick_as_a_bare_one_is_not_blamed() {
+    let mut evidence = clean_no_root(0.05);
+    slow(&mut evidence, Phase::FirstOutput, 260.0);
+    evidence.facts.insert("host.user_rc", true);
+    let diagnosis = only(&evidence, "ssh-rc", Certainty::Likely, 260.0);
+    assert!(is_ruled_out(&diagnosis, "shell-startup"));
+}
+
+#[test]
+fn a_home_on_the_network_is_found_by_its_own_time() {
+    let mut evidence = clean_no_root(0.05);
+    for phase in [Phase::KeyProbe, Phase::SignedRequest, Phase::FirstOutput] {
+        slow(&mut evidence, phase, 120.0);
+    }
+    text(&mut evidence, "host.home.filesystem", "nfs4");
+    time(&mut evidence, "host.home.time", 60.0);
+    only(&evidence, "network-home", Certainty::Proven, 360.0);
+}
