@@ -8,6 +8,8 @@
 //! instead of any of them:   X why not
 //! ```
 //!
+//! After 90 s (`--seconds`) it ends in any case, even if nobody reads what it says.
+//!
 //! It leaves nothing behind: its file and folder go before anything else is done (`--unlink`), its instance of tracefs and its
 //! probes go at its end, by its watcher if it is killed, and by the next tracer if both are.
 
@@ -41,6 +43,8 @@ use watch::Watcher;
 const PATIENCE: Duration = Duration::from_secs(30);
 /// How often the kernel's memory is emptied: seldom, lest the login pays for it.
 const EMPTIED_EVERY: Duration = Duration::from_millis(250);
+/// How long it lives, at most and if nothing else is said: the next tracer takes those that are older for dead.
+const LONGEST: Duration = Duration::from_secs(90);
 /// How long the login's processes are waited for when its end has been told, and how often they are looked for.
 const FOR_THE_REST: Duration = Duration::from_secs(2);
 const BETWEEN_LOOKS: Duration = Duration::from_millis(20);
@@ -55,6 +59,7 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     let mut pid = None;
+    let mut longest = LONGEST;
     let mut rest = words.iter();
     while let Some(word) = rest.next() {
         match *word {
@@ -62,9 +67,14 @@ fn main() -> ExitCode {
             // Whether this program runs here at all.
             "--check" => return ExitCode::SUCCESS,
             "--pid" => pid = rest.next().and_then(|number| number.parse().ok()),
+            "--seconds" => {
+                let seconds = rest.next().and_then(|number| number.parse().ok());
+                longest = seconds.map_or(LONGEST, Duration::from_secs).min(LONGEST);
+            }
             _ => return ExitCode::from(2),
         }
     }
+    end_after(longest);
     let Ok(mut stream) = Stream::begin() else {
         return ExitCode::FAILURE;
     };
@@ -97,6 +107,15 @@ impl From<io::Error> for End {
     fn from(_: io::Error) -> End {
         End::Unheard
     }
+}
+
+/// Ends this process then, whatever it waits for: a client that has stopped reads nothing, and its connection lives. What is left
+/// is the watcher's.
+fn end_after(longest: Duration) {
+    thread::spawn(move || {
+        thread::sleep(longest);
+        std::process::exit(1);
+    });
 }
 
 /// Takes our file away, and the folder that was made for it.

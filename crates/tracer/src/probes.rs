@@ -2,7 +2,8 @@
 //! name service. Each function has one where it begins and one where it returns.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
+use std::fs::File;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use crate::tracefs::Instance;
@@ -10,7 +11,7 @@ use crate::{elf, process};
 
 /// Files of pam.d that are read, each up to so many octets.
 const MAX_FILES: usize = 32;
-const MAX_OCTETS: usize = 256 * 1024;
+const MAX_OCTETS: u64 = 256 * 1024;
 /// Functions that are probed.
 const MAX_FUNCTIONS: usize = 256;
 /// Where PAM's modules are, below a library folder.
@@ -92,8 +93,7 @@ fn modules(root: &Path) -> BTreeMap<String, BTreeSet<&'static str>> {
         if seen.len() >= MAX_FILES || !seen.insert(service.clone()) {
             continue;
         }
-        let text = fs::read(root.join("etc/pam.d").join(&service)).unwrap_or_default();
-        let text = String::from_utf8_lossy(&text[..text.len().min(MAX_OCTETS)]).into_owned();
+        let text = begin_of(&root.join("etc/pam.d").join(&service)).unwrap_or_default();
         for line in text.lines() {
             let line = line.split('#').next().unwrap_or_default();
             let words: Vec<&str> = line.split_whitespace().collect();
@@ -116,6 +116,17 @@ fn modules(root: &Path) -> BTreeMap<String, BTreeSet<&'static str>> {
     modules
 }
 
+/// The first octets of a file, as text.
+fn begin_of(path: &Path) -> io::Result<String> {
+    // A pipe would keep us waiting.
+    if !path.is_file() {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    let mut text = Vec::new();
+    File::open(path)?.take(MAX_OCTETS).read_to_end(&mut text)?;
+    Ok(String::from_utf8_lossy(&text).into_owned())
+}
+
 /// Where a module is that PAM is told of.
 fn find(root: &Path, module: &str) -> Option<PathBuf> {
     if let Some(absolute) = module.strip_prefix('/') {
@@ -134,6 +145,8 @@ fn find(root: &Path, module: &str) -> Option<PathBuf> {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+
+    use std::fs;
 
     use super::*;
 

@@ -46,38 +46,38 @@ pub(crate) fn numbers_are_the_kernels() -> bool {
     namespace() == FIRST_PID_NAMESPACE
 }
 
-/// The process that starts one for each connection: the topmost server of SSH above us. Where each connection's process is the
-/// system's own child (socket activation), that one's parent.
+/// The process that starts one for each connection: the topmost of the servers of SSH next above us. Where each connection's
+/// process is the system's own child (socket activation), that one's parent.
 ///
 /// # Errors
 ///
 /// There is no such server above us.
 pub(crate) fn listener() -> Result<u32, Failure> {
     let mut pid = std::process::id();
-    let mut above = Vec::new();
-    let mut topmost = None;
-    for _ in 0..MAX_DEPTH {
-        let Some(stat) = stat(pid) else { break };
-        if is_server(&stat.name) {
-            topmost = Some((pid, stat.parent));
-        }
-        above.push(stat.name);
-        if stat.parent == 0 {
-            break;
-        }
-        pid = stat.parent;
+    let mut above: Vec<(u32, Stat)> = Vec::new();
+    while let Some(stat) = stat(pid).filter(|_| pid > 0 && above.len() < MAX_DEPTH) {
+        let parent = stat.parent;
+        above.push((pid, stat));
+        pid = parent;
     }
-    match topmost {
-        Some((server, parent)) if serves_one_connection(server) && parent > 0 => Ok(parent),
-        Some((server, _)) => Ok(server),
-        None => Err(Failure::new(
-            "no-server",
-            format!(
-                "no sshd stands above this process, but {}",
-                above.join(", ")
-            ),
-        )),
+    let names: Vec<&str> = above.iter().map(|(_, stat)| stat.name.as_str()).collect();
+    let Some((server, stat)) = topmost_server(&names).map(|at| &above[at]) else {
+        let names = names.join(", ");
+        let words = format!("no sshd stands above this process, but {names}");
+        return Err(Failure::new("no-server", words));
+    };
+    match serves_one_connection(*server) && stat.parent > 0 {
+        true => Ok(stat.parent),
+        false => Ok(*server),
     }
+}
+
+/// The place of the last one of the first servers in a row: above them there may be others, by which somebody logged in who has
+/// started this one.
+fn topmost_server(names: &[&str]) -> Option<usize> {
+    let first = names.iter().position(|name| is_server(name))?;
+    let servers = names[first..].iter().take_while(|name| is_server(name));
+    Some(first + servers.count() - 1)
 }
 
 fn is_server(name: &str) -> bool {
@@ -109,4 +109,35 @@ pub(crate) fn mapped(pid: u32, name: &str) -> Option<PathBuf> {
     let is_it = |path: &str| path.rsplit('/').next().is_some_and(|last| last == name);
     let path = paths.map(|(_, path)| path).find(|path| is_it(path))?;
     Some(root_of(pid).join(path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_server_is_the_topmost_of_those_that_stand_together() {
+        let usual = [
+            "tracer",
+            "sh",
+            "sudo",
+            "sh",
+            "sshd-session",
+            "sshd-session",
+            "sshd",
+            "systemd",
+        ];
+        assert_eq!(topmost_server(&usual), Some(6));
+        // Somebody logged in and has started a server of his own.
+        let within = [
+            "tracer", "sh", "sshd", "sshd", "keeper", "bash", "sshd", "sshd", "systemd",
+        ];
+        assert_eq!(topmost_server(&within), Some(3));
+        assert_eq!(
+            topmost_server(&["tracer", "sh", "dropbear", "dropbear"]),
+            Some(3)
+        );
+        assert_eq!(topmost_server(&["tracer", "bash", "login"]), None);
+        assert_eq!(topmost_server(&[]), None);
+    }
 }

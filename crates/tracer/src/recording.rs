@@ -26,6 +26,8 @@ const WELCOME: [&str; 4] = [
 ];
 /// Tells the kernel's own number of a process whose setting is written back unchanged.
 const TELLING: &str = "oom/oom_score_adj_update";
+/// What we write into our own instance: the kernel adds its number of who has written.
+const OWN_MARK: &str = "sshoal-tracer-begins";
 /// Kernel memory for all processors together, and for one, KiB.
 const ALL_BUFFERS: usize = 32 * 1024;
 const ONE_BUFFER: [usize; 2] = [512, 8 * 1024];
@@ -236,17 +238,56 @@ fn number(instance: &Instance, pid: u32) -> Result<u32, Failure> {
     let enable = format!("events/{TELLING}/enable");
     instance.set(&enable, "1").map_err(|_| unknown())?;
     instance.set("tracing_on", "1")?;
+    let marked = instance.set("trace_marker", OWN_MARK);
     let written = fs::write(&path, setting.trim());
     instance.set("tracing_on", "0")?;
     instance.set(&enable, "0")?;
+    marked.map_err(|_| unknown())?;
     written.map_err(|_| unknown())?;
-    let told = instance.text("trace");
-    let told = told
-        .lines()
-        .filter_map(|line| line.split_once("oom_score_adj_update: pid="));
-    let mut told = told.filter_map(|(_, rest)| rest.split(' ').next()?.parse().ok());
-    let found = told.next_back().ok_or_else(unknown)?;
+    let found = told(&instance.text("trace")).ok_or_else(unknown)?;
     // Nothing of this belongs to the login.
     instance.set("trace", "\n")?;
     Ok(found)
+}
+
+/// The number in the event that we have caused ourselves: sshd's children set theirs as well, and so do other tracers.
+fn told(trace: &str) -> Option<u32> {
+    // "NAME-NUMBER [PROCESSOR] FLAGS TIME: EVENT: ..."
+    let writer = |line: &str| {
+        let (who, _) = line.split_once(" [")?;
+        let (_, number) = who.trim_end().rsplit_once('-')?;
+        number.parse::<u32>().ok()
+    };
+    let mark = format!(": {OWN_MARK}");
+    let own = trace.lines().find(|line| line.ends_with(&mark));
+    let own = own.and_then(writer)?;
+    let events = trace
+        .lines()
+        .filter_map(|line| Some((line, line.split_once("oom_score_adj_update: pid=")?.1)));
+    let mut ours = events.filter(|(line, _)| writer(line) == Some(own));
+    ours.next()?.1.split(' ').next()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As Linux 6.18 writes it.
+    const TRACE: &str = "# tracer: nop
+#
+#           TASK-PID     CPU#  |||||  TIMESTAMP  FUNCTION
+            sshd-4242    [000] ..... 91.000001: oom_score_adj_update: pid=4242 comm=sshd oom_score_adj=0
+          tracer-4711    [001] ..... 91.000002: tracing_mark_write: sshoal-tracer-begins
+            sshd-4243    [000] ..... 91.000003: oom_score_adj_update: pid=4243 comm=sshd oom_score_adj=0
+       <...>-4711    [001] ..... 91.000004: oom_score_adj_update: pid=815 comm=sshd oom_score_adj=-1000
+         tra-cer-4712    [000] ..... 91.000005: oom_score_adj_update: pid=816 comm=sshd oom_score_adj=-1000
+";
+
+    #[test]
+    fn of_several_that_set_theirs_at_once_our_own_event_counts() {
+        assert_eq!(told(TRACE), Some(815));
+        assert_eq!(told(&TRACE.replace(OWN_MARK, "other")), None);
+        assert_eq!(told(&TRACE.replace("-4711", "-4700x")), None);
+        assert_eq!(told(""), None);
+    }
 }
