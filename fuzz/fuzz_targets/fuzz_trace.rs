@@ -4,7 +4,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use sshoal_trace::{Frames, Recording, TextOptions, Traced, Wanted, json, text};
+use sshoal_trace::{Frames, Recording, TextOptions, Traced, Wanted, events, json, text};
 
 fuzz_target!(|input: (&[u8], u8, Option<(u16, u16)>, Option<u64>)| {
     let (octets, step, ports, until) = input;
@@ -36,5 +36,5 @@ fuzz_target!(|input: (&[u8], u8, Option<(u16, u16)>, Option<u64>)| {
         unicode: true,
     };
     assert!(!text(&traced, options).is_empty());
-    let _ = json(&traced);
+    let _ = (json(&traced), events(&traced, 1));
 });

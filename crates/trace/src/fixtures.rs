@@ -68,6 +68,8 @@ const EVENTS: &[Event] = &[
     ("syscalls/sys_enter_openat", 9, &[("dfd", 8)]),
     ("sshoal_1/b0", 10, &[("__probe_ip", 8)]),
     ("sshoal_1/r0", 11, &[("__probe_func", 8)]),
+    ("sshoal_1/b1", 12, &[("__probe_ip", 8)]),
+    ("sshoal_1/r1", 13, &[("__probe_func", 8)]),
 ];
 
 /// A host that is traced.
@@ -162,8 +164,19 @@ impl Host {
         self.record(at, pid, 0xff, event, &[])
     }
 
+    /// The C library is asked for a name.
+    pub(crate) fn lookup(&mut self, at: u64, pid: u32, begins: bool) -> &mut Host {
+        let event = if begins { "sshoal_1/b1" } else { "sshoal_1/r1" };
+        self.record(at, pid, 0xff, event, &[])
+    }
+
     /// What its tracer sends.
     pub(crate) fn octets(&self) -> Vec<u8> {
+        self.octets_ending("asked")
+    }
+
+    /// The same with another reason for its end.
+    pub(crate) fn octets_ending(&self, why: &str) -> Vec<u8> {
         let mut octets = b"sshoal-trace 1\n".to_vec();
         let mut send = |letter: u8, content: &[u8]| {
             octets.push(letter);
@@ -173,7 +186,10 @@ impl Host {
         for (name, id, fields) in EVENTS {
             send(b'F', format(name, *id, fields).as_bytes());
         }
-        send(b'B', b"0 pam_slow.so pam_sm_open_session");
+        send(
+            b'B',
+            b"0 pam_slow.so pam_sm_open_session\n1 libc getnameinfo",
+        );
         send(b'S', b"pgmajfault 5\nsteal 1\n");
         let armed = format!("time 1\nfollowed {LISTENER}\nby tracefs");
         send(b'A', armed.as_bytes());
@@ -190,7 +206,7 @@ impl Host {
         send(b'S', b"pgmajfault 9\nsteal 1\n");
         send(b'N', b"7 systemd-logind\n8 kworker/0:1\n");
         send(b'L', b"0 0 0\n1 2 1\n");
-        send(b'E', b"asked");
+        send(b'E', why.as_bytes());
         octets
     }
 

@@ -11,7 +11,7 @@ const MAX_BEFORE: usize = 64 * 1024;
 /// Octets of a frame: a page of the ring buffer has up to 64 KiB, the description of an event a few.
 const MAX_FRAME: usize = 256 * 1024;
 /// Octets of a whole trace: the tracer keeps 48 MiB.
-const MAX_ALL: u64 = 64 * 1024 * 1024;
+pub const MAX_OCTETS: u64 = 64 * 1024 * 1024;
 
 /// One frame.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -67,7 +67,7 @@ pub enum StreamError {
     #[error("a frame of {0} octets is longer than the {MAX_FRAME} that any has")]
     TooLong(usize),
     /// There is more than a trace has.
-    #[error("a trace has no more than {MAX_ALL} octets")]
+    #[error("a trace has no more than {MAX_OCTETS} octets")]
     TooMuch,
     /// A frame does not hold what its letter promises.
     #[error("a frame {0} does not hold what it should")]
@@ -92,7 +92,7 @@ impl Frames {
     /// There were more than a trace has.
     pub fn handle_input(&mut self, octets: &[u8]) -> Result<(), StreamError> {
         self.all += octets.len() as u64;
-        if self.all > MAX_ALL {
+        if self.all > MAX_OCTETS {
             return Err(StreamError::TooMuch);
         }
         self.waiting.drain(..self.taken);

@@ -7,7 +7,7 @@
 //!        --> Tree       processes and threads, forks without exec among them; each thread running, runnable or blocked
 //!        --> Login      one connection's processes, from its fork to the first octet of output
 //!        --> Path       walked back from there: who ran, who waited for what; its pieces add up to the wall time
-//!        --> Traced     sums by resource, program and PAM module; text and JSON
+//!        --> Traced     sums by resource, program and PAM module; text, JSON, events for Perfetto
 //! ```
 
 #[cfg(test)]
@@ -24,12 +24,12 @@ mod segments;
 mod sums;
 mod tree;
 
-pub use frames::{Armed, Frame, Frames, StreamError};
+pub use frames::{Armed, Frame, Frames, MAX_OCTETS, StreamError};
 pub use login::{Login, LoginError, Wanted};
 pub use path::{Kind, Piece, path};
 pub use record::{Left, Peer, Record, Waking, What};
 pub use recording::{Probe, Recording, RecordingError, Sample};
-pub use report::{TextOptions, json, text};
+pub use report::{TextOptions, events, json, text};
 pub use segments::{Segment, State, Waker};
 pub use sums::{Call, Share, Traced, TracedError};
 pub use tree::{Process, ProcessId, Program, Thread, ThreadId, Tree};

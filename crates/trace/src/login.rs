@@ -1,6 +1,8 @@
 //! One login among all that the server does meanwhile: the processes of one connection, its command, when it began and when the
 //! first octet of the command's output went out.
 
+use std::collections::BTreeSet;
+
 use thiserror::Error;
 
 use crate::recording::Probe;
@@ -59,12 +61,15 @@ impl Login {
     ///
     /// It cannot be told.
     pub fn find(tree: &Tree, probes: &[Probe], wanted: Wanted) -> Result<Login, LoginError> {
-        let (root, is_matched) = root(tree, wanted.ports)?;
-        let closing = closing(tree, probes, root);
+        let servers = servers(tree);
+        let (root, is_matched) = root(tree, &servers, wanted.ports)?;
+        let own = tree.all_below(root);
+        let closing = closing(tree, probes, &own);
         let until = closing.into_iter().chain(wanted.until).min();
         let until = until.unwrap_or(u64::MAX);
-        let command = command(tree, root, until).ok_or(LoginError::NoCommand)?;
-        let (end, last) = first_output(tree, root, command).ok_or(LoginError::NoCommand)?;
+        let command = command(tree, &servers, &own, until).ok_or(LoginError::NoCommand)?;
+        let (end, last) =
+            first_output(tree, &servers, &own, command).ok_or(LoginError::NoCommand)?;
         Ok(Login {
             root,
             begin: tree.process(root).born,
@@ -82,69 +87,77 @@ impl Login {
 }
 
 /// The child of the followed process from which the connection's processes come.
-fn root(tree: &Tree, ports: Option<(u16, u16)>) -> Result<(ProcessId, bool), LoginError> {
+fn root(
+    tree: &Tree,
+    servers: &[bool],
+    ports: Option<(u16, u16)>,
+) -> Result<(ProcessId, bool), LoginError> {
+    let tops = tops(tree);
     let is_of = |process: &Process| ports.is_some_and(|ports| process.ports.contains(&ports));
     let matched = tree.processes().find(|(_, process)| is_of(process));
-    if let Some(root) = matched.and_then(|(id, _)| top(tree, id)) {
+    if let Some(root) = matched.and_then(|(id, _)| tops[id.0]) {
         return Ok((root, true));
     }
-    let first = tree.processes();
-    let first = first.filter(|(_, process)| process.parent == Some(ProcessId(0)));
-    let made: Vec<ProcessId> = first.map(|(id, _)| id).collect();
-    let serves = |id: &&ProcessId| command(tree, **id, u64::MAX).is_some();
-    let serving: Vec<&ProcessId> = made.iter().filter(serves).collect();
-    match serving[..] {
-        [] if made.is_empty() => Err(LoginError::None),
-        [] => Err(LoginError::NoCommand),
-        [only] => Ok((*only, false)),
-        _ => Err(LoginError::Several(serving.len())),
+    let commands = tree.processes().filter(|(id, _)| runs(tree, servers, *id));
+    let serving: BTreeSet<ProcessId> = commands.filter_map(|(id, _)| tops[id.0]).collect();
+    let mut each = serving.iter();
+    match (each.next(), each.next()) {
+        (Some(only), None) => Ok((*only, false)),
+        (Some(_), Some(_)) => Err(LoginError::Several(serving.len())),
+        (None, _) if tops.iter().any(Option::is_some) => Err(LoginError::NoCommand),
+        (None, _) => Err(LoginError::None),
     }
 }
 
-/// The one of its ancestors, or itself, that the followed process made.
-fn top(tree: &Tree, id: ProcessId) -> Option<ProcessId> {
-    let mut at = id;
-    while let Some(parent) = tree.process(at).parent {
-        if parent == ProcessId(0) {
-            return Some(at);
-        }
-        at = parent;
+/// Of each process the one of its ancestors, or itself, that the followed process made.
+fn tops(tree: &Tree) -> Vec<Option<ProcessId>> {
+    let mut tops: Vec<Option<ProcessId>> = Vec::with_capacity(tree.processes.len());
+    for (id, process) in tree.processes() {
+        tops.push(match process.parent {
+            None => None,
+            Some(ProcessId(0)) => Some(id),
+            // Parents are older.
+            Some(parent) => tops[parent.0],
+        });
     }
-    None
+    tops
 }
 
-/// Whether a process is the server's: it has run no other program.
-pub(crate) fn is_server(tree: &Tree, id: ProcessId) -> bool {
+/// Which processes are the server's: they have run no other program.
+pub(crate) fn servers(tree: &Tree) -> Vec<bool> {
     let is_server = |name: &str| name.starts_with("sshd") || name.starts_with("dropbear");
-    let mut next = Some(id);
-    while let Some(at) = next {
-        let process = tree.process(at);
-        if let Some(program) = process.programs.last() {
-            return is_server(program.title());
-        }
-        next = process.parent;
+    let mut servers: Vec<bool> = Vec::with_capacity(tree.processes.len());
+    for (_, process) in tree.processes() {
+        servers.push(match (process.programs.last(), process.parent) {
+            (Some(program), _) => is_server(program.title()),
+            (None, Some(parent)) => servers[parent.0],
+            // Nobody has run anything: they are what the followed process is.
+            (None, None) => true,
+        });
     }
-    // Nobody has run anything: they are what the followed process is.
-    true
+    servers
+}
+
+/// Whether a process is one that the server has made to run a program.
+fn runs(tree: &Tree, servers: &[bool], id: ProcessId) -> bool {
+    let process = tree.process(id);
+    let made_by_server = process.parent.is_some_and(|parent| servers[parent.0]);
+    made_by_server && !process.is_fork() && !servers[id.0]
 }
 
 /// What the user's shell or command became: the last program that the server itself runs until then. PAM's modules run theirs
 /// before, and when the connection is closed.
-fn command(tree: &Tree, root: ProcessId, until: u64) -> Option<ProcessId> {
-    let runs = |id: ProcessId, process: &Process| {
-        let made_by_server = process.parent.is_some_and(|parent| is_server(tree, parent));
-        made_by_server && !process.is_fork() && !is_server(tree, id)
-    };
-    let below = tree.processes().skip(root.0).filter(|(id, process)| {
-        process.born < until && runs(*id, process) && tree.is_below(*id, root)
-    });
-    below.map(|(id, _)| id).last()
+fn command(tree: &Tree, servers: &[bool], own: &[bool], until: u64) -> Option<ProcessId> {
+    let found = tree
+        .processes()
+        .filter(|(id, process)| process.born < until && own[id.0] && runs(tree, servers, *id));
+    found.map(|(id, _)| id).last()
 }
 
 /// When PAM began to close the session, if that is known.
-fn closing(tree: &Tree, probes: &[Probe], root: ProcessId) -> Option<u64> {
+fn closing(tree: &Tree, probes: &[Probe], own: &[bool]) -> Option<u64> {
     let closes = |probe: usize| probes.get(probe).is_some_and(|it| it.function == CLOSING);
-    let of_login = |thread: ThreadId| tree.is_below(tree.thread(thread).process, root);
+    let of_login = |thread: ThreadId| own[tree.thread(thread).process.0];
     let mut probed = tree.probed.iter();
     let first =
         probed.find(|(thread, probe, _, begins)| *begins && closes(*probe) && of_login(*thread));
@@ -152,21 +165,24 @@ fn closing(tree: &Tree, probes: &[Probe], root: ProcessId) -> Option<u64> {
 }
 
 /// When the server had passed on what the command first said: the end of that stretch of its running; and whose.
-fn first_output(tree: &Tree, root: ProcessId, command: ProcessId) -> Option<(u64, ThreadId)> {
+fn first_output(
+    tree: &Tree,
+    servers: &[bool],
+    own: &[bool],
+    command: ProcessId,
+) -> Option<(u64, ThreadId)> {
     let begun = tree.process(command).programs.first()?.since;
-    let mut wakes: Vec<(u64, ThreadId)> = Vec::new();
-    for thread in &tree.threads {
-        if !tree.is_below(thread.process, command) {
-            continue;
-        }
-        let woken = thread.wakes.iter().filter(|(at, woken)| {
-            let process = tree.thread(*woken).process;
-            *at >= begun && is_server(tree, process) && tree.is_below(process, root)
-        });
-        wakes.extend(woken);
-    }
-    wakes.sort_unstable();
-    let (at, woken) = *wakes.first()?;
+    let commands = tree.all_below(command);
+    let of_command = tree
+        .threads
+        .iter()
+        .filter(|thread| commands[thread.process.0]);
+    let wakes = of_command.flat_map(|thread| &thread.wakes).copied();
+    let passed_on = wakes.filter(|(at, woken)| {
+        let process = tree.thread(*woken).process.0;
+        *at >= begun && servers[process] && own[process]
+    });
+    let (at, woken) = passed_on.min()?;
     let segments = &tree.thread(woken).segments;
     let mut runs = segments
         .iter()

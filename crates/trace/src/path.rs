@@ -15,7 +15,7 @@ use crate::tree::{ProcessId, ThreadId, Tree};
 /// How deep a wait for who waits for who waits is followed.
 const MAX_DEPTH: u32 = 256;
 /// Most stretches that are looked at.
-const MAX_STRETCHES: usize = 1_000_000;
+const MAX_STRETCHES: usize = 200_000;
 /// Threads of the kernel's that finish what a disk or a remote file system was asked for.
 const DISK_WORKERS: [&str; 8] = [
     "kworker", "jbd2", "xfs", "loop", "dm", "md", "nfs", "rpciod",

@@ -15,6 +15,8 @@ const MAX_FORMATS: usize = 1024;
 const MAX_PROBES: usize = 256;
 /// Most records: some hundred are those of a usual login, a few thousand those of one with a hundred processes.
 const MAX_RECORDS: usize = 1_000_000;
+/// Most pages: as many as all processors have in a minute, if none of them is ever full.
+const MAX_PAGES: usize = 65_536;
 /// Most names of processes, and most counters.
 const MAX_NAMES: usize = 65_536;
 const MAX_COUNTERS: usize = 64;
@@ -61,6 +63,12 @@ pub enum RecordingError {
     /// It has not come to its end.
     #[error("the tracer ended before it was asked to")]
     Cut,
+    /// The login is not in it as a whole, since nobody ended it in time.
+    #[error("the login took longer than a tracer waits for one (30 s)")]
+    Late,
+    /// The same, since there was no more room.
+    #[error("more was recorded than a tracer keeps: there is too much going on on the host")]
+    Full,
     /// Nothing was recorded.
     #[error("nothing was recorded")]
     Empty,
@@ -84,13 +92,17 @@ impl Recording {
                 }
             }
             Frame::PageHeader(text) => self.data_offset = Some(page::data_offset(&text)),
+            Frame::Page(..) if self.pages.len() >= MAX_PAGES => {
+                self.lost = self.lost.saturating_add(1);
+            }
             Frame::Page(processor, page) => self.pages.push((processor, page)),
             Frame::Probes(text) => self.take_probes(&text),
             Frame::Samples(text) => self.take_samples(&text),
             Frame::Names(text) => {
                 let pairs = text.lines().filter_map(|line| line.trim().split_once(' '));
                 let pairs = pairs.filter_map(|(pid, name)| Some((pid.parse().ok()?, short(name))));
-                self.names.extend(pairs.take(MAX_NAMES));
+                let room = MAX_NAMES - self.names.len().min(MAX_NAMES);
+                self.names.extend(pairs.take(room));
             }
             Frame::Lost(text) => {
                 let numbers = text.lines().flat_map(|line| line.split(' ').skip(1));
@@ -143,6 +155,15 @@ impl Recording {
     /// Why it ended, once it has: `asked`, `late`, `full`.
     pub fn end(&self) -> Option<&str> {
         self.end.as_deref()
+    }
+
+    /// Why what was recorded may lack the end of the login, if it may.
+    pub(crate) fn may_lack_the_end(&self) -> Option<RecordingError> {
+        match self.end() {
+            Some("late") => Some(RecordingError::Late),
+            Some("full") => Some(RecordingError::Full),
+            _ => None,
+        }
     }
 
     /// All records in the order of time, and what is followed.

@@ -4,15 +4,30 @@ use std::collections::{BTreeMap, HashMap};
 
 use thiserror::Error;
 
-use crate::login::{Login, LoginError, Wanted, is_server};
+use crate::login::{Login, LoginError, Wanted, servers};
 use crate::path::{Kind, Piece, path};
 use crate::recording::{Probe, Recording, RecordingError, Sample};
 use crate::tree::{Process, ProcessId, ThreadId, Tree};
 
 /// Where pam_motd's scripts are (update-motd(5)).
 const MOTD_SCRIPTS: &str = "/etc/update-motd.d/";
+/// What the wall time consists of, as in JSON.
+const SHARES: [&str; 8] = [
+    "cpu",
+    "contention",
+    "storage",
+    "timer",
+    "client",
+    "network",
+    "program",
+    "unexplained",
+];
+/// Functions of the C library that ask for names of hosts and addresses.
+const LOOKUPS: [&str; 2] = ["getaddrinfo", "getnameinfo"];
 /// Most calls of probed functions that are kept.
 const MAX_CALLS: usize = 4096;
+/// Most calls that are within one another.
+const MAX_NESTED: usize = 64;
 
 /// One login, followed.
 #[derive(Debug)]
@@ -35,6 +50,13 @@ pub struct Traced {
     pub by: String,
     /// Each process's part of the path with all that came of it, in nanoseconds.
     with_children: Vec<u64>,
+    /// Which processes are the login's own.
+    own: Vec<bool>,
+    /// And which the server's.
+    servers: Vec<bool>,
+    shares: Vec<Share>,
+    /// Of the calls those that asked for names of hosts or for their addresses.
+    pub lookups: Vec<Call>,
 }
 
 /// A call of a probed function.
@@ -80,11 +102,23 @@ impl Traced {
         let (followed, records) = recording.records()?;
         let by = recording.armed().map_or(String::new(), |it| it.by.clone());
         let tree = Tree::of(followed, &records);
-        let login = Login::find(&tree, &recording.probes, wanted)?;
+        let found = Login::find(&tree, &recording.probes, wanted);
+        if let Some(error) = recording.may_lack_the_end() {
+            // What the client has seen after the last record was not recorded.
+            let is_whole = wanted.until.is_some_and(|until| until <= tree.end);
+            if found.is_err() || !is_whole {
+                return Err(error.into());
+            }
+        }
+        let login = found?;
         let pieces = path(&tree, &recording.names, &login);
         let mut traced = Traced {
             calls: calls(&tree, &recording.probes, &login),
             with_children: with_children(&tree, &pieces),
+            own: tree.all_below(login.root),
+            servers: servers(&tree),
+            shares: Vec::new(),
+            lookups: Vec::new(),
             lost: recording.lost.saturating_add(tree.left_out),
             names: recording.names,
             samples: recording.samples,
@@ -94,14 +128,16 @@ impl Traced {
             tree,
         };
         traced.calls.sort_by_key(|call| call.from);
+        let calls = traced.calls.iter();
+        let asks = |call: &&Call| LOOKUPS.contains(&call.probe.function.as_str());
+        traced.lookups = calls.filter(asks).cloned().collect();
+        traced.shares = traced.sum();
         Ok(traced)
     }
 
     /// The login's processes, in the order of their birth.
     pub fn processes(&self) -> impl Iterator<Item = (ProcessId, &Process)> {
-        let root = self.login.root;
-        let below = move |id: ProcessId| self.tree.is_below(id, root);
-        self.tree.processes().filter(move |(id, _)| below(*id))
+        self.tree.processes().filter(|(id, _)| self.own[id.0])
     }
 
     /// Those that had been born when the first output was out: later ones nobody waits for.
@@ -116,37 +152,40 @@ impl Traced {
     }
 
     /// The wall time in parts, which add up to it.
-    pub fn shares(&self) -> Vec<Share> {
-        let names = [
-            "cpu",
-            "contention",
-            "storage",
-            "timer",
-            "client",
-            "network",
-            "program",
-            "unexplained",
-        ];
-        let share = |name| {
-            let of_it = self.pieces.iter().filter(|piece| self.name(piece) == name);
-            let time = of_it.map(Piece::time).sum();
-            Share { name, time }
-        };
-        names.map(share).into()
+    pub fn shares(&self) -> &[Share] {
+        &self.shares
     }
 
-    /// What a piece is counted as: what the server itself waits for from the network is the client.
+    fn sum(&self) -> Vec<Share> {
+        let mut shares = SHARES.map(|name| Share { name, time: 0 });
+        for piece in &self.pieces {
+            let name = self.name(piece);
+            if let Some(share) = shares.iter_mut().find(|share| share.name == name) {
+                share.time += piece.time();
+            }
+        }
+        shares.into()
+    }
+
+    /// What a piece is counted as: what the server itself waits for from the network is the client, unless it asks for a name.
     pub fn name(&self, piece: &Piece) -> &'static str {
         match piece.kind {
-            Kind::Peer if is_server(&self.tree, piece.process) => "client",
+            // The time after which an answer is no longer waited for, too.
+            Kind::Peer | Kind::Timer if self.asks_for_a_name(piece) => Kind::Peer.name(),
+            Kind::Peer if self.servers[piece.process.0] => "client",
             kind => kind.name(),
         }
     }
 
+    fn asks_for_a_name(&self, piece: &Piece) -> bool {
+        let mut lookups = self.lookups.iter();
+        lookups
+            .any(|call| call.process == piece.process && (call.from..call.to).contains(&piece.from))
+    }
+
     /// One of the shares, by name; nanoseconds.
     pub fn share(&self, name: &str) -> u64 {
-        let shares = self.shares();
-        let found = shares.iter().find(|share| share.name == name);
+        let found = self.shares.iter().find(|share| share.name == name);
         found.map_or(0, |share| share.time)
     }
 
@@ -256,6 +295,7 @@ fn with_children(tree: &Tree, pieces: &[Piece]) -> Vec<u64> {
 
 /// Where functions begin and return, put together by thread.
 fn calls(tree: &Tree, probes: &[Probe], login: &Login) -> Vec<Call> {
+    let own = tree.all_below(login.root);
     let mut open: HashMap<ThreadId, Vec<(usize, u64)>> = HashMap::new();
     let mut calls = Vec::new();
     for (thread, probe, at, begins) in &tree.probed {
@@ -263,12 +303,14 @@ fn calls(tree: &Tree, probes: &[Probe], login: &Login) -> Vec<Call> {
         let Some(named) = probes.get(*probe) else {
             continue;
         };
-        if !tree.is_below(process, login.root) || calls.len() >= MAX_CALLS {
+        if !own[process.0] || calls.len() >= MAX_CALLS {
             continue;
         }
         let stack = open.entry(*thread).or_default();
         if *begins {
-            stack.push((*probe, *at));
+            if stack.len() < MAX_NESTED {
+                stack.push((*probe, *at));
+            }
             continue;
         }
         // One that has not returned was left by other means.

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use super::*;
-use crate::fixtures::{ASLEEP, Host, RUNNABLE, SOFT, ZOMBIE, login};
+use crate::fixtures::{ASLEEP, HARD, Host, RUNNABLE, SOFT, ZOMBIE, login, recording};
 
 const US: u64 = 1000;
 
@@ -37,6 +37,46 @@ fn what_the_server_waits_for_from_the_network_is_the_client() {
         .unwrap();
     // From its exec until it wakes who waits for it; before, it was the server's.
     assert_eq!(dig.1, 105 * US + 8 * US);
+}
+
+#[test]
+fn what_the_server_waits_for_when_it_asks_for_a_name_is_not_the_client() {
+    let host = login(|host| {
+        // A name server answers late, and another one never.
+        for (begin, flags) in [(200, SOFT), (400, HARD)] {
+            host.lookup((begin - 1) * US, 150, true)
+                .switch(begin * US, 150, ASLEEP, 0)
+                .wake((begin + 100) * US, 77, flags, 150)
+                .switch((begin + 101) * US, 0, RUNNABLE, 150)
+                .lookup((begin + 102) * US, 150, false);
+        }
+    });
+    let traced = traced(&host);
+    assert_eq!(traced.share("network"), 200 * US);
+    assert_eq!((traced.share("client"), traced.share("timer")), (0, 0));
+    let lasted: Vec<u64> = traced.lookups.iter().map(|it| it.to - it.from).collect();
+    assert_eq!(lasted, [103 * US; 2]);
+}
+
+#[test]
+fn a_login_that_a_tracer_has_not_seen_to_its_end_is_not_told_of() {
+    let host = login(|_| {});
+    let of = |why: &str, until: Option<u64>| {
+        let ports = Some((22, 40000));
+        let found = Traced::of(recording(&host.octets_ending(why)), Wanted { ports, until });
+        found.map(|traced| traced.login.wall())
+    };
+    // The last record is of 1,100 µs.
+    assert_eq!(of("late", Some(1_050 * US)), Ok(900 * US));
+    assert_eq!(of("asked", Some(2_000 * US)), Ok(900 * US));
+    let late = TracedError::Recording(RecordingError::Late);
+    assert_eq!(of("late", Some(2_000 * US)), Err(late.clone()));
+    assert_eq!(of("late", None), Err(late));
+    let full = TracedError::Recording(RecordingError::Full);
+    assert_eq!(of("full", Some(2_000 * US)), Err(full));
+    let refused = recording(&Host::default().fork(10, 100, 150).octets_ending("late"));
+    let refused = Traced::of(refused, Wanted::default()).unwrap_err();
+    assert!(refused.to_string().contains("30 s"), "{refused}");
 }
 
 #[test]

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use crate::record::{Left, Peer, Record, Waking, What};
 use crate::segments::{Segment, Segments, Waker};
 
-/// Most threads of a trace.
-const MAX_THREADS: usize = 65_536;
+/// Most threads of a trace: a login has some hundred at most, but others may log in meanwhile.
+const MAX_THREADS: usize = 16_384;
 /// Most programs that a process runs, and connections that it makes, that are kept.
 const MAX_OF_ONE: usize = 64;
 
@@ -146,17 +146,15 @@ impl Tree {
             .map(|(at, _)| ThreadId(at))
     }
 
-    /// Whether a process is `above` or comes of it.
-    pub fn is_below(&self, process: ProcessId, above: ProcessId) -> bool {
-        // Parents are older, so that this ends.
-        let mut next = Some(process);
-        while let Some(at) = next {
-            if at == above {
-                return true;
-            }
-            next = self.process(at).parent;
+    /// Of each process whether it is `above` or comes of it.
+    pub(crate) fn all_below(&self, above: ProcessId) -> Vec<bool> {
+        let mut below: Vec<bool> = Vec::with_capacity(self.processes.len());
+        for (id, process) in self.processes() {
+            // Parents are older.
+            let comes_of_it = process.parent.is_some_and(|parent| below[parent.0]);
+            below.push(id == above || comes_of_it);
         }
-        false
+        below
     }
 
     /// The program that a process runs at a time, its own or what it was born with.

@@ -9,6 +9,8 @@ use crate::tree::{Process, ProcessId};
 const MAX_SHOWN: usize = 40;
 /// Programs and calls that are listed.
 const MAX_LISTED: usize = 8;
+/// Characters of a text of the host's.
+const MAX_FOREIGN: usize = 200;
 /// Columns of a process's name, with what it is indented by.
 const NAME: usize = 34;
 /// Columns of the two times behind a bar.
@@ -226,13 +228,18 @@ fn time(nanoseconds: u64) -> String {
     }
 }
 
-/// What a host has named, on a terminal.
+/// What a host has named, on a terminal: nothing in it steers that, or turns the direction of what is written.
 fn visible(text: &str) -> String {
-    let plain = |c: char| match c.is_control() {
-        true => '?',
-        false => c,
+    let plain = |c: char| match c {
+        '\u{61c}'
+        | '\u{200b}'..='\u{200f}'
+        | '\u{2028}'..='\u{202e}'
+        | '\u{2066}'..='\u{2069}'
+        | '\u{feff}' => '?',
+        _ if c.is_control() => '?',
+        _ => c,
     };
-    text.chars().map(plain).collect()
+    text.chars().take(MAX_FOREIGN).map(plain).collect()
 }
 
 #[cfg(test)]

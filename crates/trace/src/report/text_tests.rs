@@ -5,7 +5,7 @@
 use super::*;
 use crate::fixtures::{ASLEEP, HARD, Host, RUNNABLE, ZOMBIE, login};
 use crate::login::Wanted;
-use crate::report::json;
+use crate::report::{events, json};
 
 const US: u64 = 1000;
 
@@ -54,6 +54,40 @@ fn each_process_has_a_bar_under_who_made_it() {
         "{shown}"
     );
     assert!(!shown.contains('\u{1b}'));
+}
+
+#[test]
+fn foreign_names_steer_nothing_and_have_an_end() {
+    assert_eq!(visible("a\u{1b}[2J\u{202e}b\u{200b}"), "a?[2J?b?");
+    assert_eq!(visible(&"x".repeat(10_000)).len(), MAX_FOREIGN);
+}
+
+#[test]
+fn events_have_a_line_for_the_path_without_gaps_and_one_for_each_process() {
+    let traced = traced(slow);
+    let events = events(&traced, 7);
+    let of = |category: &str| {
+        let of_it = events.iter().filter(|event| event["cat"] == category);
+        of_it.collect::<Vec<_>>()
+    };
+    let mut until = 0;
+    for event in of("path") {
+        assert_eq!(event["ts"], until, "{event}");
+        until += event["dur"].as_u64().unwrap();
+    }
+    assert_eq!(until, 900);
+    let names: Vec<_> = of("process")
+        .iter()
+        .map(|it| it["args"]["pid"].clone())
+        .collect();
+    assert_eq!(names, [150, 160, 190]);
+    let lines: std::collections::BTreeSet<u64> = of("process")
+        .iter()
+        .map(|event| event["tid"].as_u64().unwrap())
+        .collect();
+    assert_eq!(lines.len(), 3);
+    assert!(!lines.contains(&1));
+    assert!(events.iter().all(|event| event["pid"] == 7));
 }
 
 #[test]
