@@ -2,6 +2,7 @@
 """Opens pages of `sshoal why --html` in headless Chromium and looks whether all that they promise works.
 
     check_pages.py HOST_PAGE FLEET_PAGE
+    check_pages.py --traced HOST_PAGE
     check_pages.py HOST_PAGE FLEET_PAGE --pictures FOLDER
 
 Exits with 1 and says what does not. With --pictures it writes them as PNG in place of that: docs/pictures/ has them from
@@ -26,6 +27,11 @@ return tip.hidden ? null : {words: tip.textContent, inside: box.left >= 0 && box
 WIDEST = """return Math.max(...[...document.querySelectorAll(".bar")].map((bar) => parseFloat(bar.style.width)))"""
 FIRST_LEFT = 'return parseFloat(document.querySelector(".bar").style.left)'
 FOCUSED = "return [...document.querySelectorAll('.row')].indexOf(document.activeElement)"
+# The row of a process, by its name.
+FOCUS_NAMED = "[...document.querySelectorAll('.row')].find((row) => row.querySelector('.name')?.textContent === arguments[0]).focus()"
+# The colour of each kind of piece that the critical path has.
+COLOURED = """const row = [...document.querySelectorAll(".row")].find((row) => row.querySelector(".name")?.textContent === "critical path");
+return Object.fromEntries([...row.querySelectorAll(".bar")].map((bar) => [bar.className, getComputedStyle(bar).backgroundColor]))"""
 OVERFLOW = "return document.documentElement.scrollWidth - innerWidth"
 # The least contrast of all elements that have text of their own, with what it is of.
 LEAST_CONTRAST = """
@@ -155,6 +161,27 @@ def check_search(checks, items, word):
     browser.size(*WINDOW)
 
 
+def check_traced(checks):
+    """A page of `why --trace`: a host's page, and below its phases the processes."""
+    check_host(checks)
+    browser = checks.browser
+    trace = browser.run("return JSON.parse(document.getElementById('data').textContent).trace")
+    names = browser.run("return [...document.querySelectorAll('.row .name')].map((name) => name.textContent)")
+    checks.holds("the critical path stands first", names and names[0] == "critical path", names)
+    longest = max(trace["processes"], key=lambda process: process["path_us"])
+    wanted = f"{longest['name']} {longest['pid']}"
+    checks.holds("the process with the longest path has a row", wanted in names, wanted, names)
+    calls = [f"{call['module']} {call['function']}" for call in trace["calls"]]
+    checks.holds("PAM's modules have rows", any(name in calls for name in names), calls[:5], names)
+    parts = browser.run(COLOURED)
+    checks.holds("the critical path has a bar of each kind, in colours of their own", len(parts) >= 2 and len(set(parts.values())) == len(parts), parts)
+    for what in ("lived", "of the login are its own"):
+        browser.run(FOCUS_NAMED, wanted)
+        checks.tip(f"the focus of {wanted}", what)
+    browser.press("Escape")
+    checks.no_tip("Escape")
+
+
 def check_fleet(checks):
     browser = checks.browser
     hosts = browser.run("return JSON.parse(document.getElementById('data').textContent).hosts.map((host) => host.host)")
@@ -171,9 +198,9 @@ def check_fleet(checks):
     check_search(checks, "tr[data-words]", hosts[0])
 
 
-def check(browser, pages):
+def check(browser, pages, kinds):
     failed = []
-    for page, of_kind in zip(pages, (check_host, check_fleet)):
+    for page, of_kind in zip(pages, kinds):
         browser.size(*WINDOW)
         browser.open(page)
         checks = Checks(browser, page.name)
@@ -203,9 +230,11 @@ def keep(browser, path):
 
 def main(words):
     pictures = Path(words[words.index("--pictures") + 1]).resolve() if "--pictures" in words else None
-    pages = [Path(word).resolve() for word in words[:2]]
+    is_traced = words[0] == "--traced"
+    pages = [Path(word).resolve() for word in (words[1:2] if is_traced else words[:2])]
+    kinds = (check_traced,) if is_traced else (check_host, check_fleet)
     with Browser() as browser:
-        failed = draw(browser, pages, pictures) if pictures else check(browser, pages)
+        failed = draw(browser, pages, pictures) if pictures else check(browser, pages, kinds)
     print("\n".join(failed or []))
     return 1 if failed else 0
 

@@ -39,3 +39,63 @@ fn what_a_traced_login_spends_most_of_its_time_on_is_found_without_a_cause() {
     assert!(matches!(cpu.status, Status::RuledOut(_)), "{cpu:?}");
     assert!(cpu.words.contains("worked 40 ms"), "{cpu:?}");
 }
+
+#[test]
+fn of_a_traced_login_every_resource_is_found_or_ruled_out_with_its_number() {
+    // Nothing is known of the host but what the trace says.
+    let mut evidence = clean(0.05);
+    evidence.tier = Tier::Root;
+    for (name, time_ms) in [
+        ("wall", 400.0),
+        ("cpu", 30.0),
+        ("contention", 1.0),
+        ("storage", 2.0),
+        ("network", 3.0),
+    ] {
+        time(&mut evidence, &format!("trace.{name}.time"), time_ms);
+    }
+    for name in [
+        "opened",
+        "block.octets",
+        "major_faults",
+        "swapped_in",
+        "connections",
+        "lookups",
+    ] {
+        evidence.facts.insert(format!("trace.{name}"), 7.0);
+    }
+    let words = |evidence: &Evidence| {
+        let diagnosis = Diagnosis::of(evidence);
+        let told = diagnosis.resources.iter().map(|verdict| {
+            let is_found = match verdict.status {
+                Status::Found => true,
+                Status::RuledOut(_) => false,
+                Status::NotLookedAt(_) => panic!("{verdict:?}"),
+            };
+            (is_found, verdict.words.clone())
+        });
+        told.collect::<Vec<_>>()
+    };
+    let told = words(&evidence);
+    for ((is_found, words), number) in told.iter().zip([
+        "worked 30 ms",
+        "swapped in 7 pages",
+        "opened 7 files",
+        "waited 2.0 ms",
+        "the host waited 3.0 ms",
+    ]) {
+        assert!(!is_found && words.contains(number), "{words}");
+    }
+    for name in ["cpu", "storage", "network"] {
+        time(&mut evidence, &format!("trace.{name}.time"), 120.0);
+    }
+    let found = |evidence: &Evidence| -> Vec<bool> {
+        words(evidence)
+            .into_iter()
+            .map(|(is_found, _)| is_found)
+            .collect()
+    };
+    assert_eq!(found(&evidence), [true, false, false, true, true]);
+    evidence.facts.insert("trace.swapped_in", 5000.0);
+    assert_eq!(found(&evidence), [true, true, false, true, true]);
+}

@@ -23,6 +23,8 @@ pub struct ResourceVerdict {
 /// What a traced login spends on a resource before that is worth a word, and which part of the whole that must be.
 const MUCH: Duration = Duration::from_millis(50);
 const MUCH_OF: u32 = 4;
+/// Pages that must have been swapped in for memory to be to blame.
+const SWAPPED: f64 = 64.0;
 /// Per cent of the time that something waits.
 const BUSY: f64 = 10.0;
 
@@ -31,6 +33,8 @@ struct Gauge {
     resource: Resource,
     /// How long a login that was traced waited for it, or used it.
     traced: &'static [&'static str],
+    /// What there must be at least for that time to be this resource's.
+    only_with: Option<(&'static str, f64)>,
     /// Facts, how they are called, and their unit.
     facts: &'static [(&'static str, &'static str, &'static str)],
 }
@@ -39,6 +43,7 @@ const GAUGES: [Gauge; 5] = [
     Gauge {
         resource: Resource::Cpu,
         traced: &["trace.cpu.time", "trace.contention.time"],
+        only_with: None,
         facts: &[
             ("trace.cpu.time", "worked", ""),
             ("trace.contention.time", "waited for a processor", ""),
@@ -51,7 +56,9 @@ const GAUGES: [Gauge; 5] = [
     },
     Gauge {
         resource: Resource::Memory,
-        traced: &[],
+        // What was swapped out is waited for as a disk is.
+        traced: &["trace.storage.time"],
+        only_with: Some(("trace.swapped_in", SWAPPED)),
         facts: &[
             ("host.pressure.memory", "pressure", " %"),
             ("trace.major_faults", "read from disks", " pages"),
@@ -61,6 +68,7 @@ const GAUGES: [Gauge; 5] = [
     Gauge {
         resource: Resource::Files,
         traced: &[],
+        only_with: None,
         facts: &[
             ("trace.opened", "opened", " files"),
             ("host.home.filesystem", "home on", ""),
@@ -73,6 +81,7 @@ const GAUGES: [Gauge; 5] = [
     Gauge {
         resource: Resource::BlockIo,
         traced: &["trace.storage.time"],
+        only_with: None,
         facts: &[
             ("trace.storage.time", "waited", ""),
             ("trace.block.octets", "asked for", " octets"),
@@ -82,7 +91,10 @@ const GAUGES: [Gauge; 5] = [
     Gauge {
         resource: Resource::Network,
         traced: &["trace.network.time"],
+        only_with: None,
         facts: &[
+            ("trace.lookups", "lookups of names", ""),
+            ("trace.lookups.time", "which took", ""),
             ("trace.network.time", "the host waited", ""),
             ("trace.connections", "connections made", ""),
             ("trace.connections.to", "to", ""),
@@ -157,6 +169,10 @@ pub(crate) fn judge(
 
 /// Whether a traced login spent much of its time on it, whatever the cause.
 fn by_trace(evidence: &Evidence, gauge: &Gauge) -> Option<String> {
+    let has = |(fact, least)| evidence.facts.number(fact).is_some_and(|it| it >= least);
+    if !gauge.only_with.is_none_or(has) {
+        return None;
+    }
     let times = gauge
         .traced
         .iter()

@@ -60,7 +60,7 @@ pub(crate) struct WhyArgs {
     /// Write the report as a page, which needs nothing but a browser.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(super) html: Option<PathBuf>,
-    /// Write the phases for Perfetto or speedscope; of one host only.
+    /// Write the phases, and the processes of --trace, for Perfetto or speedscope; of one host only.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(super) chrome_trace: Option<PathBuf>,
 }

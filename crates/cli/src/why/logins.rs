@@ -241,7 +241,7 @@ fn at_a_time(hosts: u32) -> Limits {
 }
 
 /// Why there was no session; whatever its command returned.
-fn failure(result: HostResult) -> Option<sshoal_fleet::Failure> {
+pub(super) fn failure(result: HostResult) -> Option<sshoal_fleet::Failure> {
     match result.outcome {
         Outcome::Failed { failure, .. } => Some(failure),
         Outcome::Exit(_) | Outcome::Signal { .. } | Outcome::NotStarted => None,

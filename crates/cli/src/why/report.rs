@@ -10,7 +10,7 @@ use rustix::termios::tcgetwinsize;
 use serde_json::{Map, Value, json};
 use sshoal_report::color_wanted;
 use sshoal_trace::Traced;
-use sshoal_why::report::{self, TextOptions};
+use sshoal_why::report::{self, Followed, TextOptions};
 use sshoal_why::{Diagnosis, Evidence, Fact, Facts, Fleet, Login, fix_script, fleet};
 
 use super::args::WhyArgs;
@@ -44,13 +44,20 @@ pub(super) fn show(
     if let Some(path) = &args.html {
         let page = match (&fleet, diagnoses.as_slice()) {
             (Some(fleet), _) => fleet::html(fleet),
-            (None, [only]) => report::html(only),
+            (None, [only]) => report::html(only, followed(traces.first()).as_ref()),
             (None, _) => String::new(),
         };
         write(path, &page)?;
     }
     if let (Some(path), [only]) = (&args.chrome_trace, diagnoses.as_slice()) {
-        write(path, &report::chrome_trace(only).to_string())?;
+        let mut trace = report::chrome_trace(only);
+        let events = trace["traceEvents"].as_array_mut();
+        if let (Some(events), Some(Some(traced))) = (events, traces.first()) {
+            // Behind the clients.
+            let number = only.timelines.len() + 1;
+            events.extend(sshoal_trace::events(traced, number));
+        }
+        write(path, &trace.to_string())?;
     }
     let mut shown = String::new();
     let traces = traces.iter().map(Option::as_ref);
@@ -76,6 +83,19 @@ pub(super) fn show(
         });
     }
     manual::print(shown.as_bytes())
+}
+
+/// The login that was followed, as the page shows it.
+fn followed(traced: Option<&Option<Traced>>) -> Option<Followed> {
+    let traced = traced?.as_ref()?;
+    let options = sshoal_trace::TextOptions {
+        width: USUAL_WIDTH,
+        unicode: true,
+    };
+    Some(Followed {
+        data: sshoal_trace::json(traced),
+        text: sshoal_trace::text(traced, options),
+    })
 }
 
 /// The rules' report, and the processes of the login that was followed.

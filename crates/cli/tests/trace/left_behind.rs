@@ -2,7 +2,8 @@
 
 use std::fs;
 
-use rustix::process::{Signal, kill_process};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
 use sshoal_testbed::slow::Injection;
 
 use crate::logins::{Host, started_tracers};
@@ -57,37 +58,117 @@ fn what_a_tracer_and_its_watcher_leave_the_next_one_takes_away() {
 }
 
 #[test]
+fn a_tracer_whose_reader_has_stopped_ends_all_the_same_and_nothing_is_left() {
+    if !may_trace() {
+        return;
+    }
+    // More than a pipe holds.
+    let run = "i=0; while [ $i -lt 200 ]; do /bin/true; i=$((i + 1)); done";
+    let (view, mut shell) = (View::new(), Shell::new(run));
+    let mut tracer = Tracer::start_for(shell.pid(), 8).arm();
+    let name = view.instance(&tracer.mark()).unwrap();
+    shell.go();
+    tracer.ask_to_end();
+    // Nobody reads what it says from here on.
+    assert!(!tracer.wait().success());
+    wait_until("its instance has gone", || view.instance(&name).is_none());
+    wait_until("its probes have gone", || !view.has_probes(&name));
+}
+
+/// As long as there is this file, a login stands still.
+const HOLD: &str = "/run/sshoal-slow/hold";
+
+/// A client whose traced login stands still, with its host, and what the names of its tracers' instances contain.
+fn held(words: &[&str]) -> Option<(Host, Running, Vec<u32>)> {
+    let host = Host::start(&Injection::several("motd:20").unwrap())?;
+    // The login under test is not through before the tracer has been seen.
+    let script = "#!/bin/sh\nwhile [ -e /run/sshoal-slow/hold ]; do sleep 0.1; done\n";
+    host.replace("/etc/update-motd.d/50-status", script);
+    let usual = ["--trace", "--repeat", "1", "--no-ssh"];
+    let mut client = Running::start(host.why(&usual).args(words));
+    let mut tracers = Vec::new();
+    wait_until("tracer and watcher run there", || {
+        assert!(client.is_running());
+        tracers = started_tracers(&host);
+        if !tracers.is_empty() {
+            host.write(HOLD, "");
+        }
+        tracers.len() == 2
+    });
+    Some((host, client, tracers))
+}
+
+/// Waits until a host is as it was.
+#[track_caller]
+fn nothing_is_left(host: &Host, view: &View, tracers: &[u32]) {
+    wait_until("both have ended", || started_tracers(host).is_empty());
+    let is_left = |pid: &u32| view.instance(&format!("-{pid}-")).is_some();
+    assert!(!tracers.iter().any(is_left));
+    wait_until("no folder of theirs is left", || {
+        ["/run", "/dev/shm", "/tmp", "/var/tmp"]
+            .iter()
+            .all(|folder| {
+                let left = fs::read_dir(host.path(folder)).unwrap();
+                let mut left = left.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+                !left.any(|name| name.starts_with("sshoal."))
+            })
+    });
+}
+
+#[test]
+fn a_client_that_is_interrupted_ends_as_such_and_leaves_nothing_on_the_host() {
+    if !may_trace() {
+        return;
+    }
+    let Some((host, client, tracers)) = held(&[]) else {
+        return;
+    };
+    client.interrupt();
+    fs::remove_file(host.path(HOLD)).unwrap();
+    client.wait().expect(130);
+    nothing_is_left(&host, &View::new(), &tracers);
+}
+
+#[test]
+fn a_tracer_that_is_killed_on_the_host_is_told_of_and_the_other_tiers_report() {
+    if !may_trace() {
+        return;
+    }
+    let Some((host, client, tracers)) = held(&["--json"]) else {
+        return;
+    };
+    // The watcher has the other one for its parent.
+    let parent = |pid: u32| {
+        let line = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+        let fields = line.rsplit_once(") ").unwrap().1;
+        fields.split(' ').nth(1).unwrap().parse::<u32>().unwrap()
+    };
+    let is_watcher = |pid: &&u32| tracers.contains(&parent(**pid));
+    let watcher = *tracers.iter().find(is_watcher).unwrap();
+    let tracer = tracers.iter().find(|pid| **pid != watcher).unwrap();
+    let tracer = Pid::from_raw(i32::try_from(*tracer).unwrap()).unwrap();
+    kill_process(tracer, Signal::KILL).unwrap();
+    fs::remove_file(host.path(HOLD)).unwrap();
+    let ended = client.wait().expect(0);
+    let found: Value = serde_json::from_str(&ended.stdout()).unwrap();
+    assert_eq!(found["tier"], "no-root");
+    let notes = found["tier_notes"].to_string();
+    let words = "no trace: the tracer ended before its time";
+    assert!(notes.contains(words), "{notes}");
+    nothing_is_left(&host, &View::new(), &tracers);
+}
+
+#[test]
 fn a_client_that_is_killed_leaves_nothing_on_the_host() {
     if !may_trace() {
         return;
     }
-    let Some(host) = Host::start(&Injection::several("motd:20").unwrap()) else {
+    let Some((host, client, tracers)) = held(&[]) else {
         return;
     };
     let view = View::new();
-    // The login under test is not through before the tracer has been seen.
-    let script = "#!/bin/sh\nwhile [ -e /run/sshoal-slow/hold ]; do sleep 0.1; done\n";
-    host.replace("/etc/update-motd.d/50-status", script);
-    let mut client = Running::start(&mut host.why(&["--trace", "--repeat", "1", "--no-ssh"]));
-    wait_until("tracer and watcher run there", || {
-        assert!(client.is_running());
-        let found = started_tracers(&host);
-        if !found.is_empty() {
-            host.write("/run/sshoal-slow/hold", "");
-        }
-        found.len() == 2
-    });
-    let marks = started_tracers(&host)
-        .into_iter()
-        .map(|pid| format!("-{pid}-"));
-    let marks: Vec<String> = marks.collect();
-    let is_left = |mark: &String| view.instance(mark).is_some();
-    wait_until("there is an instance", || marks.iter().any(is_left));
+    let is_left = |pid: &u32| view.instance(&format!("-{pid}-")).is_some();
+    wait_until("there is an instance", || tracers.iter().any(is_left));
     kill_process(client.pid(), Signal::KILL).unwrap();
-    wait_until("both have ended", || started_tracers(&host).is_empty());
-    assert!(!marks.iter().any(is_left));
-    let left = fs::read_dir(host.path("/run")).unwrap();
-    let left = left.map(|entry| entry.unwrap().file_name().into_string().unwrap());
-    let left: Vec<String> = left.filter(|name| name.starts_with("sshoal.")).collect();
-    assert_eq!(left, [""; 0]);
+    nothing_is_left(&host, &view, &tracers);
 }

@@ -8,6 +8,7 @@ mod support;
 
 mod left_behind;
 mod logins;
+mod pages;
 mod refusals;
 mod tracer;
 

@@ -4,7 +4,7 @@ use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
 use sshoal_trace::{Frame, Frames, Recording, Tree};
@@ -12,6 +12,7 @@ use sshoal_tracer::{Processor, program};
 use tempfile::TempDir;
 
 use crate::may_trace;
+use crate::support::wait_until;
 
 /// A tracer that runs.
 pub(crate) struct Tracer {
@@ -29,8 +30,18 @@ impl Tracer {
         Tracer::start_by(&mut Command::new("env"), pid)
     }
 
+    /// One that lives so long, if nothing ends it before.
+    pub(crate) fn start_for(pid: u32, seconds: u32) -> Tracer {
+        let words = ["--seconds".to_owned(), seconds.to_string()];
+        Tracer::start_with(&mut Command::new("env"), pid, &words)
+    }
+
     /// One that is started by another program.
     pub(crate) fn start_by(command: &mut Command, pid: u32) -> Tracer {
+        Tracer::start_with(command, pid, &[])
+    }
+
+    fn start_with(command: &mut Command, pid: u32, words: &[String]) -> Tracer {
         let processor = Processor::of_machine(std::env::consts::ARCH).unwrap();
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("own").join("tracer");
@@ -40,6 +51,7 @@ impl Tracer {
         let mut child = command
             .arg(&file)
             .args(["--unlink", "--pid", &pid.to_string()])
+            .args(words)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -81,6 +93,22 @@ impl Tracer {
             self.recording.take(frame).unwrap();
         }
         self
+    }
+
+    /// Tells it to end.
+    pub(crate) fn ask_to_end(&mut self) {
+        drop(self.input.take());
+    }
+
+    /// Waits for its end, and reads nothing meanwhile; how that came.
+    #[track_caller]
+    pub(crate) fn wait(&mut self) -> ExitStatus {
+        let mut status = None;
+        wait_until("the tracer has ended", || {
+            status = self.child.try_wait().unwrap();
+            status.is_some()
+        });
+        status.unwrap()
     }
 
     /// Has it end, and takes all that it has recorded.

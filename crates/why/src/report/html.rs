@@ -14,9 +14,18 @@ use crate::diagnosis::Diagnosis;
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; \
                       img-src data:; base-uri 'none'; form-action 'none'";
 
+/// A login that was followed on the host, for the page.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Followed {
+    /// The object that docs/json.md calls `trace`.
+    pub data: Value,
+    /// Its lines for terminals.
+    pub text: String,
+}
+
 /// The page of one host.
-pub fn html(diagnosis: &Diagnosis) -> String {
-    let plain = text(
+pub fn html(diagnosis: &Diagnosis, followed: Option<&Followed>) -> String {
+    let mut plain = text(
         diagnosis,
         TextOptions {
             width: 100,
@@ -25,8 +34,14 @@ pub fn html(diagnosis: &Diagnosis) -> String {
             all_causes: true,
         },
     );
+    let mut data = json(diagnosis);
+    if let Some(followed) = followed {
+        data["trace"] = followed.data.clone();
+        plain.push('\n');
+        plain.push_str(&followed.text);
+    }
     let title = format!("Why is the login to {} slow?", diagnosis.host);
-    page(&title, &json(diagnosis), include_str!("page.js"), &plain)
+    page(&title, &data, include_str!("page.js"), &plain)
 }
 
 /// A page of data, of the script that shows them, and of what is shown without scripts.

@@ -9,7 +9,7 @@ use crate::evidence::{Evidence, Phase};
 use crate::fixtures::{clean_no_root, slow};
 
 fn page_of(evidence: &Evidence) -> String {
-    html(&Diagnosis::of(evidence))
+    html(&Diagnosis::of(evidence), None)
 }
 
 fn data_of(page: &str) -> &str {
@@ -76,9 +76,23 @@ fn the_data_are_those_of_the_report() {
     let mut evidence = clean_no_root(0.05);
     slow(&mut evidence, Phase::ChannelOpen, 300.0);
     let diagnosis = Diagnosis::of(&evidence);
-    let page = html(&diagnosis);
+    let page = html(&diagnosis, None);
     let data: Value = serde_json::from_str(data_of(&page)).unwrap();
     assert_eq!(data, json(&diagnosis));
+}
+
+#[test]
+fn a_login_that_was_followed_stands_beside_them_as_data_and_as_text() {
+    let diagnosis = Diagnosis::of(&clean_no_root(0.05));
+    let followed = Followed {
+        data: serde_json::json!({"wall_us": 5, "by": "</script>"}),
+        text: "Trace <by tracefs>\n".to_owned(),
+    };
+    let page = html(&diagnosis, Some(&followed));
+    let data: Value = serde_json::from_str(data_of(&page)).unwrap();
+    assert_eq!(data["trace"], followed.data);
+    assert!(page.contains("Trace &lt;by tracefs&gt;"));
+    assert_eq!(page.matches("</script").count(), 2);
 }
 
 #[test]

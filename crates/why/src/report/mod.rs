@@ -7,7 +7,7 @@ mod json;
 mod text;
 
 pub use chrome_trace::chrome_trace;
-pub use html::html;
+pub use html::{Followed, html};
 pub use json::{SCHEMA_VERSION, json};
 pub use text::{TextOptions, text};
 

@@ -33,7 +33,8 @@
 
   // ---- the waterfall: a view of the time from `from` to `to`, and all bars placed by it -------------------------------------
 
-  const longest = Math.max(1, ...data.logins.map((login) => login.total_us));
+  const trace = data.trace ?? null;
+  const longest = Math.max(1, ...data.logins.map((login) => login.total_us), trace ? trace.wall_us : 0);
   const view = { from: 0, to: longest };
   const placed = [];
   let axis = null;
@@ -61,6 +62,89 @@
     made.dataset.words = (phase.title + " " + phase.phase + " " + phase.shares.map((share) => share.of).join(" ") + " " + phase.details.join(" ")).toLowerCase();
     return withTip(made, about(phase));
   };
+
+  // ---- the login that was followed on the host: its critical path, calls of PAM's modules, and processes ----------------------
+
+  const waits = {
+    cpu: "works", contention: "waits for a processor", storage: "waits for a disk", timer: "waits for a timer",
+    client: "waits for the client", network: "waits for the network", program: "waits for another program", unexplained: "unexplained",
+  };
+  // So that a browser can bear it: the data have all of them.
+  const most = { pieces: 2000, processes: 100, calls: 20 };
+  const lasted = (one) => one.end_us - one.start_us;
+  const largest = (list, size, count) => [...list].sort((one, other) => size(other) - size(one)).slice(0, count);
+
+  const hostBar = (kind, start, end) => {
+    const bar = element("span", { className: "bar " + kind });
+    placed.push({ bar, start, end });
+    return bar;
+  };
+  const hostRow = (name, depth, us, made, lines) => {
+    const title = element("span", { className: "name" }, name);
+    title.style.paddingLeft = Math.min(depth, 8) * 0.5 + "rem";
+    const row = element("div", { className: "row" }, title, element("span", { className: "time" }, time(us)), element("span", { className: "track" }, ...made));
+    row.setAttribute("role", "listitem");
+    const words = lines.join("\n");
+    row.dataset.words = words.toLowerCase();
+    return withTip(row, words);
+  };
+  const sums = () => Object.entries(trace.shares_us).filter(([, us]) => us > 0).map(([name, us]) => waits[name] + " " + time(us));
+  const shownPieces = () => largest(trace.path, lasted, most.pieces);
+
+  // Children below who made them, each with how deep it stands. A number may be used again: the younger process has it then.
+  const family = () => {
+    const byPid = new Map();
+    const all = trace.processes.filter((process) => process.start_us <= trace.wall_us).map((process) => {
+      const above = byPid.get(process.parent) ?? null;
+      const end_us = Math.min(process.end_us ?? trace.wall_us, trace.wall_us);
+      const one = { ...process, end_us, above, depth: above ? above.depth + 1 : 0, children: [] };
+      if (above) above.children.push(one);
+      byPid.set(process.pid, one);
+      return one;
+    });
+    const shown = new Set();
+    for (const one of largest(all, (it) => Math.max(it.path_us, lasted(it)), most.processes)) {
+      for (let at = one; at && !shown.has(at); at = at.above) shown.add(at);
+    }
+    const order = [];
+    const waiting = all.filter((one) => !one.above).reverse();
+    while (waiting.length > 0) {
+      const one = waiting.pop();
+      if (shown.has(one)) order.push(one);
+      waiting.push(...one.children.toReversed());
+    }
+    return { order, left: all.length - order.length };
+  };
+  const processRow = (process, pieces) => {
+    const own = pieces.filter((piece) => piece.pid === process.pid && piece.start_us >= process.start_us && piece.start_us < process.end_us);
+    const bars = [hostBar("lived", process.start_us, process.end_us), ...own.map((piece) => hostBar("p-" + piece.waits_for, piece.start_us, piece.end_us))];
+    return hostRow(process.name + " " + process.pid, process.depth, lasted(process), bars, [
+      process.name + " " + process.pid + ": lived " + time(lasted(process)) + ", " + time(process.path_us) + " of the login are its own and its children's",
+      ...(process.programs.length > 0 ? process.programs.map((program) => program.file) : ["a fork that ran no program"]),
+      "opened " + process.opened + " files, asked disks for " + process.block_octets + " octets",
+      ...process.connections.map((peer) => "connected to " + peer),
+    ]);
+  };
+  const host = () => {
+    const pieces = shownPieces();
+    const path = hostRow("critical path", 0, trace.wall_us, pieces.map((piece) => hostBar("p-" + piece.waits_for, piece.start_us, piece.end_us)),
+      ["critical path: what the first output waited for", ...sums()]);
+    const calls = largest(trace.calls, lasted, most.calls).sort((one, other) => one.start_us - other.start_us).map((call) =>
+      hostRow(call.module + " " + call.function, 0, lasted(call), [hostBar("call", call.start_us, call.end_us)],
+        [call.module + " " + call.function + ": " + time(lasted(call)) + ", in process " + call.pid]));
+    const { order, left } = family();
+    const list = element("div", {}, path, ...calls, ...order.map((process) => processRow(process, pieces)));
+    list.setAttribute("role", "list");
+    return [
+      element("h3", {}, "On the host: " + time(trace.wall_us) + ", " + time(trace.shares_us.unexplained) + " of it unexplained (" + trace.by + ")"),
+      element("p", { className: "dim" }, "Of one login more, from the birth of its process: " + sums().join(" + ") + "."),
+      list,
+      ...(left > 0 ? [element("p", { className: "dim" }, "And " + left + " shorter processes.")] : []),
+    ];
+  };
+  const hostLegend = () => element("ul", { className: "legend" },
+    ...Object.entries(waits).map(([name, title]) => element("li", {}, element("i", { className: "p-" + name }), title)),
+    element("li", {}, element("i", { className: "lived" }), "a process lives, and the login waits for another"));
 
   const place = () => {
     const span = view.to - view.from;
@@ -101,6 +185,7 @@
       list.setAttribute("role", "list");
       made.append(element("h3", {}, whose[login.by] + ": " + time(login.total_us) + ", " + time(login.unexplained_us) + " of it unexplained"), list);
     }
+    if (trace) made.append(...host());
     const within = (x) => { const box = axis.getBoundingClientRect(); return Math.min(1, Math.max(0, (x - box.left) / box.width)); };
     made.addEventListener("wheel", (event) => {
       if (!event.ctrlKey && !event.metaKey) return;
@@ -169,7 +254,7 @@
       button("+", "zoom in", () => zoom(0.5, 0.5)), button("−", "zoom out", () => zoom(2, 0.5)),
       button("←", "earlier", () => pan(-0.2)), button("→", "later", () => pan(0.2)),
       button("all", "show all", () => show(0, longest))),
-    waterfall(), legend(),
+    waterfall(), legend(), ...(trace ? [hostLegend()] : []),
     element("p", { className: "dim" }, "Keys in the waterfall: + and − zoom, ← and → move, ↑ and ↓ go from phase to phase, 0 shows all. Ctrl and the wheel zoom, too."),
     element("h2", {}, "Resources"),
     table(data.resources.map((resource) => line(resource.resource, "", resource.status, resource.reason))),

@@ -8,21 +8,28 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use sshoal_net::{Input, Preparation, Secret, Transport};
+use sshoal_fleet::HostResult;
+use sshoal_net::{Input, Preparation, RunEnd, RunError, Secret, Transport};
 use sshoal_proto::SessionRequest;
+use sshoal_report::INTERRUPTED;
 use sshoal_targets::Target;
-use sshoal_trace::{Frame, Frames, Recording, RecordingError};
+use sshoal_trace::{Frame, Frames, MAX_OCTETS, Recording, RecordingError};
 use sshoal_tracer::{Processor, program};
 
-use super::listening::{Listening, Said};
-use crate::prompt;
+use super::Untraced;
+use super::listening::{Listening, Over, Said};
+use crate::observer::cut_short;
+use crate::prompt::{self, PromptError};
 use crate::script::{self, AS_ROOT};
+use crate::terminal;
 use crate::watch::Watch;
 use crate::why::args::WhyArgs;
 use crate::why::logins;
 
 /// Runs on the host; see there.
 const SCRIPT: &str = include_str!("tracer_script.sh");
+/// The part of it that root runs.
+const RECEIVE: &str = include_str!("tracer_receive.sh");
 /// What the script's lines begin with.
 const OWN_LINE: &str = "sshoal-tracer: ";
 /// Whatever the user's shell is, this it understands. The script comes on standard input, behind its length.
@@ -35,6 +42,8 @@ const WHOLE_PATIENCE: Duration = Duration::from_secs(180);
 const CLOCK_QUESTIONS: u32 = 4;
 /// Octets of standard error that are kept.
 const MAX_ERRORS: usize = 4096;
+/// Octets that are heard, a trace's and some more: that there were too many is then said by who reads them.
+const MAX_HEARD: usize = MAX_OCTETS as usize + 1024 * 1024;
 
 /// The session with the tracer.
 pub(super) struct Control {
@@ -47,6 +56,42 @@ pub(super) struct Control {
     /// Lines of the script's.
     lines: Vec<String>,
     errors: Vec<u8>,
+}
+
+/// All that runs on the host before the tracer does.
+fn script() -> String {
+    let receive = String::from_utf8_lossy(&script::quoted(RECEIVE.as_bytes())).into_owned();
+    // What is put in last has neither of the marks.
+    let script = SCRIPT.lines().filter(|line| !line.starts_with('#'));
+    let script: String = script.map(|line| format!("{line}\n")).collect();
+    script
+        .replace("@AS_ROOT@", AS_ROOT)
+        .replace("@RECEIVE@", &receive)
+}
+
+/// What has come of the run.
+fn over(end: Result<RunEnd<Vec<HostResult>>, RunError>) -> Over {
+    let end = match end {
+        Ok(end) => end,
+        Err(error) => return Over::Ended(Some(error.to_string())),
+    };
+    let Some(results) = end.summary else {
+        terminal::take_back();
+        return Over::CutShort(INTERRUPTED);
+    };
+    if let Some(cut) = cut_short(end.interruption) {
+        return Over::CutShort(cut.exit_status());
+    }
+    let failures = results.into_iter().filter_map(logins::failure);
+    Over::Ended(failures.map(|failure| failure.detail).next())
+}
+
+/// Why sudo's password is not known.
+fn unanswered(error: PromptError) -> Untraced {
+    match error {
+        PromptError::Interrupted => Untraced::CutShort(INTERRUPTED),
+        _ => Untraced::Because(format!("sudo wants a password there: {error}")),
+    }
 }
 
 /// How the host's monotonic clock stands to ours.
@@ -75,7 +120,7 @@ impl Control {
         target: &Target,
         label: &str,
         password: Option<&Secret>,
-    ) -> Result<Control, String> {
+    ) -> Result<Control, Untraced> {
         let words = |error: Box<dyn std::error::Error>| error.to_string();
         let (reader, input) = io::pipe().map_err(|error| error.to_string())?;
         let mut preparation = Preparation::new(&logins::options(args, Transport::Native))
@@ -93,13 +138,14 @@ impl Control {
         plan.input = Some(Input::of(File::from(OwnedFd::from(reader))));
         plan.deadlines.command = Some(WHOLE_PATIENCE);
         let (said, heard) = mpsc::channel();
-        let observer = Listening::new(Watch::new(format!("{label}: tracer")), said.clone());
+        let watch = Watch::new(format!("{label}: tracer"));
+        let observer = Listening::new(watch, said.clone(), MAX_HEARD);
         thread::Builder::new()
             .name("tracer".to_owned())
             .spawn(move || {
-                let end = sshoal_net::run(plan, observer);
-                // Behind a host's own end this changes nothing.
-                let _ = said.send(Said::Ended(end.err().map(|error| error.to_string())));
+                let over = over(sshoal_net::run(plan, observer));
+                // Nobody may listen any more.
+                let _ = said.send(Said::Over(over));
             })
             .map_err(|error| error.to_string())?;
         Ok(Control {
@@ -118,32 +164,35 @@ impl Control {
     /// # Errors
     ///
     /// It does not; why, in words.
-    pub(super) fn arm(&mut self, label: &str) -> Result<(), String> {
-        let script = SCRIPT.replace("@AS_ROOT@", AS_ROOT);
+    pub(super) fn arm(&mut self, label: &str) -> Result<(), Untraced> {
+        let script = script();
         self.write(format!("{}\n{script}", script.len()).as_bytes());
         let line = self.wait(|it| it.line("machine "))?;
         let (machine, by) = line.split_once(' ').unwrap_or((&line, ""));
         let sudo = match by {
             "root" => None,
-            "sudo" => Some(Vec::new()),
+            "sudo" => Some(Secret::new(Vec::new())),
             "password" => {
                 let question = format!("[sudo] password for {label}: ");
-                let secret = prompt::secret(&question, &|| true);
-                Some(secret.map_err(|error| error.to_string())?.expose().to_vec())
+                Some(prompt::secret(&question, &|| true).map_err(unanswered)?)
             }
-            _ => return Err("it takes root there, and there is no sudo".to_owned()),
+            _ => {
+                let words = "it takes root there, and there is no sudo";
+                return Err(words.to_owned().into());
+            }
         };
         let processor = Processor::of_machine(machine);
         let tracer = processor.and_then(program).ok_or_else(|| {
             format!("this sshoal has no tracer for the host's processor ({machine})")
         })?;
+        if let Some(password) = sudo {
+            let lines = Secret::new(script::sudo_input(password.expose()));
+            self.write(lines.expose());
+        }
+        self.wait(|it| it.line("ready"))?;
         self.write(format!("{}\n", tracer.len()).as_bytes());
         self.write(tracer);
         self.wait(|it| it.line("received"))?;
-        if let Some(password) = sudo {
-            let lines = Secret::new(script::sudo_input(&password));
-            self.write(lines.expose());
-        }
         self.wait(|it| it.recording.armed().map(|_| ()))
     }
 
@@ -152,7 +201,7 @@ impl Control {
     /// # Errors
     ///
     /// It does not answer.
-    pub(super) fn clock(&mut self) -> Result<Clock, String> {
+    pub(super) fn clock(&mut self) -> Result<Clock, Untraced> {
         let mut best: Option<(Duration, Clock)> = None;
         for _ in 0..CLOCK_QUESTIONS {
             let asked = Instant::now();
@@ -166,7 +215,7 @@ impl Control {
             }
         }
         best.map(|(_, clock)| clock)
-            .ok_or_else(|| "the tracer tells no time".to_owned())
+            .ok_or_else(|| "the tracer tells no time".to_owned().into())
     }
 
     /// Ends the trace, and takes what it has recorded.
@@ -174,7 +223,7 @@ impl Control {
     /// # Errors
     ///
     /// It has not come.
-    pub(super) fn end(mut self) -> Result<Recording, String> {
+    pub(super) fn end(mut self) -> Result<Recording, Untraced> {
         drop(self.input.take());
         self.wait(|it| it.recording.end().map(|_| ()))?;
         Ok(self.recording)
@@ -188,7 +237,7 @@ impl Control {
     }
 
     /// Hears what is said until that gives an answer.
-    fn wait<T>(&mut self, answer: impl Fn(&Control) -> Option<T>) -> Result<T, String> {
+    fn wait<T>(&mut self, answer: impl Fn(&Control) -> Option<T>) -> Result<T, Untraced> {
         let begun = Instant::now();
         loop {
             if let Some(answer) = answer(self) {
@@ -201,11 +250,12 @@ impl Control {
                     let room = MAX_ERRORS - self.errors.len().min(MAX_ERRORS);
                     self.errors.extend(octets.into_iter().take(room));
                 }
-                Ok(Said::Ended(failure)) => return Err(self.ended(failure)),
+                Ok(Said::Over(Over::CutShort(status))) => return Err(Untraced::CutShort(status)),
+                Ok(Said::Over(Over::Ended(failure))) => return Err(self.ended(failure).into()),
                 Err(RecvTimeoutError::Timeout) => {
-                    return Err("the tracer does not answer".to_owned());
+                    return Err("the tracer does not answer".to_owned().into());
                 }
-                Err(RecvTimeoutError::Disconnected) => return Err(self.ended(None)),
+                Err(RecvTimeoutError::Disconnected) => return Err(self.ended(None).into()),
             }
         }
     }
@@ -256,10 +306,14 @@ impl Control {
     fn ended(&self, failure: Option<String>) -> String {
         let errors = String::from_utf8_lossy(&self.errors);
         let last = errors.lines().map(str::trim).rfind(|line| !line.is_empty());
+        let what = match self.frames.have_begun() {
+            true => "the tracer ended before its time",
+            false => "the tracer could not be run",
+        };
         match (failure, last) {
             (Some(failure), _) => failure,
-            (None, Some(line)) => format!("the tracer could not be run: {line}"),
-            (None, None) => "the tracer ended before its time".to_owned(),
+            (None, Some(line)) => format!("{what}: {line}"),
+            (None, None) => what.to_owned(),
         }
     }
 }

@@ -42,6 +42,11 @@ pub(super) fn learn(traced: &Traced, facts: &mut Facts) {
             facts.insert(fact, *number as f64);
         }
     }
+    let asked: u64 = traced.lookups.iter().map(|it| it.to - it.from).sum();
+    facts.insert("trace.lookups", traced.lookups.len() as f64);
+    if asked > 0 {
+        facts.insert("trace.lookups.time", time(asked));
+    }
     motd(traced, facts);
     pam(traced, facts);
     if let Some((program, waited)) = traced.outside().into_iter().next() {

@@ -4,7 +4,7 @@ use std::io;
 use std::sync::mpsc::Sender;
 use std::time::Instant;
 
-use sshoal_fleet::{HostId, HostResult, Outcome, Progress};
+use sshoal_fleet::{HostId, HostResult, Progress};
 use sshoal_net::{Confirmation, Interruption, Observer, Secret, Stream};
 
 use crate::watch::Watch;
@@ -15,42 +15,47 @@ pub(super) enum Said {
     Output(Instant, Vec<u8>),
     /// On standard error.
     Error(Vec<u8>),
-    /// It is over; why it failed, if it did.
+    /// It is over; behind it comes nothing.
+    Over(Over),
+}
+
+/// How it came to its end.
+pub(super) enum Over {
+    /// By itself; why it failed, if it did.
     Ended(Option<String>),
+    /// By a signal; with this exit status.
+    CutShort(u8),
 }
 
 /// Watches, and passes on what is said.
 pub(super) struct Listening {
     watch: Watch,
     said: Sender<Said>,
+    /// Octets that are still passed on: nobody else limits what a host says.
+    room: usize,
 }
 
 impl Listening {
-    pub(super) fn new(watch: Watch, said: Sender<Said>) -> Listening {
-        Listening { watch, said }
-    }
-
-    /// Nobody may listen any more.
-    fn pass_on(&self, said: Said) -> io::Result<()> {
-        let _ = self.said.send(said);
-        Ok(())
+    /// Passes on so many octets, and lets the rest go.
+    pub(super) fn new(watch: Watch, said: Sender<Said>, room: usize) -> Listening {
+        Listening { watch, said, room }
     }
 }
 
 impl Observer for Listening {
     fn output(&mut self, _: HostId, stream: Stream, octets: &[u8]) -> io::Result<()> {
-        self.pass_on(match stream {
-            Stream::Stdout => Said::Output(Instant::now(), octets.to_vec()),
-            Stream::Stderr => Said::Error(octets.to_vec()),
-        })
+        let octets = octets[..octets.len().min(self.room)].to_vec();
+        self.room -= octets.len();
+        let said = match stream {
+            Stream::Stdout => Said::Output(Instant::now(), octets),
+            Stream::Stderr => Said::Error(octets),
+        };
+        // Nobody may listen any more.
+        let _ = self.said.send(said);
+        Ok(())
     }
 
     fn result(&mut self, result: &HostResult) -> io::Result<()> {
-        let failure = match &result.outcome {
-            Outcome::Failed { failure, .. } => Some(failure.detail.clone()),
-            Outcome::Exit(_) | Outcome::Signal { .. } | Outcome::NotStarted => None,
-        };
-        self.pass_on(Said::Ended(failure))?;
         self.watch.result(result)
     }
 

@@ -22,6 +22,9 @@ use listening::{Listening, Said};
 /// What the login under test runs: it says by which ports the server knows it (sshd(8), SSH_CONNECTION).
 const COMMAND: &[u8] = b"echo $SSH_CONNECTION";
 
+/// Octets of what the login under test says that are kept: a line, behind what its shell may say.
+const MAX_OUTPUT: usize = 64 * 1024;
+
 /// Why there is no trace.
 pub(super) enum Untraced {
     /// In words.
@@ -51,7 +54,8 @@ pub(super) fn follow(
     control.arm(label)?;
     let clock = control.clock()?;
     let (said, heard) = mpsc::channel();
-    let observer = Listening::new(Watch::new(format!("{label}: traced")), said);
+    let watch = Watch::new(format!("{label}: traced"));
+    let observer = Listening::new(watch, said, MAX_OUTPUT);
     let login = Logins {
         repeat: 1,
         command: COMMAND,
