@@ -30,6 +30,7 @@ from harness import (
     scale,
     single_login,
     small_files,
+    trace_overhead,
 )
 from harness.measure import raise_descriptor_limit
 from harness.record import Record
@@ -54,6 +55,7 @@ EXPERIMENTS = {
     "mpssh": mpssh_fleet,
     "descriptors": descriptors,
     "ciphers": ciphers,
+    "trace-overhead": trace_overhead,
 }
 
 
@@ -108,6 +110,8 @@ class Options(argparse.Namespace):
         self.monitor_mebibytes = 256
         self.cipher_rounds = 1 if quick else rounds(7)
         self.cipher_mebibytes = 16 if quick else 512
+        # What is looked for is a few per cent of a login.
+        self.trace_rounds = 3 if quick else rounds(200)
         self.idle_seconds = 3
         self.bulk_octets = (arguments.mebibytes or (64 if quick else 1024)) << 20
         self.bulk_rounds = rounds(10)

@@ -1,0 +1,103 @@
+"""What it costs a login to be followed on its host: stock ssh logs in with the tracer of `sshoal why --trace` following sshd, and
+without, in turns. Nothing of sshoal is in the client; that the tracer has seen the login is checked by the records it gives out."""
+
+import json
+import os
+import statistics
+import struct
+import subprocess
+
+from .hosts import started
+from .install import REPO
+from .measure import Failed, run_checked
+
+# Hosts of the test bed's: an ordinary login with PAM, one of about 100 ms, and one of many short programs.
+LOGINS = ("clean", "motd:50", "motd-processes:60")
+WAYS = ("alone", "followed")
+COMMAND = "true"
+FIRST_LINE = b"sshoal-trace 1\n"
+# Longest that a tracer may take to end, in seconds.
+PATIENCE = 120
+
+
+def measure(options, record, report):
+    if os.geteuid() != 0:
+        report("NOT MEASURED: trace-overhead: only root can trace")
+        return
+    rows = []
+    for login in LOGINS:
+        with started(["slow-hosts", login]) as host:
+            rows += measured(options, record, login, host)
+        walls = {way: statistics.median(row["wall_s"] for row in rows if (row["login"], row["way"]) == (login, way)) for way in WAYS}
+        more = walls["followed"] - walls["alone"]
+        report(
+            f"trace-overhead: {login}: median {walls['alone'] * 1000:.1f} ms alone, {walls['followed'] * 1000:.1f} ms followed: "
+            f"{more * 1000:+.2f} ms, {more / walls['alone']:+.1%} of {options.trace_rounds}"
+        )
+    settings = {"rounds": options.trace_rounds, "command": COMMAND, "logins": LOGINS, "client": "ssh"}
+    record.experiment("trace-overhead", settings, rows)
+
+
+def measured(options, record, login, host):
+    server = json.loads((host.folder / "hosts.jsonl").read_text())["pid"]
+    argv = ["ssh", "-F", str(host.ssh_config), host.addresses[0], COMMAND]
+    follow = [str(program()), "--pid", str(server)]
+    record.command("trace-overhead", f"{login}, alone", argv, {})
+    record.command("trace-overhead", f"{login}, followed by", follow, {})
+    # Whatever is slower the first time.
+    run_checked(argv, {})
+    rows = []
+    for number in range(options.trace_rounds):
+        turn = number % len(WAYS)
+        for way in WAYS[turn:] + WAYS[:turn]:
+            if way == "alone":
+                row = run_checked(argv, {}).record()
+            else:
+                tracer = Tracer(follow)
+                row = run_checked(argv, {}).record()
+                row |= tracer.end()
+            rows.append({"login": login, "way": way, "round": number, **row})
+    return rows
+
+
+def program():
+    """The newest that was built for this machine."""
+    built = REPO.glob(f"target/release/build/sshoal-tracer-*/out/tracer-{os.uname().machine}")
+    found = [path for path in built if path.stat().st_size > 0]
+    if not found:
+        raise Failed("no tracer was built")
+    return max(found, key=lambda path: path.stat().st_mtime)
+
+
+class Tracer:
+    """A tracer that follows already."""
+
+    def __init__(self, argv):
+        self.process = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        if self.process.stdout.readline() != FIRST_LINE:
+            raise Failed("the tracer does not begin")
+        while (frame := self.next())[0] != b"A":
+            pass
+
+    def next(self):
+        head = self.process.stdout.read(5)
+        if len(head) < 5:
+            raise Failed("the tracer has ended before its time")
+        letter, length = struct.unpack(">cI", head)
+        content = self.process.stdout.read(length)
+        if letter == b"X":
+            raise Failed(f"the tracer: {content.decode()}")
+        return letter, content
+
+    def end(self):
+        """Has it end; how many octets of records it gave out, and how many records were lost."""
+        self.process.stdin.close()
+        octets = lost = 0
+        while (frame := self.next())[0] != b"E":
+            if frame[0] == b"P":
+                octets += len(frame[1]) - 2
+            if frame[0] == b"L":
+                lost = sum(int(word) for line in frame[1].decode().splitlines() for word in line.split()[1:])
+        if self.process.wait(PATIENCE) != 0 or octets == 0:
+            raise Failed("the tracer has followed nothing")
+        return {"record_octets": octets, "lost": lost}
