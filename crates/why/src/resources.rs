@@ -93,7 +93,7 @@ const GAUGES: [Gauge; 5] = [
         traced: &["trace.network.time"],
         only_with: None,
         facts: &[
-            ("trace.lookups", "lookups of names", ""),
+            ("trace.lookups", "resolver called", " times"),
             ("trace.lookups.time", "which took", ""),
             ("trace.network.time", "the host waited", ""),
             ("trace.connections", "connections made", ""),

@@ -75,24 +75,31 @@ fn a_tracer_whose_reader_has_stopped_ends_all_the_same_and_nothing_is_left() {
     wait_until("its probes have gone", || !view.has_probes(&name));
 }
 
-/// As long as there is this file, a login stands still.
-const HOLD: &str = "/run/sshoal-slow/hold";
+/// Once there is this file, a login that is traced goes on.
+const GO: &str = "/run/sshoal-slow/go";
+/// Of update-motd.d: stands still if a tracer runs on this host, and no other host's tracer counts.
+const HOLD: &str = r#"#!/bin/sh
+for exe in /proc/[0-9]*/exe; do
+    case $(readlink "$exe") in
+    /run/sshoal.*/tracer*)
+        if [ "${exe%exe}root/run/sshoal-slow" -ef /run/sshoal-slow ]; then
+            while [ ! -e /run/sshoal-slow/go ]; do sleep 0.1; done
+        fi
+        ;;
+    esac
+done
+"#;
 
-/// A client whose traced login stands still, with its host, and what the names of its tracers' instances contain.
+/// A client whose traced login stands still, with its host, and its tracer and that one's watcher.
 fn held(words: &[&str]) -> Option<(Host, Running, Vec<u32>)> {
     let host = Host::start(&Injection::several("motd:20").unwrap())?;
-    // The login under test is not through before the tracer has been seen.
-    let script = "#!/bin/sh\nwhile [ -e /run/sshoal-slow/hold ]; do sleep 0.1; done\n";
-    host.replace("/etc/update-motd.d/50-status", script);
+    host.replace("/etc/update-motd.d/50-status", HOLD);
     let usual = ["--trace", "--repeat", "1", "--no-ssh"];
     let mut client = Running::start(host.why(&usual).args(words));
     let mut tracers = Vec::new();
     wait_until("tracer and watcher run there", || {
         assert!(client.is_running());
         tracers = started_tracers(&host);
-        if !tracers.is_empty() {
-            host.write(HOLD, "");
-        }
         tracers.len() == 2
     });
     Some((host, client, tracers))
@@ -124,7 +131,7 @@ fn a_client_that_is_interrupted_ends_as_such_and_leaves_nothing_on_the_host() {
         return;
     };
     client.interrupt();
-    fs::remove_file(host.path(HOLD)).unwrap();
+    host.write(GO, "");
     client.wait().expect(130);
     nothing_is_left(&host, &View::new(), &tracers);
 }
@@ -148,7 +155,7 @@ fn a_tracer_that_is_killed_on_the_host_is_told_of_and_the_other_tiers_report() {
     let tracer = tracers.iter().find(|pid| **pid != watcher).unwrap();
     let tracer = Pid::from_raw(i32::try_from(*tracer).unwrap()).unwrap();
     kill_process(tracer, Signal::KILL).unwrap();
-    fs::remove_file(host.path(HOLD)).unwrap();
+    host.write(GO, "");
     let ended = client.wait().expect(0);
     let found: Value = serde_json::from_str(&ended.stdout()).unwrap();
     assert_eq!(found["tier"], "no-root");

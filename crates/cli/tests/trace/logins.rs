@@ -50,7 +50,10 @@ impl Host {
     #[track_caller]
     fn traced(&self) -> Value {
         let words = ["--trace", "--repeat", "1", "--no-ssh", "--json"];
-        parsed(Running::start(&mut self.why(&words)))
+        let found = parsed(Running::start(&mut self.why(&words)));
+        // Not even for a moment.
+        assert_eq!(started_tracers(self), [0; 0]);
+        found
     }
 
     /// Runs lines of a shell in the host's mounts, as root.

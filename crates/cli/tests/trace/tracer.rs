@@ -336,7 +336,7 @@ fn it_answers_with_its_clock_and_unlinks_itself_before() {
     }
     let shell = Shell::new("true");
     let mut tracer = Tracer::start(shell.pid()).arm();
-    assert_eq!(tracer.files(), [PathBuf::new(); 0]);
+    assert!(tracer.files().is_empty(), "{:?}", tracer.files());
     let armed = tracer.recording.armed().unwrap().time;
     let mut last = armed;
     for _ in 0..3 {

@@ -44,7 +44,7 @@ pub fn json(traced: &Traced) -> Value {
     };
     let shares: Map<String, Value> = traced
         .shares()
-        .into_iter()
+        .iter()
         .map(|share| (share.name.to_owned(), json!(share.time / 1000)))
         .collect();
     json!({

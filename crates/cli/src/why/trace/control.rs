@@ -38,6 +38,8 @@ const COMMAND: &str = r#"exec /bin/sh -c 'IFS= read -r n; eval "$(head -c "$n")"
 const PATIENCE: Duration = Duration::from_secs(60);
 /// And all of them.
 const WHOLE_PATIENCE: Duration = Duration::from_secs(180);
+/// How long its end is waited for once all has come: it takes away what it has made.
+const FOR_ITS_END: Duration = Duration::from_secs(10);
 /// How often the host's clock is asked for; the quickest answer counts.
 const CLOCK_QUESTIONS: u32 = 4;
 /// Octets of standard error that are kept.
@@ -226,7 +228,11 @@ impl Control {
     pub(super) fn end(mut self) -> Result<Recording, Untraced> {
         drop(self.input.take());
         self.wait(|it| it.recording.end().map(|_| ()))?;
-        Ok(self.recording)
+        // Who sees the report finds nothing of the tracer any more. How its session ends changes nothing.
+        match self.wait_for(FOR_ITS_END, |_| None::<()>) {
+            Err(Untraced::CutShort(status)) => Err(Untraced::CutShort(status)),
+            Ok(()) | Err(Untraced::Because(_)) => Ok(self.recording),
+        }
     }
 
     /// Nobody may read it: then the session has ended, and says why.
@@ -236,14 +242,22 @@ impl Control {
         }
     }
 
-    /// Hears what is said until that gives an answer.
     fn wait<T>(&mut self, answer: impl Fn(&Control) -> Option<T>) -> Result<T, Untraced> {
+        self.wait_for(PATIENCE, answer)
+    }
+
+    /// Hears what is said until that gives an answer.
+    fn wait_for<T>(
+        &mut self,
+        patience: Duration,
+        answer: impl Fn(&Control) -> Option<T>,
+    ) -> Result<T, Untraced> {
         let begun = Instant::now();
         loop {
             if let Some(answer) = answer(self) {
                 return Ok(answer);
             }
-            let left = PATIENCE.saturating_sub(begun.elapsed());
+            let left = patience.saturating_sub(begun.elapsed());
             match self.heard.recv_timeout(left) {
                 Ok(Said::Output(at, octets)) => self.hear(at, &octets)?,
                 Ok(Said::Error(octets)) => {
