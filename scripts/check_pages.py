@@ -27,8 +27,10 @@ return tip.hidden ? null : {words: tip.textContent, inside: box.left >= 0 && box
 WIDEST = """return Math.max(...[...document.querySelectorAll(".bar")].map((bar) => parseFloat(bar.style.width)))"""
 FIRST_LEFT = 'return parseFloat(document.querySelector(".bar").style.left)'
 FOCUSED = "return [...document.querySelectorAll('.row')].indexOf(document.activeElement)"
-# The row of a process, by its name.
-FOCUS_NAMED = "[...document.querySelectorAll('.row')].find((row) => row.querySelector('.name')?.textContent === arguments[0]).focus()"
+# The row of a process, by its name: brought into the window, and then what its focus shows, before the pointer can be said to have left another row.
+NAMED = "const named = [...document.querySelectorAll('.row')].find((row) => row.querySelector('.name')?.textContent === arguments[0]);\n"
+SCROLL_TO_NAMED = NAMED + "named.scrollIntoView({ block: 'center' });"
+FOCUS_NAMED = NAMED + "named.focus({ preventScroll: true });\n" + TIP
 # The colour of each kind of piece that the critical path has.
 COLOURED = """const row = [...document.querySelectorAll(".row")].find((row) => row.querySelector(".name")?.textContent === "critical path");
 return Object.fromEntries([...row.querySelectorAll(".bar")].map((bar) => [bar.className, getComputedStyle(bar).backgroundColor]))"""
@@ -175,9 +177,10 @@ def check_traced(checks):
     checks.holds("PAM's modules have rows", any(name in calls for name in names), calls[:5], names)
     parts = browser.run(COLOURED)
     checks.holds("the critical path has a bar of each kind, in colours of their own", len(parts) >= 2 and len(set(parts.values())) == len(parts), parts)
-    for what in ("lived", "of the login are its own"):
-        browser.run(FOCUS_NAMED, wanted)
-        checks.tip(f"the focus of {wanted}", what)
+    browser.run(SCROLL_TO_NAMED, wanted)
+    tip = browser.run(FOCUS_NAMED, wanted)
+    says = tip and all(what in tip["words"] for what in ("lived", "of the login are its own"))
+    checks.holds(f"the focus of {wanted} shows the tip within the window", says and tip["inside"], tip)
     browser.press("Escape")
     checks.no_tip("Escape")
 
