@@ -182,7 +182,9 @@ fn first_output(
         let process = tree.thread(*woken).process.0;
         *at >= begun && servers[process] && own[process]
     });
-    let (at, woken) = passed_on.min()?;
+    // A server that has no processor meanwhile is woken by nobody: it hears of the output when it goes on.
+    let process = tree.process(command);
+    let (at, woken) = passed_on.min().or(process.ended.zip(process.maker))?;
     let segments = &tree.thread(woken).segments;
     let mut runs = segments
         .iter()

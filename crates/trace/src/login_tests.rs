@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use super::*;
-use crate::fixtures::{Host, LISTENER, RUNNABLE, login};
+use crate::fixtures::{ASLEEP, Host, LISTENER, RUNNABLE, ZOMBIE, login};
 use crate::sums::TracedError;
 
 const OURS: Wanted = Wanted {
@@ -24,6 +24,24 @@ fn it_lasts_from_the_fork_until_the_output_is_passed_on() {
     assert_eq!((traced.login.begin, traced.login.end), (100_000, 1_000_000));
     assert_eq!(traced.tree.thread(traced.login.last).number, 150);
     assert!(traced.login.is_matched);
+}
+
+#[test]
+fn a_server_that_never_slept_while_the_command_spoke_passes_the_output_on_when_it_goes_on() {
+    let mut host = Host::default();
+    host.fork(100_000, LISTENER, 150)
+        .switch(101_000, 0, RUNNABLE, 150)
+        .fork(200_000, 150, 190)
+        // It loses its processor, so that nobody has to wake it.
+        .switch(210_000, 150, RUNNABLE, 190)
+        .exec(220_000, 190, "/bin/sh")
+        .exit(300_000, 190)
+        .switch(310_000, 190, ZOMBIE, 150)
+        .switch(400_000, 150, ASLEEP, 0)
+        .socket(500_000, 150, 4, (22, 40000));
+    let traced = host.traced(OURS).unwrap();
+    assert_eq!((traced.login.begin, traced.login.end), (100_000, 400_000));
+    assert_eq!(traced.tree.process(traced.login.command).pid, 190);
 }
 
 #[test]
