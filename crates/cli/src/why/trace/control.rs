@@ -96,7 +96,7 @@ fn unanswered(error: PromptError) -> Untraced {
     }
 }
 
-/// How the host's monotonic clock stands to ours.
+/// How the host's monotonic clock stands to ours, at the latest.
 pub(super) struct Clock {
     ours: Instant,
     host: u64,
@@ -211,9 +211,9 @@ impl Control {
             self.write(b"\n");
             let (host, came) = self.wait(|it| it.clock)?;
             let took = came.saturating_duration_since(asked);
-            let ours = asked + took / 2;
             if best.as_ref().is_none_or(|(least, _)| took < *least) {
-                best = Some((took, Clock { ours, host }));
+                // It was not read before it was asked for: what is reckoned by it is never too early.
+                best = Some((took, Clock { ours: asked, host }));
             }
         }
         best.map(|(_, clock)| clock)
