@@ -42,6 +42,7 @@ pub(crate) struct Transfer {
     /// What the user is to be told, as the command's output.
     output: Vec<(Stream, Vec<u8>)>,
     stage: Stage,
+    begun: Instant,
     /// Since when nothing has come.
     silent_since: Instant,
     /// When the rate allows more.
@@ -108,6 +109,7 @@ impl Transfer {
             first_trouble: None,
             output: Vec::new(),
             stage: Stage::Running,
+            begun: Instant::now(),
             silent_since: Instant::now(),
             wake: None,
             hurries: false,
@@ -210,6 +212,7 @@ impl Transfer {
     fn handle_data(&mut self, at: usize, stream: Stream, octets: &[u8]) -> Result<(), Failure> {
         self.channels[at].owed += octets.len();
         self.silent_since = Instant::now();
+        self.engine.set_time(self.begun.elapsed());
         if stream == Stream::Stderr {
             let room = WORDS.saturating_sub(self.words.len()).min(octets.len());
             self.words.extend_from_slice(&octets[..room]);
@@ -301,6 +304,7 @@ impl Transfer {
 
     /// Has done what is needed here.
     fn perform(&mut self) {
+        self.engine.set_time(self.begun.elapsed());
         let printed = self.engine.perform(&self.jobs);
         if !printed.is_empty() {
             self.output.push((Stream::Stdout, printed));
