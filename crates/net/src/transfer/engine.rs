@@ -233,6 +233,19 @@ impl Engine {
         either!(self, it => it.awaits_server())
     }
 
+    /// The same on one channel.
+    pub(super) fn awaits(&self, channel: usize) -> bool {
+        either!(self, it => it.awaits(channel))
+    }
+
+    /// Whether the host has been asked on a channel to bring something to its disk, and has not said that it has.
+    pub(super) fn awaits_disk(&self, channel: usize) -> bool {
+        match self {
+            Engine::Put { upload, .. } => upload.awaits_disk(channel),
+            Engine::Get { .. } => false,
+        }
+    }
+
     pub(super) fn octets_left(&self) -> u64 {
         either!(self, it => it.octets_left())
     }

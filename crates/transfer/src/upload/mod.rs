@@ -319,6 +319,11 @@ impl Upload {
         self.channels.await_server() || self.awaits_batch()
     }
 
+    /// Whether replies are waited for on a channel.
+    pub fn awaits(&self, channel: usize) -> bool {
+        self.channels.awaits(channel)
+    }
+
     /// Begins nothing more, and cleans up what is half done.
     pub fn interrupt(&mut self) {
         self.interrupted = true;

@@ -11,7 +11,7 @@ use sshoal_journal::Segments;
 
 use super::files::{File, FileStep, Stage, Writer};
 use super::opening::OWN_USE;
-use super::{Upload, UploadNeed};
+use super::{Asked, Upload, UploadNeed};
 use crate::Trouble;
 use crate::ranges::Span;
 use crate::sftp::{
@@ -215,6 +215,17 @@ impl Upload {
     /// Whether the server can bring to its disk what it has confirmed.
     pub(super) fn proves(&self) -> bool {
         self.channels[0].client.has(Extension::Fsync)
+    }
+
+    /// Whether the server has been asked on a channel to bring something to its disk, and has not said that it has.
+    pub fn awaits_disk(&self, channel: usize) -> bool {
+        let is_fsync = |asked: &Asked| {
+            let Asked::File { step, .. } = asked else {
+                return matches!(asked, Asked::Device(_));
+            };
+            matches!(step, FileStep::Checkpoint | FileStep::Settle(_))
+        };
+        self.channels[channel].client.asked().any(is_fsync)
     }
 
     /// A channel has so much to be proven that it begins nothing more: where nothing that is under way leads to that, it is asked for.
