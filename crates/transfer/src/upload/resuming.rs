@@ -185,6 +185,7 @@ impl Upload {
         }
         let len = octets.end - octets.start;
         file.progress.since += len;
+        let octets = file.with_hole_before(octets);
         file.progress.written.insert(octets);
         let it = &mut file.writers[writer];
         it.unproven.confirmed += len;
@@ -287,6 +288,24 @@ impl File {
         for writer in &mut self.writers {
             let it = &mut writer.unproven;
             it.confirmed += std::mem::take(&mut it.asked);
+        }
+    }
+
+    /// Octets that are written, with the hole before them, if there is one: nobody writes into that, and the part has it when they
+    /// are there. So what lies on both sides of a hole becomes one segment.
+    fn with_hole_before(&self, octets: Range<u64>) -> Range<u64> {
+        let opened = self.opened.as_ref();
+        let Some(data) = opened.and_then(|opened| opened.data.as_deref()) else {
+            return octets;
+        };
+        let at = data.partition_point(|extent| extent.end <= octets.start);
+        let begins = data
+            .get(at)
+            .is_some_and(|extent| extent.start == octets.start);
+        let before = data[..at].last().map_or(0, |extent| extent.end);
+        match begins {
+            true => before..octets.end,
+            false => octets,
         }
     }
 
