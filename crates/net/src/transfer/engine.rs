@@ -358,6 +358,15 @@ impl Engine {
                         });
                     }
                 }
+                while let Some(entry) = upload.poll_over() {
+                    if let Some(keeper) = keeper.clone() {
+                        let key = upload.path(entry);
+                        jobs.perform(Answer::Noted, move || {
+                            keeper.end(&key);
+                            Answer::Noted
+                        });
+                    }
+                }
                 while let Some(group) = upload.poll_small() {
                     read_small(group, source, jobs);
                 }

@@ -105,6 +105,11 @@ impl Progress {
         Ok(synced?)
     }
 
+    /// The part is in place, or gone.
+    pub(super) fn end(&self) {
+        self.keeper.end(&self.key);
+    }
+
     /// What it holds is whole after every statement, whoever panicked.
     fn lock(&self) -> MutexGuard<'_, State> {
         match self.state.lock() {

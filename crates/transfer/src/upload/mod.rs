@@ -90,6 +90,7 @@ pub struct Upload {
     links_open: usize,
     needs: VecDeque<UploadNeed>,
     proven: VecDeque<(usize, Segments)>,
+    over: VecDeque<usize>,
     events: VecDeque<UploadEvent>,
     tally: Tally,
     /// Octets of files' contents that are still to be sent or found unchanged, as the plan has them.
@@ -215,6 +216,7 @@ impl Upload {
             links_open: 0,
             needs: VecDeque::new(),
             proven: VecDeque::new(),
+            over: VecDeque::new(),
             events: VecDeque::new(),
             tally,
             left,
@@ -307,6 +309,11 @@ impl Upload {
     /// cut. Only of entries whose [`Opened::proven`] is given.
     pub fn poll_proven(&mut self) -> Option<(usize, Segments)> {
         self.proven.pop_front()
+    }
+
+    /// An entry of which something was to be noted, and that is in place or given up: nothing has to be known of it any more.
+    pub fn poll_over(&mut self) -> Option<usize> {
+        self.over.pop_front()
     }
 
     /// What became of things.

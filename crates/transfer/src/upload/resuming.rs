@@ -249,7 +249,10 @@ impl Upload {
     }
 
     /// A file is whole or given up: nothing of it is sent twice by whoever goes on with others.
-    pub(super) fn forget_unproven(&mut self, file: &File) {
+    pub(super) fn forget_progress(&mut self, entry: usize, file: &File) {
+        if file.is_noted() {
+            self.over.push_back(entry);
+        }
         for writer in &file.writers {
             self.channels[writer.channel].work.unproven -= writer.unproven.begun;
         }

@@ -22,6 +22,8 @@ pub(super) struct Story {
     pub(super) channels: usize,
     /// What the journal says of entry 0; `None` if there is none.
     pub(super) proven: Option<Segments>,
+    /// Entries of which it has to say nothing any more.
+    pub(super) over: Vec<usize>,
     /// Where there is data, if there are holes.
     pub(super) data: Option<Vec<std::ops::Range<u64>>>,
     /// Stop after so many rounds, as if killed.
@@ -96,6 +98,7 @@ impl Story {
             interrupt_after: None,
             channels: 1,
             proven: None,
+            over: Vec::new(),
             data: None,
             cut_after: None,
             lost: Vec::new(),
@@ -178,6 +181,8 @@ impl Story {
             while let Some((_, segments)) = upload.poll_proven() {
                 self.proven.as_mut().unwrap().extend(&segments);
             }
+            self.over
+                .extend(std::iter::from_fn(|| upload.poll_over()));
             while let Some(event) = upload.poll_event() {
                 match event {
                     UploadEvent::Done { entry, unchanged } => told.done.push((entry, unchanged)),
