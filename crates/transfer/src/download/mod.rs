@@ -41,7 +41,7 @@ use small::Small;
 use sources::Search;
 use walk::{Listing, ListingStep};
 
-pub use limits::{MAX_FOLDERS, MAX_HELD, MAX_KEPT, MAX_NAMES, MAX_TOLD};
+pub use limits::{MAX_FOLDERS, MAX_HELD, MAX_KEPT, MAX_NAMES};
 pub use plan::{Begun, DownloadEvent, DownloadNeed, DownloadPlan, Fetched, LocalFile};
 pub use small::{FetchedSmall, SmallNeed, SmallNumber, SmallPart};
 

@@ -41,7 +41,7 @@ use crate::owners::ListStep;
 use crate::part_name::{PartTag, part_name};
 use crate::path::{MAX_PATH, join};
 use crate::sftp::{Pieces, Reply, Request, SftpError, SharedOctets};
-use crate::{Tally, Trouble};
+use crate::{MAX_TOLD, Tally, Trouble};
 use closed::Closed;
 use comparing::Comparison;
 use device::{DevicePut, DeviceStep};
@@ -93,6 +93,9 @@ pub struct Upload {
     over: VecDeque<usize>,
     events: VecDeque<UploadEvent>,
     tally: Tally,
+    /// Failures that have been told one by one, and those that have not.
+    told: usize,
+    untold: u64,
     /// Octets of files' contents that are still to be sent or found unchanged, as the plan has them.
     left: u64,
     /// Octets of files' contents that have been sent and not confirmed.
@@ -219,6 +222,8 @@ impl Upload {
             over: VecDeque::new(),
             events: VecDeque::new(),
             tally,
+            told: 0,
+            untold: 0,
             left,
             on_the_way: 0,
             interrupted: false,
@@ -381,6 +386,10 @@ impl Upload {
     fn tell_end(&mut self) {
         if self.phase == Phase::Ended && !self.end_told {
             self.end_told = true;
+            if self.untold > 0 {
+                let (path, trouble) = (Vec::new(), Trouble::More(self.untold));
+                self.events.push_back(UploadEvent::Failed { path, trouble });
+            }
             self.events.push_back(UploadEvent::Ended);
         }
     }
@@ -448,7 +457,13 @@ impl Upload {
 
     fn failed(&mut self, path: Vec<u8>, trouble: Trouble) {
         self.tally.failed += 1;
-        self.events.push_back(UploadEvent::Failed { path, trouble });
+        match self.told < MAX_TOLD {
+            true => {
+                self.told += 1;
+                self.events.push_back(UploadEvent::Failed { path, trouble });
+            }
+            false => self.untold += 1,
+        }
     }
 
     fn moved(&mut self, octets: u64) {

@@ -488,6 +488,31 @@ fn what_is_below_a_broken_folder_fails_and_the_rest_does_not() {
 }
 
 #[test]
+fn many_failures_are_counted_and_not_all_told() {
+    const MORE: usize = 500;
+    let server = FakeServer::with(&[
+        (b"/srv", Node::Folder),
+        (b"/srv/site", Node::Folder),
+        (b"/srv/site/a", Node::File(b"in the way".to_vec())),
+    ]);
+    let mut entries = tree().0;
+    entries.truncate(2);
+    for number in 0..MAX_TOLD + MORE {
+        let path = format!("a/{number}").into_bytes();
+        entries.push(entry(&path, file(3), Some(1)));
+    }
+    let mut story = Story::new(server, Vec::new());
+    let told = story.play(plan(b"/srv", entries));
+    let (more, told_all) = told.failed.split_last().unwrap();
+    assert_eq!(told_all.len(), MAX_TOLD);
+    assert!(told_all.iter().all(|(path, _)| !path.is_empty()));
+    // The folder itself is one of those that are told.
+    let rest = MORE as u64 + 1;
+    assert_eq!(*more, (Vec::new(), Trouble::More(rest)));
+    assert_eq!(told.tally.failed, MAX_TOLD as u64 + rest);
+}
+
+#[test]
 fn a_target_that_is_not_there_is_told_once() {
     let (entries, contents) = tree();
     let mut story = Story::new(FakeServer::with(&[(b"/f", Node::File(vec![]))]), contents);
