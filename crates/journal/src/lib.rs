@@ -12,7 +12,7 @@
 //! Numbers are big-endian, strings have their length before them. A key is what the file is called at its target, an identity what
 //! tells this version of its source from others; both are the caller's, and compared octet by octet. What was proven of another
 //! identity counts for nothing: BEGAN once more, and all that stood before it of this key is forgotten. What has ended is in place or given up: it makes room, the longest known first, when another file begins
-and there is none. A journal is only appended to. Whoever was killed, or lost
+//! and there is none. A journal is only appended to. Whoever was killed, or lost
 //! power, in the middle of a record leaves a torn tail: replay ends where the first record does not add up, and what stood
 //! behind it was never relied upon. A journal that is missing, too large, of another version or no journal at all proves
 //! nothing, and what proves nothing is transferred again.

@@ -73,6 +73,8 @@ pub struct Download {
     linking: usize,
     /// Folders that are to get something at the end.
     folders: Vec<EndingFolder>,
+    /// Paths of those that are getting it and whose listings have failed.
+    failed_folders: Vec<Vec<u8>>,
     /// How deep those are that are getting it.
     depth: usize,
     /// Questions about sources, links and folders without an answer, of the server or of this machine.
@@ -179,6 +181,7 @@ impl Download {
             links: Vec::new(),
             linking: 0,
             folders: Vec::new(),
+            failed_folders: Vec::new(),
             depth: 0,
             open: 0,
             next_id: 0,
