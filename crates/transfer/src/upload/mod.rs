@@ -475,7 +475,11 @@ impl Upload {
 #[cfg(test)]
 mod closed_tests;
 #[cfg(test)]
+mod failing_tests;
+#[cfg(test)]
 mod hashing_tests;
+#[cfg(test)]
+mod lost_tests;
 #[cfg(test)]
 mod owners_tests;
 #[cfg(test)]
