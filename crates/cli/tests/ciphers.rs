@@ -87,7 +87,8 @@ fn check_advice(found: &Value, clients: &[&str]) {
             row["weakness"].is_null() && mac.is_none_or(|mac| mac.contains("-etm@"))
         };
         for row in rows().filter(may_be) {
-            assert!(rate(row).unwrap() * 0.97 <= best, "{row} beats {advice}");
+            // Within that the rounds decide, and then CPU.
+            assert!(rate(row).unwrap() * 0.85 <= best, "{row} beats {advice}");
         }
         let usual = &advice["usual"];
         if rows().any(|row| is_same(row, usual) && may_be(&row)) {

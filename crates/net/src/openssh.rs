@@ -274,6 +274,10 @@ impl Heard<'_> {
             Some(trial) => {
                 trial.borrow_mut().handle(stream, &octets);
                 self.moved.notify_one();
+                let pause = trial.borrow_mut().take_pause();
+                if let Some(pause) = pause {
+                    tokio::time::sleep(pause).await;
+                }
             }
         }
     }

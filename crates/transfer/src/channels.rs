@@ -1,6 +1,7 @@
 //! The SFTP channels of one host's transfer: what both ways do with them.
 
 use std::ops::{Index, IndexMut};
+use std::time::Duration;
 
 use crate::sftp::{Client, Dialect, Pieces, Reply, SftpError};
 
@@ -8,6 +9,7 @@ use crate::sftp::{Client, Dialect, Pieces, Reply, SftpError};
 pub(crate) struct Channels<T, W> {
     each: Vec<Channel<T, W>>,
     dialect: Dialect,
+    now: Duration,
 }
 
 /// One channel's conversation.
@@ -37,6 +39,7 @@ impl<T, W: Default> Channels<T, W> {
         let mut channels = Channels {
             each: Vec::new(),
             dialect: Dialect::default(),
+            now: Duration::ZERO,
         };
         channels.add();
         channels
@@ -46,6 +49,7 @@ impl<T, W: Default> Channels<T, W> {
     pub(crate) fn add(&mut self) -> usize {
         let mut client = Client::new();
         client.speak(self.dialect);
+        client.set_time(self.now);
         self.each.push(Channel {
             client,
             files: 0,
@@ -69,6 +73,14 @@ impl<T, W: Default> Channels<T, W> {
         self.dialect = dialect;
         for channel in &mut self.each {
             channel.client.speak(dialect);
+        }
+    }
+
+    /// It is so late, on all channels.
+    pub(crate) fn set_time(&mut self, now: Duration) {
+        self.now = now;
+        for channel in &mut self.each {
+            channel.client.set_time(now);
         }
     }
 

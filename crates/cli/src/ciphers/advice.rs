@@ -9,6 +9,8 @@ use super::weak;
 
 /// Rates that differ by less are the same: then the processors decide, or else noise would.
 const SAME: f64 = 0.03;
+/// The same of rates whose rounds do not tell them apart.
+const LIKELY_SAME: f64 = 0.15;
 /// Of so many rounds one is left out of a comparison that had bad luck.
 const ONE_IN: usize = 10;
 
@@ -53,10 +55,15 @@ pub(super) fn advice(
         .filter_map(|row| row.rate().map(|rate| (row, rate)))
         .collect();
     ranked.sort_by(|(_, one), (_, other)| other.total_cmp(one));
-    let fastest = ranked.first()?.1;
-    let level = ranked.partition_point(|(_, rate)| *rate >= fastest * (1.0 - SAME));
-    ranked[..level].sort_by(|(one, _), (other, _)| one.cpu().total_cmp(&other.cpu()));
-    let mut ranked: Vec<&Row> = ranked.into_iter().map(|(row, _)| row).collect();
+    let &(fastest, most) = ranked.first()?;
+    let is_level = |(row, rate): &(&Row, f64)| {
+        let is_likely = *rate >= most * (1.0 - LIKELY_SAME);
+        *rate >= most * (1.0 - SAME) || (is_likely && !are_apart(rates(row), rates(fastest)))
+    };
+    let (mut level, slower): (Vec<_>, Vec<_>) = ranked.into_iter().partition(is_level);
+    level.sort_by(|(one, _), (other, _)| one.cpu().total_cmp(&other.cpu()));
+    let ranked = level.into_iter().chain(slower);
+    let mut ranked: Vec<&Row> = ranked.map(|(row, _)| row).collect();
     let is_usual = |row: &&Row| Some(&row.pair) == usual.as_ref();
     let now = rows.iter().filter(|row| row.by == by).find(is_usual);
     let verdict = match (now, ranked.iter().position(is_usual)) {
@@ -91,13 +98,16 @@ fn chosen(ranked: &mut [&Row], at: usize, usual: &Row) -> Verdict {
 /// What one has over the usual, beyond what the rounds of both differ.
 fn advantage(row: &Row, usual: &Row) -> Option<Verdict> {
     let gain = times(row, usual)?;
-    let rates = |row: &Row| row.rounds.iter().map(|round| round.rate).collect();
     if gain > 1.0 + SAME && are_apart(rates(usual), rates(row)) {
         return Some(Verdict::Faster);
     }
     let costs = |row: &Row| row.rounds.iter().filter_map(|round| round.cpu).collect();
     let is_cheaper = gain > 1.0 - SAME && are_apart(costs(row), costs(usual));
     is_cheaper.then(|| Verdict::Cheaper(row.cpu() / usual.cpu()))
+}
+
+fn rates(row: &Row) -> Vec<f64> {
+    row.rounds.iter().map(|round| round.rate).collect()
 }
 
 fn times(row: &Row, usual: &Row) -> Option<f64> {
@@ -274,6 +284,21 @@ mod tests {
         let advice = advice(&rows, By::Native, None, &strict()).unwrap();
         assert_eq!(advice.ranked, [pair(GCM), pair(CHACHA), pair(UMAC)]);
         assert_eq!(advice.gain, None);
+    }
+
+    #[test]
+    fn of_those_that_their_rounds_do_not_tell_apart_the_cheaper_one_is_first() {
+        let found = |rates: &[f64]| {
+            let rows = [
+                of_rounds(GCM, By::Ssh, &[330.0, 300.0, 360.0], &[3.5; 3]),
+                of_rounds(UMAC, By::Ssh, rates, &[3.0; 3]),
+            ];
+            let advice = advice(&rows, By::Ssh, None, &strict()).unwrap();
+            advice.best().clone()
+        };
+        assert_eq!(found(&[310.0, 290.0, 340.0]), pair(UMAC));
+        assert_eq!(found(&[295.0, 290.0, 298.0]), pair(GCM));
+        assert_eq!(found(&[270.0, 200.0, 340.0]), pair(GCM));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use sshoal_journal::Segments;
 use sshoal_transfer::sftp::{Dialect, Pieces, SftpError, SharedOctets};
@@ -28,8 +29,8 @@ use super::writing::Writing;
 
 /// Octets of contents for which it is worth waking up.
 const CONTENTS: usize = 128 * 1024;
-/// Octets of answers: those to about a megabyte and a half, less than a channel's window.
-const ANSWERS: usize = 1024;
+/// Octets of answers: those to about three quarters of a megabyte, less than two channels have under way.
+const ANSWERS: usize = 512;
 
 /// What happened, for the user.
 #[derive(Debug)]
@@ -154,6 +155,11 @@ impl Engine {
         if let Engine::Put { upload, .. } = self {
             upload.speak(dialect);
         }
+    }
+
+    /// It is so late since the transfer was begun.
+    pub(super) fn set_time(&mut self, now: Duration) {
+        either!(self, it => it.set_time(now));
     }
 
     pub(super) fn handle_input(&mut self, channel: usize, input: &[u8]) -> Result<(), SftpError> {

@@ -1,19 +1,27 @@
 //! A trial by commands of the server's shell: dd writes zeros, cat reads ours, and marks between them say how much CPU
 //! time the server's process for the connection has had.
+//!
+//! What is moved first, either way, is not measured, and its reader lets it wait: sshd and ssh allocate what waits anew for
+//! each packet by which it grows (sshbuf.c, `sshbuf_allocate`), and so the first two megabytes that wait cost as much as a hundred later.
 
 use std::time::{Duration, Instant};
 
 use sshoal_proto::Stream;
 
 use super::processor::{Processor, parsed};
-use super::{Leg, ZEROS};
+use super::{BLOCK, Leg, ZEROS};
 
 /// What a line of standard error begins with that is a mark.
 const MARK: &str = "sshoal-trial ";
 /// Longest line of standard error that is kept, octets: what a shell's start-up files say may be longer.
 const MAX_LINE: usize = 4096;
-/// Marks: before, between and behind the two directions.
-const MARKS: usize = 3;
+/// Marks: before and behind each direction.
+const MARKS: usize = 4;
+/// Blocks that go first and are not measured, if as many are measured: the window of OpenSSH's twice (channels.h,
+/// CHAN_SES_WINDOW_DEFAULT), of ours and of the server's.
+const MOST_FIRST: u64 = 64;
+/// How long what goes first is left to wait.
+const PAUSE: Duration = Duration::from_millis(200);
 
 /// The line for the user's shell. What runs is sh, whatever that shell is; its parent is the process that has the
 /// connection (session.c, do_exec_no_pty).
@@ -22,31 +30,40 @@ pub(super) fn command(blocks: u64) -> String {
         "m() {{ printf \"{MARK}%s|%s\\n\" \"$(cat /proc/$PPID/schedstat 2>/dev/null)\" \
          \"$(cat /proc/$PPID/stat 2>/dev/null)\" >&2; }}"
     );
+    let first = blocks.min(MOST_FIRST);
     let moved = match blocks {
-        0 => "m; m; cat >/dev/null; m".to_owned(),
-        blocks => {
-            format!("m; dd if=/dev/zero bs=65536 count={blocks} 2>/dev/null; m; cat >/dev/null; m")
-        }
+        0 => "m; m; m; cat >/dev/null; m".to_owned(),
+        // Not every sleep knows parts of a second.
+        blocks => format!(
+            "d() {{ dd bs=65536 \"$@\" 2>/dev/null; }}; \
+             d if=/dev/zero count={first}; m; d if=/dev/zero count={blocks}; m; \
+             sleep 0.2 2>/dev/null || sleep 1; d of=/dev/null count={first}; m; cat >/dev/null; m"
+        ),
     };
     format!("exec sh -c '{mark}; {moved}'")
 }
 
 /// How far the trial is.
 pub(super) struct Exec {
-    /// How much is to go either way.
+    /// How much is to go either way, of that which is measured.
     octets: u64,
+    /// How much goes before it.
+    first: u64,
     processor: Processor,
     /// The last, unfinished line of standard error.
     line: Vec<u8>,
     marks: Vec<Option<Duration>>,
-    /// When the first octet came, or the mark before it.
+    /// When what goes first had come, or the mark behind it.
     began: Option<Moment>,
     received: u64,
     /// When all had come.
     received_all: Option<Moment>,
-    /// When our first octet could go.
+    /// Whether ours may go.
+    sends: bool,
+    /// When what goes first had been read.
     sending: Option<Moment>,
     sent: u64,
+    has_paused: bool,
     ended: Option<Moment>,
 }
 
@@ -61,14 +78,17 @@ impl Exec {
     pub(super) fn new(octets: u64, processor: Processor) -> Exec {
         Exec {
             octets,
+            first: octets.min(MOST_FIRST * BLOCK),
             processor,
             line: Vec::new(),
             marks: Vec::with_capacity(MARKS),
             began: None,
             received: 0,
             received_all: None,
+            sends: false,
             sending: None,
             sent: 0,
+            has_paused: false,
             ended: None,
         }
     }
@@ -83,14 +103,19 @@ impl Exec {
             Stream::Stdout => self.received += octets.len() as u64,
             Stream::Stderr => self.take_lines(octets),
         }
-        if self.began.is_none() && (self.received > 0 || !self.marks.is_empty()) {
+        let has_first = match self.first {
+            0 => !self.marks.is_empty(),
+            first => self.received >= first,
+        };
+        if self.began.is_none() && has_first {
             self.began = self.moment(now);
         }
-        let has_all = self.received >= self.octets;
+        let has_all = self.received >= self.first + self.octets;
         if self.received_all.is_none() && has_all && !self.marks.is_empty() {
             self.received_all = self.moment(now);
         }
-        if self.sending.is_none() && self.received_all.is_some() && self.marks.len() > 1 {
+        self.sends |= self.received_all.is_some() && self.marks.len() > 1;
+        if self.sending.is_none() && self.sends && self.marks.len() > 2 {
             self.sending = self.moment(now);
         }
         if self.ended.is_none() && self.marks.len() == MARKS {
@@ -119,14 +144,12 @@ impl Exec {
 
     /// What can be sent now.
     pub(super) fn transmit(&self) -> &'static [u8] {
-        match self.sending {
-            Some(_) => {
-                let left = self.octets - self.sent;
-                let left = usize::try_from(left).unwrap_or(ZEROS.len());
-                &ZEROS[..left.min(ZEROS.len())]
-            }
-            None => &[],
+        if !self.sends {
+            return &[];
         }
+        let left = self.first + self.octets - self.sent;
+        let left = usize::try_from(left).unwrap_or(ZEROS.len());
+        &ZEROS[..left.min(ZEROS.len())]
     }
 
     pub(super) fn transmitted(&mut self, octets: usize) {
@@ -134,7 +157,14 @@ impl Exec {
     }
 
     pub(super) fn has_sent_all(&self) -> bool {
-        self.sending.is_some() && self.sent >= self.octets
+        self.sends && self.sent >= self.first + self.octets
+    }
+
+    /// How long nothing is to be read, once, when the first octets have come.
+    pub(super) fn take_pause(&mut self) -> Option<Duration> {
+        let is_due = !self.has_paused && self.received > 0 && self.first > 0;
+        self.has_paused |= is_due;
+        is_due.then_some(PAUSE)
     }
 
     /// What was measured from the server and to it.
@@ -151,7 +181,7 @@ impl Exec {
         };
         (
             leg(self.began, self.received_all, 0),
-            leg(self.sending, self.ended, 1),
+            leg(self.sending, self.ended, 2),
         )
     }
 }
@@ -172,17 +202,23 @@ mod tests {
         let begun = Instant::now();
         let at = |seconds| begun + Duration::from_secs(seconds);
         assert!(exec.transmit().is_empty());
+        assert_eq!(exec.take_pause(), None);
+        exec.handle(Stream::Stdout, &[0; 900], at(0));
+        assert_eq!(exec.take_pause(), Some(PAUSE));
+        assert_eq!(exec.take_pause(), None);
         exec.handle(Stream::Stderr, b"welcome\nsshoal-tri", at(0));
-        exec.handle(Stream::Stderr, b"al 1000 1 1|17 (sshd) S\n", at(1));
+        exec.handle(Stream::Stderr, b"al 1000 1 1|17 (sshd) S\n", at(0));
+        exec.handle(Stream::Stdout, &[0; 100], at(1));
         exec.handle(Stream::Stdout, &[0; 600], at(2));
         exec.handle(Stream::Stderr, b"sshoal-trial 5000 1 1|\n", at(3));
         assert!(exec.transmit().is_empty(), "not all has come");
         exec.handle(Stream::Stdout, &[0; 400], at(4));
-        assert_eq!(exec.transmit().len(), 1000);
+        assert_eq!(exec.transmit().len(), 2000);
         assert!(!exec.has_sent_all());
-        exec.transmitted(1000);
+        exec.transmitted(2000);
         assert!(exec.has_sent_all());
-        exec.handle(Stream::Stderr, b"sshoal-trial 5500 1 1|\n", at(9));
+        exec.handle(Stream::Stderr, b"sshoal-trial 5100 1 1|\n", at(5));
+        exec.handle(Stream::Stderr, b"sshoal-trial 5600 1 1|\n", at(10));
         let (down, up) = exec.legs();
         let (down, up) = (down.unwrap(), up.unwrap());
         assert_eq!((down.octets, up.octets), (1000, 1000));
@@ -202,6 +238,7 @@ mod tests {
             now,
         );
         assert_eq!(exec.legs(), (None, None));
+        exec.handle(Stream::Stdout, &[0; 20], now);
         exec.handle(Stream::Stderr, b"sshoal-trial |\nsshoal-trial |\n", now);
         assert_eq!(exec.legs().0.unwrap().server_cpu, None);
     }
@@ -210,7 +247,8 @@ mod tests {
     fn the_command_quotes_itself_once() {
         let line = command(16);
         assert_eq!(line.matches('\'').count(), 2, "{line}");
-        assert!(line.contains("count=16 "), "{line}");
+        assert!(line.contains("count=16; m"), "{line}");
+        assert!(command(1000).contains("count=64; m; d if=/dev/zero count=1000; m"));
         assert!(!command(0).contains("dd"));
     }
 }

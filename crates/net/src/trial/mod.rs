@@ -336,6 +336,11 @@ impl SshTrial {
         }
     }
 
+    /// How long nothing is to be read of what the command writes.
+    pub(crate) fn take_pause(&mut self) -> Option<Duration> {
+        self.exec.take_pause()
+    }
+
     /// How much is to be sent now: nothing before all has come, `None` after all has gone.
     pub(crate) fn due(&mut self) -> Option<usize> {
         match self.exec.has_sent_all() {

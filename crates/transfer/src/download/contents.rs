@@ -63,6 +63,7 @@ impl Download {
         for file in files {
             while self.channels[channel].work.in_flight + limit as usize <= most
                 && !self.channels[channel].client.is_full()
+                && self.channels[channel].client.has_room()
                 && let Some((reader, handle, offset, len)) = self.next_read(channel, file, limit)
             {
                 self.channels[channel].work.in_flight += len as usize;

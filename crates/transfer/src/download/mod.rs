@@ -24,6 +24,7 @@ mod walk;
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::channels::Channels;
 use crate::device::{Survey, SurveyStep};
@@ -222,6 +223,11 @@ impl Download {
     /// How far it is.
     pub fn tally(&self) -> Tally {
         self.tally
+    }
+
+    /// It is so late, by any clock that does not go backwards: how much is to be under way is found out by it.
+    pub fn set_time(&mut self, now: Duration) {
+        self.channels.set_time(now);
     }
 
     /// Takes what came on a channel.

@@ -2,10 +2,12 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::ops::Range;
+use std::time::Duration;
 
 use sshoal_wire::Decoder;
 
 use super::dialect::Dialect;
+use super::flow::{Flow, Sent};
 use super::outgoing::{Outgoing, Pieces, SharedOctets, greeting};
 use super::packets::Packets;
 use super::reply::{self, Reply};
@@ -126,6 +128,8 @@ pub struct Client<T> {
     next_id: u32,
     pending: HashMap<u32, Pending<T>>,
     replies: VecDeque<(T, Reply)>,
+    flow: Flow,
+    now: Duration,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -144,6 +148,7 @@ struct Pending<T> {
     token: T,
     request: &'static str,
     expected: Expected,
+    sent: Sent,
 }
 
 /// The request that asks for the limits, the first of all.
@@ -168,7 +173,14 @@ impl<T> Client<T> {
             next_id: LIMITS_ID + 1,
             pending: HashMap::new(),
             replies: VecDeque::new(),
+            flow: Flow::default(),
+            now: Duration::ZERO,
         }
+    }
+
+    /// It is so late, by any clock that does not go backwards.
+    pub fn set_time(&mut self, now: Duration) {
+        self.now = now;
     }
 
     /// Takes the server for one that speaks so.
@@ -209,6 +221,11 @@ impl<T> Client<T> {
         self.pending.len() >= MAX_PENDING
     }
 
+    /// Whether more of files may be under way than is: the line holds it, or nothing is known of that yet.
+    pub fn has_room(&self) -> bool {
+        self.flow.has_room()
+    }
+
     /// Requests without a reply.
     pub fn pending(&self) -> usize {
         let greets = !matches!(self.stage, Stage::Ready | Stage::Lost);
@@ -232,6 +249,7 @@ impl<T> Client<T> {
         let id = self.next_id;
         self.next_id = self.next_id.wrapping_add(1).max(LIMITS_ID + 1);
         let dialect = self.dialect;
+        let sent = self.flow.begin(self.now, request.contents());
         self.out
             .push_request(|out| request.encode(id, dialect, out));
         self.pending.insert(
@@ -240,6 +258,7 @@ impl<T> Client<T> {
                 token,
                 request: request.name(),
                 expected: request.expected(),
+                sent,
             },
         );
     }
@@ -319,6 +338,7 @@ impl<T> Client<T> {
             return Ok(());
         }
         let pending = self.pending.remove(&id).ok_or(SftpError::Unasked(id))?;
+        self.flow.end(self.now, pending.sent);
         let reply = Reply::decode(packet, pending.request, pending.expected)?;
         // SSH_FX_OK is no answer to a question.
         if let (

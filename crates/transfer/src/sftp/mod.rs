@@ -3,6 +3,7 @@
 mod attributes;
 mod client;
 mod dialect;
+mod flow;
 mod outgoing;
 mod packets;
 mod reply;

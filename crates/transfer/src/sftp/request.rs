@@ -170,6 +170,14 @@ impl Request<'_> {
         })
     }
 
+    /// Octets of a file that it carries, or asks for.
+    pub(crate) fn contents(&self) -> usize {
+        match self {
+            Request::Read { len, .. } | Request::Write { len, .. } => *len as usize,
+            _ => 0,
+        }
+    }
+
     pub(crate) fn expected(&self) -> Expected {
         match self {
             Request::Open { .. } | Request::Opendir { .. } => Expected::Handle,

@@ -233,6 +233,7 @@ impl Upload {
     pub(super) fn write_blocks(&mut self, channel: usize) {
         while self.channels[channel].client.waiting() < QUEUED
             && !self.channels[channel].client.is_full()
+            && self.channels[channel].client.has_room()
             && let Some(mut block) = self.channels[channel].work.blocks.pop_front()
         {
             let it = &mut self.channels[channel];

@@ -26,6 +26,7 @@ mod verifying;
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
+use std::time::Duration;
 
 use sshoal_journal::Segments;
 
@@ -267,6 +268,11 @@ impl Upload {
         self.tally
     }
 
+    /// It is so late, by any clock that does not go backwards: how much is to be under way is found out by it.
+    pub fn set_time(&mut self, now: Duration) {
+        self.channels.set_time(now);
+    }
+
     /// Takes what came on a channel.
     ///
     /// # Errors
@@ -302,7 +308,7 @@ impl Upload {
     /// packets are filled.
     pub fn is_about_to_send(&self, channel: usize) -> bool {
         let channel = &self.channels[channel];
-        channel.work.ahead > 0 && !channel.client.is_full()
+        channel.work.ahead > 0 && !channel.client.is_full() && channel.client.has_room()
     }
 
     /// What is needed of this machine.

@@ -43,6 +43,7 @@ pub(crate) struct Transfer {
     /// What the user is to be told, as the command's output.
     output: Vec<(Stream, Vec<u8>)>,
     stage: Stage,
+    begun: Instant,
     /// Since when nothing has come, by whatever way.
     silent_since: Instant,
     silences: Silences,
@@ -114,6 +115,7 @@ impl Transfer {
             first_trouble: None,
             output: Vec::new(),
             stage: Stage::Running,
+            begun: Instant::now(),
             silent_since: Instant::now(),
             silences: Silences::new(round_trip, Instant::now()),
             wake: None,
@@ -222,6 +224,7 @@ impl Transfer {
         }
         self.channels[at].owed += octets.len();
         self.hear(at);
+        self.engine.set_time(self.begun.elapsed());
         if stream == Stream::Stderr {
             let room = WORDS.saturating_sub(self.words.len()).min(octets.len());
             self.words.extend_from_slice(&octets[..room]);
@@ -321,6 +324,7 @@ impl Transfer {
 
     /// Has done what is needed here.
     fn perform(&mut self) {
+        self.engine.set_time(self.begun.elapsed());
         let printed = self.engine.perform(&self.jobs);
         if !printed.is_empty() {
             self.output.push((Stream::Stdout, printed));

@@ -27,7 +27,7 @@ impl Upload {
             .filter(|unit| *unit <= most)
             .max();
         let most = unit.map_or(most, |unit| most / unit * unit);
-        while client.waiting() < QUEUED && !client.is_full() {
+        while client.waiting() < QUEUED && !client.is_full() && client.has_room() {
             let offset = it.contents.put;
             let write = |octets: &SharedOctets, range: Range<usize>| {
                 let step = DeviceStep::Write {
