@@ -2,12 +2,40 @@
 
 use std::io::{self, Write};
 
-/// Prints the lines; ends of lines within them are shown as `\\n`. A reader that has seen enough ends it quietly.
-pub(crate) fn print(lines: impl Iterator<Item = Vec<u8>>) -> io::Result<()> {
-    let mut out = io::BufWriter::new(io::stdout().lock());
-    let mut written = lines.map(|line| {
+use sshoal_report::{Host, dry_run_record};
+
+/// What would be done on one host.
+pub(crate) struct DryRun<'a> {
+    pub(crate) host: &'a Host,
+    /// What it is connected to by, if it is.
+    pub(crate) name: Option<&'a str>,
+    /// How it is reached, for people.
+    pub(crate) place: String,
+    /// What is done there.
+    pub(crate) what: Vec<u8>,
+}
+
+impl DryRun<'_> {
+    /// For people: ends of lines within it are shown as `\\n`.
+    fn line(&self) -> Vec<u8> {
+        let mut title = format!("{}: ", self.host.label);
+        if !self.place.is_empty() {
+            title.push_str(&format!("{}: ", self.place));
+        }
+        let line = [title.as_bytes(), &self.what].concat();
         let parts: Vec<&[u8]> = line.split(|&octet| octet == b'\n').collect();
-        out.write_all(&parts.join(&b"\\n"[..]))?;
+        parts.join(&b"\\n"[..])
+    }
+}
+
+/// Prints a line for each host, as JSON Lines if `json`. A reader that has seen enough ends it quietly.
+pub(crate) fn print<'a>(json: bool, hosts: impl Iterator<Item = DryRun<'a>>) -> io::Result<()> {
+    let mut out = io::BufWriter::new(io::stdout().lock());
+    let mut written = hosts.map(|it| {
+        out.write_all(&match json {
+            true => dry_run_record(it.host, it.name, &it.what),
+            false => it.line(),
+        })?;
         out.write_all(b"\n")
     });
     match written

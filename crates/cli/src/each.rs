@@ -12,7 +12,7 @@ use sshoal_net::{LocalCommand, Place, Preparation, RunPlan, SshOptions, Work, pr
 use sshoal_report::Host;
 
 use crate::args::{ConfigArgs, EachArgs, PaceArgs};
-use crate::dry_run;
+use crate::dry_run::{self, DryRun};
 use crate::fan_out::{self, NoCommand, Showing};
 use crate::hosts;
 use crate::script::quoted;
@@ -54,12 +54,9 @@ pub(crate) fn run(args: &EachArgs) -> Result<u8, Box<dyn std::error::Error>> {
         commands.push(command);
     }
     if args.dry_run {
-        dry_run::print(
-            hosts
-                .iter()
-                .zip(&commands)
-                .map(|(host, command)| line(host, command)),
-        )?;
+        let lines = hosts.iter().zip(&commands);
+        let lines = lines.map(|(host, command)| line(host, command));
+        dry_run::print(args.output.json, lines)?;
         return Ok(0);
     }
     find_programs(&commands)?;
@@ -116,10 +113,15 @@ fn command(words: &[Template], place: &Place<'_>) -> LocalCommand {
 }
 
 /// What `--dry-run` says: a line for a shell.
-fn line(host: &Host, command: &LocalCommand) -> Vec<u8> {
+fn line<'a>(host: &'a Host, command: &LocalCommand) -> DryRun<'a> {
     let words = std::iter::once(&command.program).chain(&command.arguments);
     let words: Vec<Vec<u8>> = words.map(|word| quoted(word.as_bytes())).collect();
-    [host.label.as_bytes(), b": ", &words.join(&b' ')].concat()
+    DryRun {
+        host,
+        name: None,
+        place: String::new(),
+        what: words.join(&b' '),
+    }
 }
 
 /// Looks for each program once, so that a misspelt name ends the run before it has begun.

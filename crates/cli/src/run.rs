@@ -17,7 +17,7 @@ use sshoal_report::Host;
 use sshoal_targets::Target;
 
 use crate::args::{ConfigArgs, LoginArgs, PaceArgs, RunArgs};
-use crate::dry_run;
+use crate::dry_run::{self, DryRun};
 use crate::each::PROCESSES;
 use crate::fan_out::{self, NoCommand, Showing};
 use crate::hosts;
@@ -70,7 +70,8 @@ pub(crate) fn run(args: &RunArgs) -> Result<u8, Box<dyn std::error::Error>> {
     let hosts = described(&targets, &plans);
     if args.dry_run {
         let lines = hosts.iter().zip(&plans);
-        dry_run::print(lines.map(|(host, plan)| line.description(host, plan)))?;
+        let lines = lines.map(|(host, plan)| line.description(host, plan));
+        dry_run::print(args.output.json, lines)?;
         return Ok(0);
     }
     let password = password(&args.login, plans.len())?;
@@ -301,7 +302,7 @@ impl CommandLine {
     }
 
     /// What would be done on a host.
-    fn description(&self, host: &Host, plan: &HostPlan) -> Vec<u8> {
+    fn description<'a>(&self, host: &'a Host, plan: &'a HostPlan) -> DryRun<'a> {
         let (user, name, port) = (plan.user(), plan.name(), plan.port());
         let place = Place {
             host: name,
@@ -323,11 +324,13 @@ impl CommandLine {
             Some(by_ssh) => format!(" by ssh [{}]", by_ssh.why),
             None => String::new(),
         };
-        let title = format!(
-            "{}: {user}@{name} port {port}{by}: {sudo}{}",
-            host.label, self.title
-        );
-        [title.as_bytes(), &words].concat()
+        let title = format!("{sudo}{}", self.title);
+        DryRun {
+            host,
+            name: Some(name),
+            place: format!("{user}@{name} port {port}{by}"),
+            what: [title.as_bytes(), &words].concat(),
+        }
     }
 }
 

@@ -142,6 +142,39 @@ fn a_client_of_two_lanes_that_is_killed_sends_nothing_twice_beyond_a_segment_a_l
     is_killed(2, 2, 2 * LEN);
 }
 
+/// More pieces than a journal has room for, if it did not join what lies on both sides of a hole.
+#[test]
+fn a_sparse_file_of_a_client_that_is_killed_is_not_sent_twice_beyond_a_segment() {
+    const EACH: u64 = 16 * 1024;
+    const DATA: u64 = 10_000 * EACH;
+    let shoal = Shoal::real(&SshdSpec::new(1));
+    let dir = tempfile::tempdir().unwrap();
+    let source = dir.path().join("source");
+    let contents = noise(EACH, 19);
+    let file = File::create(&source).unwrap();
+    for number in 0..10_000 {
+        file.write_all_at(&contents, 2 * number * EACH).unwrap();
+    }
+    // Some file systems count what they say of the extents, too.
+    let has_holes = |path: &Path| fs::metadata(path).unwrap().blocks() * 512 < DATA * 5 / 4;
+    assert!(has_holes(&source), "the file system has none");
+    let target = shared_folder();
+    let words = ["put", "--json", text(&source), text(target.path())];
+    let slow = [&words[..1], &["--limit", "60M"], &words[1..]].concat();
+    let mut running = Running::start(&mut command(&shoal, &slow));
+    wait_for_octets(&mut running, target.path(), DATA * 4 / 5);
+    assert!(running.is_running(), "it has ended before it was cut");
+    drop(running);
+    shoal.wait_for_sessions();
+    let before = come(target.path());
+    let again = moved(&sshoal(&shoal, &words).expect(0));
+    let twice = (before + again).saturating_sub(DATA);
+    assert!(twice <= SEGMENT, "{twice} octets were sent twice");
+    let there = target.path().join("source");
+    assert!(fs::read(&there).unwrap() == fs::read(&source).unwrap());
+    assert!(has_holes(&there));
+}
+
 #[test]
 fn a_host_that_dies_at_forty_percent_is_sent_only_the_rest() {
     let shoal = Shoal::real(&SshdSpec::new(1));

@@ -167,6 +167,39 @@ fn the_kinds_of_failure_are_all_named_and_all_meant() {
 }
 
 #[test]
+fn a_dry_run_is_an_object_a_host_whatever_is_to_be_done() {
+    let document = Document::read();
+    let members = document.members("## `dry-run`", "## `ciphers`");
+    let shoal = Shoal::simulated(2, &[]);
+    let program = env!("CARGO_BIN_EXE_sshoal");
+    let file = shoal.file("ssh_config");
+    let mut found = BTreeSet::new();
+    for (words, what) in [
+        (&["run", "-F", &file, "echo %n"][..], "echo "),
+        (&["each", "-F", &file, "ls", "-l"], "ls -l"),
+        (&["put", "-F", &file, &file, "/x"], "put 1 file ("),
+        (&["get", "-F", &file, "/x", "/y"], "get 1 path, /x into /y/"),
+    ] {
+        let mut command = shoal.user.command(program);
+        command.arg(words[0]).args(["--json", "--dry-run"]);
+        command.args(["-f", &shoal.file("hosts")]).args(&words[1..]);
+        let objects = parse(&Running::start(&mut command).wait().expect(0).stdout());
+        assert_eq!(objects.len(), 2, "{words:?}");
+        for object in objects {
+            check(&object, &members);
+            assert_eq!(object["type"], "dry-run");
+            assert!(object["what"].as_str().unwrap().starts_with(what));
+            found.extend(object.keys().cloned());
+        }
+    }
+    let sometimes = ["options", "what_base64"];
+    let always = members.keys().filter(|name| !sometimes.contains(name));
+    let always: BTreeSet<String> = always.map(|&name| name.to_owned()).collect();
+    assert_eq!(found, always);
+    assert_eq!(shoal.hosts.totals().connections, 0);
+}
+
+#[test]
 fn the_result_file_has_the_same_without_output_for_its_owner_only() {
     use std::os::unix::fs::PermissionsExt;
     let shoal = Shoal::simulated(4, &["1=exit-signal:KILL", "2=refuse", "3=auth-denied"]);

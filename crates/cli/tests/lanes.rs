@@ -112,19 +112,42 @@ impl Scene {
         numbers.collect()
     }
 
+    /// A shell that runs an SFTP program of the first connection.
+    fn first(&self) -> i32 {
+        let path = self.gates.path().join("first/pid");
+        fs::read_to_string(path).unwrap().trim().parse().unwrap()
+    }
+
+    /// The process of the first connection or of a further one.
+    fn lane(&self, is_first: bool) -> i32 {
+        let server = self.shoal.hosts.pid(0).as_raw_nonzero().get();
+        let mut lanes = children(server).into_iter();
+        lanes
+            .find(|lane| descendants(*lane).contains(&self.first()) == is_first)
+            .unwrap()
+    }
+
+    /// Stops the SFTP program of a channel of the first connection or of a further one. sshd starts them in their order.
+    fn stop(&self, is_first: bool, channel: usize) -> Stopped {
+        let mut session = self.lane(is_first);
+        while let [only] = children(session)[..] {
+            session = only;
+        }
+        let mut channels = children(session);
+        channels.sort_unstable();
+        let is_sftp = |process: &i32| {
+            let name = fs::read_to_string(format!("/proc/{process}/comm"));
+            name.is_ok_and(|name| name.trim() == "sftp-server")
+        };
+        let mut programs = descendants(channels[channel]).into_iter();
+        let program = Pid::from_raw(programs.rfind(is_sftp).unwrap()).unwrap();
+        kill_process(program, Signal::STOP).unwrap();
+        Stopped(program)
+    }
+
     /// Kills the process of the first connection or of a further one, with all that it has started.
     fn kill(&self, is_first: bool) {
-        let read = |path: PathBuf| fs::read_to_string(path).unwrap();
-        let first: i32 = read(self.gates.path().join("first/pid"))
-            .trim()
-            .parse()
-            .unwrap();
-        let server = self.shoal.hosts.pid(0).as_raw_nonzero();
-        let children = read(format!("/proc/{server}/task/{server}/children").into());
-        let mut children = children.split_whitespace().map(|it| it.parse().unwrap());
-        let lane: i32 = children
-            .find(|child| descendants(*child).contains(&first) == is_first)
-            .unwrap();
+        let lane = self.lane(is_first);
         for process in [vec![lane], descendants(lane)].concat() {
             // It may have ended with its parent.
             let _ = kill_process(Pid::from_raw(process).unwrap(), Signal::KILL);
@@ -145,6 +168,22 @@ impl Scene {
         assert!(fs::read(host.join("big")).unwrap() == self.contents);
         assert_eq!(fs::read_dir(host).unwrap().count(), 1, "a part is left");
     }
+}
+
+/// A process that does nothing until this is dropped.
+struct Stopped(Pid);
+
+impl Drop for Stopped {
+    fn drop(&mut self) {
+        let _ = kill_process(self.0, Signal::KILL);
+    }
+}
+
+fn children(parent: i32) -> Vec<i32> {
+    let children = fs::read_to_string(format!("/proc/{parent}/task/{parent}/children"));
+    let children = children.unwrap_or_default();
+    let children = children.split_whitespace();
+    children.map(|child| child.parse().unwrap()).collect()
 }
 
 fn text(path: &Path) -> &str {
@@ -213,6 +252,44 @@ fn a_first_connection_that_dies_is_made_anew_and_nothing_is_lost() {
     scene.open("rest");
     scene.expect_sent(running.wait());
     assert!(scene.shoal.hosts.logins() > 3);
+}
+
+#[test]
+fn a_connection_whose_program_hangs_is_done_without() {
+    let scene = Scene::new(&[]);
+    let running = scene.put("3");
+    scene.wait_for("three connections have two channels each", 6);
+    scene.open("start");
+    wait_until("all have work", || scene.answered().len() == 6);
+    let _stopped = scene.stop(false, 0);
+    scene.open("rest");
+    scene.expect_sent(running.wait());
+}
+
+#[test]
+fn a_second_channel_whose_program_hangs_is_done_without() {
+    let scene = Scene::new(&[]);
+    let running = scene.put("1");
+    scene.wait_for("the connection has two channels", 2);
+    scene.open("start");
+    wait_until("both have work", || scene.answered().len() == 2);
+    let _stopped = scene.stop(true, 1);
+    scene.open("rest");
+    scene.expect_sent(running.wait());
+    assert_eq!(scene.shoal.hosts.logins(), 1);
+}
+
+#[test]
+fn a_first_channel_whose_program_hangs_while_others_go_on_is_made_anew() {
+    let scene = Scene::new(&[]);
+    let running = scene.get("2");
+    scene.wait_for("two connections have two channels each", 4);
+    scene.open("start");
+    wait_until("all have work", || scene.answered().len() == 4);
+    let _stopped = scene.stop(true, 0);
+    scene.open("rest");
+    scene.expect_fetched(running.wait());
+    assert!(scene.shoal.hosts.logins() > 2);
 }
 
 #[test]

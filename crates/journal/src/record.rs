@@ -6,6 +6,7 @@ use crate::segments::{MAX_SEGMENTS, Segments};
 
 const BEGAN: u8 = 1;
 const PROVEN: u8 = 2;
+const ENDED: u8 = 3;
 
 /// What a record says.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,6 +19,8 @@ pub(crate) enum Record {
     },
     /// These segments of it, too, are there.
     Proven { file: u32, segments: Segments },
+    /// It is in place, or given up.
+    Ended { file: u32 },
 }
 
 impl Record {
@@ -42,6 +45,10 @@ impl Record {
                     body.put_u64(segment.start);
                     body.put_u64(segment.end);
                 }
+            }
+            Record::Ended { file } => {
+                body.put_u8(ENDED);
+                body.put_u32(*file);
             }
         }
         body
@@ -68,6 +75,7 @@ impl Record {
                 }
                 Record::Proven { file, segments }
             }
+            ENDED => Record::Ended { file },
             _ => return Ok(None),
         };
         fields.finish()?;

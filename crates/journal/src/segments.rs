@@ -2,7 +2,8 @@
 
 use std::ops::Range;
 
-/// Segments that one file's set may have: as many as there are lanes that write it, with room to spare.
+/// Segments that one file's set may have: as many as there are lanes that write it, with room to spare. The caller joins what
+/// lies on both sides of a hole.
 pub const MAX_SEGMENTS: usize = 4096;
 
 /// Octets of a file, as segments in order that neither overlap nor touch.
@@ -33,7 +34,7 @@ impl Segments {
         self.0.last().map_or(0, |segment| segment.end)
     }
 
-    /// Adds a segment. One that would be more than [`MAX_SEGMENTS`] is left out: it is transferred again.
+    /// Adds a segment. Where they would be more than [`MAX_SEGMENTS`] the shortest is left out: it is transferred again.
     pub fn insert(&mut self, new: Range<u64>) {
         if new.start >= new.end {
             return;
@@ -41,8 +42,9 @@ impl Segments {
         let first = self.0.partition_point(|segment| segment.end < new.start);
         let last = self.0.partition_point(|segment| segment.start <= new.end);
         if first == last {
-            if self.0.len() < MAX_SEGMENTS {
-                self.0.insert(first, new);
+            self.0.insert(first, new);
+            if self.0.len() > MAX_SEGMENTS {
+                self.leave_shortest_out();
             }
             return;
         }
@@ -50,6 +52,14 @@ impl Segments {
         let end = self.0[last - 1].end.max(new.end);
         self.0.drain(first + 1..last);
         self.0[first] = start..end;
+    }
+
+    fn leave_shortest_out(&mut self) {
+        let segments = self.0.iter().enumerate();
+        let shortest = segments.min_by_key(|(_, segment)| segment.end - segment.start);
+        if let Some((shortest, _)) = shortest {
+            self.0.remove(shortest);
+        }
     }
 
     /// Adds all of another set.
@@ -125,7 +135,25 @@ mod tests {
             segments.insert(2 * number..2 * number + 1);
         }
         assert_eq!(segments.iter().len(), MAX_SEGMENTS);
-        segments.insert(1..2);
+        let last = 4 * MAX_SEGMENTS as u64;
+        segments.insert(last - 1..last);
+        assert_eq!(segments.iter().len(), MAX_SEGMENTS);
+        segments.insert(last - 3..last - 1);
         assert_eq!(segments.iter().len(), MAX_SEGMENTS - 1, "two became one");
+    }
+
+    #[test]
+    fn beyond_the_limit_the_shortest_goes() {
+        let mut segments = Segments::default();
+        let starts = (0..MAX_SEGMENTS as u64).map(|number| 1000 * number);
+        for start in starts.clone() {
+            segments.insert(start..start + 100);
+        }
+        let before = segments.clone();
+        segments.insert(200..299);
+        assert_eq!(segments, before);
+        segments.insert(200..301);
+        assert_eq!(segments.iter().len(), MAX_SEGMENTS);
+        assert_eq!(segments.octets(), before.octets() + 1);
     }
 }

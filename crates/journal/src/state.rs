@@ -10,7 +10,7 @@ use crate::segments::Segments;
 
 /// Octets that a journal may have. One that would have more is written anew, with what counts.
 pub const MAX_JOURNAL: usize = 16 * 1024 * 1024;
-/// Files that one journal may know. Of others nothing is noted: they are transferred from their beginning.
+/// Files that one journal may know that have not ended. Of others nothing is noted: they are transferred from their beginning.
 pub const MAX_FILES: usize = 4096;
 /// Octets of what a file is called.
 pub const MAX_KEY: usize = 8192;
@@ -46,6 +46,7 @@ struct File {
     number: u32,
     identity: Vec<u8>,
     proven: Segments,
+    has_ended: bool,
 }
 
 impl Journal {
@@ -111,7 +112,7 @@ impl Journal {
     /// A file is begun, from nothing: what was proven of one with this key is forgotten. `None` if nothing can be noted of it.
     #[must_use]
     pub fn begin(&mut self, key: &[u8], identity: &[u8]) -> Option<Vec<u8>> {
-        let is_full = self.files.len() >= MAX_FILES && !self.knows(key);
+        let is_full = self.is_full_for(key) && self.longest_ended().is_none();
         if is_full || key.len() > MAX_KEY || identity.len() > MAX_IDENTITY {
             return None;
         }
@@ -131,12 +132,32 @@ impl Journal {
         Some(self.note(Record::Proven { file, segments }))
     }
 
+    /// A file is in place, or given up: when others need the room, it is forgotten. `None` if nothing is known of it.
+    #[must_use]
+    pub fn end(&mut self, key: &[u8]) -> Option<Vec<u8>> {
+        let file = self.files.get(key)?.number;
+        Some(self.note(Record::Ended { file }))
+    }
+
+    /// Whether there is no room for a file that is not known.
+    fn is_full_for(&self, key: &[u8]) -> bool {
+        self.files.len() >= MAX_FILES && !self.knows(key)
+    }
+
+    /// Of those that have ended the one that was begun first.
+    fn longest_ended(&self) -> Option<&[u8]> {
+        let ended = self.files.iter().filter(|(_, file)| file.has_ended);
+        let first = ended.min_by_key(|(_, file)| file.number);
+        first.map(|(key, _)| key.as_slice())
+    }
+
     /// A whole journal that says the same in the fewest words.
     pub fn rewritten(&self) -> Vec<u8> {
         let mut out = Journal::header();
         for (key, file) in &self.files {
             let (key, identity) = (key.clone(), file.identity.clone());
-            let (file, segments) = (file.number, file.proven.clone());
+            let (has_ended, segments) = (file.has_ended, file.proven.clone());
+            let file = file.number;
             let began = Record::Began {
                 file,
                 key,
@@ -144,6 +165,9 @@ impl Journal {
             };
             frame::put(&began.encode(), &mut out);
             frame::put(&Record::Proven { file, segments }.encode(), &mut out);
+            if has_ended {
+                frame::put(&Record::Ended { file }.encode(), &mut out);
+            }
         }
         out
     }
@@ -155,6 +179,11 @@ impl Journal {
         out
     }
 
+    fn by_number(&mut self, number: u32) -> Option<&mut File> {
+        let mut files = self.files.values_mut();
+        files.find(|known| known.number == number)
+    }
+
     fn apply(&mut self, record: Record) {
         match record {
             Record::Began {
@@ -162,23 +191,32 @@ impl Journal {
                 key,
                 identity,
             } => {
-                let is_known = self.files.contains_key(&key);
-                let fits = key.len() <= MAX_KEY && identity.len() <= MAX_IDENTITY;
-                if !fits || (!is_known && self.files.len() >= MAX_FILES) {
+                if key.len() > MAX_KEY || identity.len() > MAX_IDENTITY {
                     return;
+                }
+                if self.is_full_for(&key) {
+                    let Some(ended) = self.longest_ended().map(<[u8]>::to_vec) else {
+                        return;
+                    };
+                    self.files.remove(&ended);
                 }
                 self.next = self.next.max(file.wrapping_add(1));
                 let begun = File {
                     number: file,
                     identity,
                     proven: Segments::default(),
+                    has_ended: false,
                 };
                 self.files.insert(key, begun);
             }
             Record::Proven { file, segments } => {
-                let mut files = self.files.values_mut();
-                if let Some(file) = files.find(|known| known.number == file) {
+                if let Some(file) = self.by_number(file) {
                     file.proven.extend(&segments);
+                }
+            }
+            Record::Ended { file } => {
+                if let Some(file) = self.by_number(file) {
+                    file.has_ended = true;
                 }
             }
         }

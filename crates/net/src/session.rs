@@ -136,7 +136,7 @@ impl<'a> HostSession<'a> {
                 started: false,
                 pty_refused: false,
                 outbox: Outbox::default(),
-                transfer: Transfer::begin(&worker.plan, host.0, channel),
+                transfer: Transfer::begin(&worker.plan, host.0, channel, round_trip),
                 lanes: None,
                 host_key: None,
                 round_trip,

@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use base64::{engine::general_purpose::STANDARD, write::EncoderWriter};
+use base64::{Engine, engine::general_purpose::STANDARD, write::EncoderWriter};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use sshoal_fleet::{Fate, HostResult, Outcome, PhaseTimes};
@@ -42,6 +42,28 @@ struct HostRecord<'a> {
     fate: &'static str,
     attempts: u32,
     times_us: Times,
+}
+
+/// What would be done on a host.
+#[derive(Serialize)]
+struct DryRunRecord<'a> {
+    r#type: &'static str,
+    version: u32,
+    host: &'a str,
+    target: String,
+    user: Option<&'a str>,
+    name: Option<&'a str>,
+    port: Option<u16>,
+    #[serde(skip_serializing_if = "Map::is_empty")]
+    options: Map<String, Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    transport: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    transport_reason: Option<Option<&'a str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    what: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    what_base64: Option<String>,
 }
 
 /// Microseconds of each phase; null for a phase that was not entered.
@@ -124,6 +146,25 @@ pub(crate) fn host_record(host: &Host, result: &HostResult) -> Vec<u8> {
         }
     }
     serialise(&record)
+}
+
+/// What would be done on a host, which is connected to by this `name`, as text on one line, without the newline.
+pub fn dry_run_record(host: &Host, name: Option<&str>, what: &[u8]) -> Vec<u8> {
+    let text = std::str::from_utf8(what).ok();
+    serialise(&DryRunRecord {
+        r#type: "dry-run",
+        version: SCHEMA_VERSION,
+        host: &host.label,
+        target: host.target.to_string(),
+        user: host.user.as_deref(),
+        name,
+        port: host.port,
+        options: target_options(&host.target),
+        transport: host.way.as_ref().map(|way| way.transport),
+        transport_reason: host.way.as_ref().map(|way| way.why.as_deref()),
+        what: text,
+        what_base64: text.is_none().then(|| STANDARD.encode(what)),
+    })
 }
 
 /// What a host file or an inventory said of a host, by keyword; a list where it said several things.

@@ -44,7 +44,7 @@ pub use exit_status::{
     OUTPUT_FAILED, SIGNALLED, UNKNOWN_STATUS, USAGE, exit_status, remote_status, signal_status,
 };
 pub use host::{Host, Way};
-pub use json::{SCHEMA_VERSION, target_options};
+pub use json::{SCHEMA_VERSION, dry_run_record, target_options};
 pub use kept::MAX_KEPT;
 pub use last_run::{
     LastRunError, PastEnding, PastHost, last_run_path, parse_last_run, read_last_run,

@@ -141,6 +141,11 @@ impl<T, W: Default> Channels<T, W> {
         served.any(|channel| channel.client.pending() > 0)
     }
 
+    /// Whether a reply of the server's is waited for on this one.
+    pub(crate) fn awaits(&self, channel: usize) -> bool {
+        self.each[channel].client.pending() > 0
+    }
+
     /// Takes what came on a channel: what it answers is told by [`poll_reply`](Self::poll_reply).
     pub(crate) fn handle_input(&mut self, channel: usize, input: &[u8]) -> Result<(), SftpError> {
         self.each[channel].client.handle_input(input)

@@ -35,14 +35,14 @@ mod fake_server;
 
 pub use download::{
     Begun, Download, DownloadEvent, DownloadNeed, DownloadPlan, Fetched, FetchedSmall, LocalFile,
-    MAX_FOLDERS, MAX_HELD, MAX_KEPT, MAX_NAMES, MAX_TOLD, SmallNeed, SmallNumber, SmallPart,
+    MAX_FOLDERS, MAX_HELD, MAX_KEPT, MAX_NAMES, SmallNeed, SmallNumber, SmallPart,
 };
 pub use glob::{Excludes, matches as glob_matches};
 pub use hashing::{FileHash, Hashing, HostHashes, Verify};
 pub use owners::{Account, AccountKind, HostAccounts, Names, Owner, Owners, Rights, accounts};
 pub use part_name::{PartTag, part_name};
 pub use path::{MAX_NAME, MAX_PATH};
-pub use trouble::{Remote, Trouble};
+pub use trouble::{MAX_TOLD, Remote, Trouble};
 pub use upload::{
     CHECKPOINT, Entry, Kind, LeftOut, MAX_SMALL, Method, Opened, SmallFile, SmallGroup,
     SmallProblem, Upload, UploadEvent, UploadNeed, UploadPlan, UploadRoot,

@@ -174,6 +174,9 @@ pub enum Trouble {
     More(u64),
 }
 
+/// Failures of one host that are told one by one; the others are counted.
+pub const MAX_TOLD: usize = 1000;
+
 /// Octets of a name of the server's that are shown.
 const SHOWN: usize = 200;
 

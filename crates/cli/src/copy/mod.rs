@@ -19,7 +19,7 @@ use sshoal_report::Host;
 use sshoal_targets::Target;
 
 use crate::args::OutputArgs;
-use crate::dry_run;
+use crate::dry_run::{self, DryRun};
 use crate::fan_out::{self, Showing};
 use crate::prompt;
 use crate::run;
@@ -120,11 +120,13 @@ impl<'a> Ready<'a> {
     /// `--dry-run`: what would be done, a line a host.
     fn show(&self, what: impl Fn(usize) -> Vec<u8>) -> io::Result<u8> {
         let lines = self.hosts.iter().zip(&self.plans).enumerate();
-        dry_run::print(lines.map(|(number, (host, plan))| {
-            let (user, name, port) = (plan.user(), plan.name(), plan.port());
-            let title = format!("{}: {user}@{name} port {port}: ", host.label);
-            [title.into_bytes(), what(number)].concat()
-        }))?;
+        let lines = lines.map(|(number, (host, plan))| DryRun {
+            host,
+            name: Some(plan.name()),
+            place: format!("{}@{} port {}", plan.user(), plan.name(), plan.port()),
+            what: what(number),
+        });
+        dry_run::print(self.args.shown.json, lines)?;
         Ok(0)
     }
 

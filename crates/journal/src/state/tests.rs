@@ -154,6 +154,34 @@ fn limits_are_kept() {
     assert_eq!(read.proven(&0usize.to_be_bytes(), b"again"), Some(&many));
 }
 
+#[test]
+fn files_that_have_ended_make_room_the_first_first_and_others_do_not() {
+    let mut journal = Journal::default();
+    let mut octets = Journal::header();
+    let key = |number: usize| number.to_be_bytes();
+    for number in 0..MAX_FILES {
+        octets.extend(journal.begin(&key(number), b"").unwrap());
+    }
+    octets.extend(journal.prove(&key(7), &segments(&[(0, 9)])).unwrap());
+    for number in [9, 7] {
+        octets.extend(journal.end(&key(number)).unwrap());
+    }
+    assert_eq!(journal.end(b"another"), None);
+    // Nobody needs the room yet.
+    assert_eq!(journal.proven(&key(7), b""), Some(&segments(&[(0, 9)])));
+    assert_eq!(Journal::replay(&journal.rewritten()).unwrap().0, journal);
+    octets.extend(journal.begin(b"one more", b"").unwrap());
+    assert!(!journal.knows(&key(7)) && journal.knows(&key(9)));
+    // One that is begun anew has not ended.
+    octets.extend(journal.begin(&key(9), b"").unwrap());
+    assert_eq!(journal.begin(b"too many", b""), None);
+    octets.extend(journal.end(b"one more").unwrap());
+    octets.extend(journal.begin(b"the last", b"").unwrap());
+    assert!(!journal.knows(b"one more") && journal.knows(&key(9)));
+    let (read, valid) = Journal::replay(&octets).unwrap();
+    assert!((&read, valid) == (&journal, octets.len()));
+}
+
 proptest! {
     /// Octets of no sense harm nobody.
     #[test]

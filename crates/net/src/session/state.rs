@@ -198,11 +198,17 @@ impl State<'_> {
         for (stream, octets) in transfer.take_output() {
             self.outbox.push(stream, &octets);
         }
-        let report = Report::Transferred(self.host, transfer.tally());
-        self.transfer = None;
         if let Some(mut lanes) = self.lanes.take() {
             lanes.hang_up();
         }
+        // What is lost may be gone on with: `leave_transfer` tells how far it is.
+        if let Err(failure) = &outcome
+            && failure.kind == FailureKind::Lost
+        {
+            return self.fail(outcome.map(|_| ()));
+        }
+        let report = Report::Transferred(self.host, transfer.tally());
+        self.transfer = None;
         self.worker.report(report);
         match outcome {
             Ok(outcome) => {

@@ -239,6 +239,19 @@ impl Engine {
         either!(self, it => it.awaits_server())
     }
 
+    /// The same on one channel.
+    pub(super) fn awaits(&self, channel: usize) -> bool {
+        either!(self, it => it.awaits(channel))
+    }
+
+    /// Whether the host has been asked on a channel to bring something to its disk, and has not said that it has.
+    pub(super) fn awaits_disk(&self, channel: usize) -> bool {
+        match self {
+            Engine::Put { upload, .. } => upload.awaits_disk(channel),
+            Engine::Get { .. } => false,
+        }
+    }
+
     pub(super) fn octets_left(&self) -> u64 {
         either!(self, it => it.octets_left())
     }
@@ -347,6 +360,15 @@ impl Engine {
                         let key = upload.path(entry);
                         jobs.perform(Answer::Noted, move || {
                             keeper.prove(&key, &segments);
+                            Answer::Noted
+                        });
+                    }
+                }
+                while let Some(entry) = upload.poll_over() {
+                    if let Some(keeper) = keeper.clone() {
+                        let key = upload.path(entry);
+                        jobs.perform(Answer::Noted, move || {
+                            keeper.end(&key);
                             Answer::Noted
                         });
                     }

@@ -318,12 +318,20 @@ impl Part {
         keep(self.file.as_fd(), kept)?;
         fsync(&self.file)?;
         let (part, name) = (self.part.as_slice(), self.name.as_slice());
-        Ok(renameat(&self.folder, part, &self.folder, name)?)
+        renameat(&self.folder, part, &self.folder, name)?;
+        self.end();
+        Ok(())
     }
 
     pub(super) fn discard(&self) {
         // What cannot be removed is told by its name.
         let _ = unlinkat(&self.folder, self.part.as_slice(), AtFlags::empty());
+        self.end();
+    }
+
+    /// Nothing has to be known of it any more.
+    fn end(&self) {
+        self.progress.iter().for_each(Progress::end);
     }
 }
 

@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used)]
 
+use sshoal_transfer::CHECKPOINT;
+
 use super::*;
 
 const NOBODY: Owner = Owner {
@@ -260,4 +262,26 @@ fn hashes_of_files_without_an_end_are_stopped() {
     assert!(folder.hash(b"f", size, &stop).is_err());
     let none = folder.hash(b"f", 5, &Stop::default()).unwrap();
     assert_eq!(none, None, "it has another size");
+}
+
+/// They are holes, and the part would be shorter than what is proven.
+#[test]
+fn zeros_at_the_end_of_what_is_proven_are_gone_on_with() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("host");
+    let begin = || {
+        let keeper = Keeper::new(dir.path().join("journal"));
+        let folder = Folder::new(path.clone(), PartNames(PartTag(1)), Some(Arc::new(keeper)));
+        let like = Some((4 * CHECKPOINT, 7));
+        folder.begin(b"f", like, false, 0o644).unwrap().unwrap()
+    };
+    let part = begin();
+    for octet in [1, 0] {
+        let data = vec![octet; CHECKPOINT as usize];
+        let offset = part.file.metadata().unwrap().len();
+        assert!(part.write(offset, &data).unwrap(), "it is to be noted");
+        part.note().unwrap();
+    }
+    drop(part);
+    assert_eq!(begin().proven().end(), 2 * CHECKPOINT);
 }

@@ -78,6 +78,14 @@ impl Keeper {
         }
     }
 
+    /// A file is in place, or given up: it makes room for others. Where that cannot be noted, it does not for the next transfer.
+    pub(super) fn end(&self, key: &[u8]) {
+        let mut state = self.lock();
+        if let Some(octets) = state.journal.end(key) {
+            let _ = state.append(&self.path, &octets, false);
+        }
+    }
+
     /// A file begins from nothing, whatever was proven of it.
     ///
     /// # Errors
@@ -184,6 +192,8 @@ mod tests {
 
     use std::os::unix::fs::MetadataExt;
 
+    use sshoal_journal::MAX_FILES;
+
     use super::*;
 
     fn segments(end: u64) -> Segments {
@@ -237,6 +247,25 @@ mod tests {
         assert_eq!(next.begin(b"g", b"v1", LEAST).unwrap(), none);
         // Not even when the source is what it was again.
         assert_eq!(next.begin(b"f", b"v1", LEAST).unwrap(), none);
+    }
+
+    #[test]
+    fn files_that_are_in_place_make_room_for_others_for_the_next_too() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("journal");
+        let key = |number: usize| number.to_be_bytes();
+        let keeper = Keeper::new(path.clone());
+        for number in 0..3 * MAX_FILES {
+            let begun = keeper.begin(&key(number), b"v1", LEAST).unwrap();
+            assert_eq!(begun, Some(Segments::default()), "file {number}");
+            keeper.prove(&key(number), &segments(7));
+            keeper.end(&key(number));
+        }
+        let next = Keeper::new(path);
+        let begun = next.begin(b"f", b"v1", LEAST).unwrap();
+        assert_eq!(begun, Some(Segments::default()));
+        let last = next.begin(&key(3 * MAX_FILES - 1), b"v1", LEAST).unwrap();
+        assert_eq!(last, Some(segments(7)), "nobody needed the room");
     }
 
     #[test]

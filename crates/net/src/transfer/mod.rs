@@ -5,7 +5,7 @@
 //! joins an `Engine` (crate `transfer`) with its session's channels, and with those of further connections, its `lanes`. What an engine needs of this machine is done by
 //! `disk`'s threads: `source` reads, once for all hosts that are about as far, `spool` copies what can be read only once,
 //! `folder` writes (into folders that were closed as `lent` opens them), `changed` are the folders that are brought to the disk at the end, `block_hash` hashes what is read and written, `asking` has the host do so and asks it for accounts, `accounts` knows
-//! those of this machine, `keeper` notes what is proven. `moved` tells how far all are, `rate` keeps to the user's limit.
+//! those of this machine, `keeper` notes what is proven. `moved` tells how far all are, `silence` which channels hang, `rate` keeps to the user's limit.
 
 mod accounts;
 mod answering;
@@ -32,6 +32,7 @@ mod printed;
 mod progress;
 mod rate;
 mod scan;
+mod silence;
 mod small_files;
 mod small_parts;
 mod source;

@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use rustix::fs::{Mode, OFlags, fdatasync, openat};
@@ -97,12 +97,17 @@ impl Progress {
     /// Brings what is written to the disk, and notes it.
     pub(super) fn note(&self, file: &File) -> io::Result<()> {
         let written = self.lock().written.clone();
-        let synced = fdatasync(file);
+        let synced = lengthen(file, written.end()).and_then(|()| Ok(fdatasync(file)?));
         if synced.is_ok() {
             self.keeper.prove(&self.key, &written);
         }
         self.lock().is_syncing = false;
-        Ok(synced?)
+        synced
+    }
+
+    /// The part is in place, or gone.
+    pub(super) fn end(&self) {
+        self.keeper.end(&self.key);
     }
 
     /// What it holds is whole after every statement, whoever panicked.
@@ -111,5 +116,13 @@ impl Progress {
             Ok(state) => state,
             Err(poisoned) => poisoned.into_inner(),
         }
+    }
+}
+
+/// Makes a part as long as what is written of it: zeros at its end were left out. Where it is shorter nobody writes its last octet.
+fn lengthen(part: &File, end: u64) -> io::Result<()> {
+    match end.checked_sub(1) {
+        Some(last) if part.metadata()?.len() <= last => part.write_all_at(&[0], last),
+        _ => Ok(()),
     }
 }

@@ -11,8 +11,8 @@ use crate::trouble::shown;
 /// Links, or folders, under way at a time.
 const AT_A_TIME: usize = 64;
 
-/// The path of a folder here, and what it was like on the host.
-pub(super) type EndingFolder = (Box<[u8]>, Attributes);
+/// The path of a folder here, what it was like on the host, and whether it has failed.
+pub(super) type EndingFolder = (Box<[u8]>, Attributes, bool);
 
 impl Download {
     /// Makes links that cannot wait for the end: they are too many, or too long.
@@ -97,13 +97,16 @@ impl Download {
     /// changes its time, and what it gets may forbid to go into it, so the longest paths go first.
     pub(super) fn finish_folders(&mut self) {
         if self.open == 0 {
-            self.folders.sort_by_key(|(path, _)| depth(path));
+            self.folders.sort_by_key(|(path, ..)| depth(path));
         }
         while self.open < AT_A_TIME
-            && let Some((path, _)) = self.folders.last()
+            && let Some((path, ..)) = self.folders.last()
             && (self.open == 0 || depth(path) == self.depth)
-            && let Some((path, attributes)) = self.folders.pop()
+            && let Some((path, attributes, has_failed)) = self.folders.pop()
         {
+            if has_failed {
+                self.failed_folders.push(path.to_vec());
+            }
             self.depth = depth(&path);
             self.open += 1;
             let owner = self.owner_here(&path, &attributes);
@@ -122,12 +125,18 @@ impl Download {
 
     pub(super) fn handle_folder_finished(&mut self, path: Vec<u8>, finished: Result<(), String>) {
         self.open -= 1;
+        let mut failed = self.failed_folders.iter();
+        let failed = failed.position(|failed| *failed == path);
         match finished {
+            Ok(()) if failed.is_some() => {}
             Ok(()) => self.done(path, false),
             Err(error) => {
                 let doing = "setting mode and times of the folder";
                 self.failed(path, Trouble::Local { doing, error });
             }
+        }
+        if let Some(failed) = failed {
+            self.failed_folders.swap_remove(failed);
         }
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::Item;
+use crate::MAX_TOLD;
 use crate::sftp::Attributes;
 
 /// Folders that wait to be listed, or for their owners, modes and times at the end.
@@ -15,8 +16,6 @@ pub const MAX_HELD: usize = 64 * 1024 * 1024;
 pub const MAX_KEPT: usize = 128 * 1024 * 1024;
 /// Names of the folders that are listed at a time, nine octets or so each: none of them may come twice.
 pub const MAX_NAMES: usize = 5_000_000;
-/// Failures that are told one by one; the others are counted.
-pub const MAX_TOLD: usize = 1000;
 
 /// The limits of one download; tests have smaller ones.
 #[derive(Debug, Clone, Copy)]

@@ -4,6 +4,7 @@
 
 use super::tests::{Story, plan};
 use super::*;
+use crate::MAX_TOLD;
 use crate::fake_server::{FakeChannel, FakeServer, Node};
 use crate::sftp::MAX_PENDING;
 use crate::upload::Method;

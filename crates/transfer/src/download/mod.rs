@@ -42,7 +42,7 @@ use small::Small;
 use sources::Search;
 use walk::{Listing, ListingStep};
 
-pub use limits::{MAX_FOLDERS, MAX_HELD, MAX_KEPT, MAX_NAMES, MAX_TOLD};
+pub use limits::{MAX_FOLDERS, MAX_HELD, MAX_KEPT, MAX_NAMES};
 pub use plan::{Begun, DownloadEvent, DownloadNeed, DownloadPlan, Fetched, LocalFile};
 pub use small::{FetchedSmall, SmallNeed, SmallNumber, SmallPart};
 
@@ -74,6 +74,8 @@ pub struct Download {
     linking: usize,
     /// Folders that are to get something at the end.
     folders: Vec<EndingFolder>,
+    /// Paths of those that are getting it and whose listings have failed.
+    failed_folders: Vec<Vec<u8>>,
     /// How deep those are that are getting it.
     depth: usize,
     /// Questions about sources, links and folders without an answer, of the server or of this machine.
@@ -180,6 +182,7 @@ impl Download {
             links: Vec::new(),
             linking: 0,
             folders: Vec::new(),
+            failed_folders: Vec::new(),
             depth: 0,
             open: 0,
             next_id: 0,
@@ -293,6 +296,11 @@ impl Download {
     /// Whether replies of the server's are waited for.
     pub fn awaits_server(&self) -> bool {
         self.channels.await_server() || self.awaits_batch()
+    }
+
+    /// Whether replies are waited for on a channel.
+    pub fn awaits(&self, channel: usize) -> bool {
+        self.channels.awaits(channel)
     }
 
     /// Begins nothing more, and cleans up what is half done.

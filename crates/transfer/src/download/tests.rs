@@ -47,6 +47,8 @@ pub(super) struct Story {
     pub(super) spoils: bool,
     /// Whom things are to belong to.
     pub(super) owners: BTreeMap<Vec<u8>, Owner>,
+    /// What folders got at the end: modes and times of modification.
+    pub(super) finished: BTreeMap<Vec<u8>, (Option<u32>, Option<u32>)>,
     /// This machine's users and groups.
     pub(super) accounts: BTreeMap<&'static [u8], u32>,
     /// How often it was asked for some.
@@ -294,7 +296,14 @@ impl Story {
                     linked: Ok(false),
                 }
             }
-            DownloadNeed::FinishFolder { path, owner, .. } => {
+            DownloadNeed::FinishFolder {
+                path,
+                owner,
+                mode,
+                times,
+            } => {
+                let modified = times.map(|(_, modified)| modified);
+                self.finished.insert(path.clone(), (mode, modified));
                 self.owners.insert(path.clone(), owner);
                 Fetched::FolderFinished {
                     path,

@@ -278,11 +278,15 @@ impl Download {
             }
             return self.end_search(&pattern, was_told);
         }
-        match trouble {
-            Some(trouble) => self.failed(remote, trouble),
-            None if self.interrupted => {}
-            None if self.finishes_folders() => self.finish_later(remote, local, attributes),
-            None => self.done(local, false),
+        let has_failed = trouble.is_some();
+        if let Some(trouble) = trouble {
+            self.failed(remote.clone(), trouble);
+        }
+        match (self.interrupted, self.finishes_folders()) {
+            (true, _) => {}
+            (false, true) => self.finish_later(remote, local, attributes, has_failed),
+            (false, false) if has_failed => {}
+            (false, false) => self.done(local, false),
         }
     }
 

@@ -232,6 +232,11 @@ impl<T> Client<T> {
         self.pending.len() + usize::from(greets)
     }
 
+    /// The tokens of requests without a reply, in no order.
+    pub fn asked(&self) -> impl Iterator<Item = &T> {
+        self.pending.values().map(|pending| &pending.token)
+    }
+
     /// Queues a request. The caller keeps to [`is_ready`](Self::is_ready), [`has`](Self::has), [`limits`](Self::limits) and
     /// [`is_full`](Self::is_full).
     pub fn request(&mut self, request: Request<'_>, token: T) {

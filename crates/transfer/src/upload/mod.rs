@@ -42,7 +42,7 @@ use crate::owners::ListStep;
 use crate::part_name::{PartTag, part_name};
 use crate::path::{MAX_PATH, join};
 use crate::sftp::{Pieces, Reply, Request, SftpError, SharedOctets};
-use crate::{Tally, Trouble};
+use crate::{MAX_TOLD, Tally, Trouble};
 use closed::Closed;
 use comparing::Comparison;
 use device::{DevicePut, DeviceStep};
@@ -91,8 +91,12 @@ pub struct Upload {
     links_open: usize,
     needs: VecDeque<UploadNeed>,
     proven: VecDeque<(usize, Segments)>,
+    over: VecDeque<usize>,
     events: VecDeque<UploadEvent>,
     tally: Tally,
+    /// Failures that have been told one by one, and those that have not.
+    told: usize,
+    untold: u64,
     /// Octets of files' contents that are still to be sent or found unchanged, as the plan has them.
     left: u64,
     /// Octets of files' contents that have been sent and not confirmed.
@@ -216,8 +220,11 @@ impl Upload {
             links_open: 0,
             needs: VecDeque::new(),
             proven: VecDeque::new(),
+            over: VecDeque::new(),
             events: VecDeque::new(),
             tally,
+            told: 0,
+            untold: 0,
             left,
             on_the_way: 0,
             interrupted: false,
@@ -315,6 +322,11 @@ impl Upload {
         self.proven.pop_front()
     }
 
+    /// An entry of which something was to be noted, and that is in place or given up: nothing has to be known of it any more.
+    pub fn poll_over(&mut self) -> Option<usize> {
+        self.over.pop_front()
+    }
+
     /// What became of things.
     pub fn poll_event(&mut self) -> Option<UploadEvent> {
         self.events.pop_front()
@@ -323,6 +335,11 @@ impl Upload {
     /// Whether replies of the server's are waited for.
     pub fn awaits_server(&self) -> bool {
         self.channels.await_server() || self.awaits_batch()
+    }
+
+    /// Whether replies are waited for on a channel.
+    pub fn awaits(&self, channel: usize) -> bool {
+        self.channels.awaits(channel)
     }
 
     /// Begins nothing more, and cleans up what is half done.
@@ -375,6 +392,10 @@ impl Upload {
     fn tell_end(&mut self) {
         if self.phase == Phase::Ended && !self.end_told {
             self.end_told = true;
+            if self.untold > 0 {
+                let (path, trouble) = (Vec::new(), Trouble::More(self.untold));
+                self.events.push_back(UploadEvent::Failed { path, trouble });
+            }
             self.events.push_back(UploadEvent::Ended);
         }
     }
@@ -442,7 +463,13 @@ impl Upload {
 
     fn failed(&mut self, path: Vec<u8>, trouble: Trouble) {
         self.tally.failed += 1;
-        self.events.push_back(UploadEvent::Failed { path, trouble });
+        match self.told < MAX_TOLD {
+            true => {
+                self.told += 1;
+                self.events.push_back(UploadEvent::Failed { path, trouble });
+            }
+            false => self.untold += 1,
+        }
     }
 
     fn moved(&mut self, octets: u64) {
@@ -454,7 +481,11 @@ impl Upload {
 #[cfg(test)]
 mod closed_tests;
 #[cfg(test)]
+mod failing_tests;
+#[cfg(test)]
 mod hashing_tests;
+#[cfg(test)]
+mod lost_tests;
 #[cfg(test)]
 mod owners_tests;
 #[cfg(test)]

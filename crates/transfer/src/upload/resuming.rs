@@ -11,7 +11,7 @@ use sshoal_journal::Segments;
 
 use super::files::{File, FileStep, Stage, Writer};
 use super::opening::OWN_USE;
-use super::{Upload, UploadNeed};
+use super::{Asked, Upload, UploadNeed};
 use crate::Trouble;
 use crate::ranges::Span;
 use crate::sftp::{
@@ -185,6 +185,7 @@ impl Upload {
         }
         let len = octets.end - octets.start;
         file.progress.since += len;
+        let octets = file.with_hole_before(octets);
         file.progress.written.insert(octets);
         let it = &mut file.writers[writer];
         it.unproven.confirmed += len;
@@ -217,6 +218,17 @@ impl Upload {
         self.channels[0].client.has(Extension::Fsync)
     }
 
+    /// Whether the server has been asked on a channel to bring something to its disk, and has not said that it has.
+    pub fn awaits_disk(&self, channel: usize) -> bool {
+        let is_fsync = |asked: &Asked| {
+            let Asked::File { step, .. } = asked else {
+                return matches!(asked, Asked::Device(_));
+            };
+            matches!(step, FileStep::Checkpoint | FileStep::Settle(_))
+        };
+        self.channels[channel].client.asked().any(is_fsync)
+    }
+
     /// A channel has so much to be proven that it begins nothing more: where nothing that is under way leads to that, it is asked for.
     pub(super) fn prove_what_waits(&mut self, channel: usize) {
         let waits = |file: &&File| {
@@ -237,7 +249,10 @@ impl Upload {
     }
 
     /// A file is whole or given up: nothing of it is sent twice by whoever goes on with others.
-    pub(super) fn forget_unproven(&mut self, file: &File) {
+    pub(super) fn forget_progress(&mut self, entry: usize, file: &File) {
+        if file.is_noted() {
+            self.over.push_back(entry);
+        }
         for writer in &file.writers {
             self.channels[writer.channel].work.unproven -= writer.unproven.begun;
         }
@@ -276,6 +291,24 @@ impl File {
         for writer in &mut self.writers {
             let it = &mut writer.unproven;
             it.confirmed += std::mem::take(&mut it.asked);
+        }
+    }
+
+    /// Octets that are written, with the hole before them, if there is one: nobody writes into that, and the part has it when they
+    /// are there. So what lies on both sides of a hole becomes one segment.
+    fn with_hole_before(&self, octets: Range<u64>) -> Range<u64> {
+        let opened = self.opened.as_ref();
+        let Some(data) = opened.and_then(|opened| opened.data.as_deref()) else {
+            return octets;
+        };
+        let at = data.partition_point(|extent| extent.end <= octets.start);
+        let begins = data
+            .get(at)
+            .is_some_and(|extent| extent.start == octets.start);
+        let before = data[..at].last().map_or(0, |extent| extent.end);
+        match begins {
+            true => before..octets.end,
+            false => octets,
         }
     }
 

@@ -208,7 +208,7 @@ impl Upload {
             return;
         };
         self.channels[file.channel].files -= 1;
-        self.forget_unproven(&file);
+        self.forget_progress(entry, &file);
         self.tally.verified += u64::from(file.hashes.are_equal);
         if unchanged {
             let size = self.plan.entries[entry].size();
@@ -299,7 +299,7 @@ impl Upload {
             it.work.ahead -= before - it.work.blocks.len();
         }
         self.channels[file.channel].files -= 1;
-        self.forget_unproven(&file);
+        self.forget_progress(entry, &file);
         self.failed_files.insert(entry);
         let size = self.plan.entries[entry].size();
         let there = file.octets + file.progress.kept;

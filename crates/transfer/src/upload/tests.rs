@@ -1,4 +1,4 @@
-//! Uploads to a server in memory: what arrives, what fails and leaves the old file, what a lost channel costs.
+//! Uploads to a server in memory: how they are played, and what arrives.
 
 #![allow(clippy::unwrap_used)]
 
@@ -15,13 +15,15 @@ pub(super) struct Story {
     pub(super) server: FakeServer,
     pub(super) contents: Vec<Vec<u8>>,
     /// An entry that changes while it is read, and one that cannot be opened.
-    changes: Option<usize>,
+    pub(super) changes: Option<usize>,
     pub(super) vanished: Option<usize>,
     /// Interrupt after so many rounds.
     pub(super) interrupt_after: Option<usize>,
     pub(super) channels: usize,
     /// What the journal says of entry 0; `None` if there is none.
     pub(super) proven: Option<Segments>,
+    /// Entries of which it has to say nothing any more.
+    pub(super) over: Vec<usize>,
     /// Where there is data, if there are holes.
     pub(super) data: Option<Vec<std::ops::Range<u64>>>,
     /// Stop after so many rounds, as if killed.
@@ -96,6 +98,7 @@ impl Story {
             interrupt_after: None,
             channels: 1,
             proven: None,
+            over: Vec::new(),
             data: None,
             cut_after: None,
             lost: Vec::new(),
@@ -178,6 +181,7 @@ impl Story {
             while let Some((_, segments)) = upload.poll_proven() {
                 self.proven.as_mut().unwrap().extend(&segments);
             }
+            self.over.extend(std::iter::from_fn(|| upload.poll_over()));
             while let Some(event) = upload.poll_event() {
                 match event {
                     UploadEvent::Done { entry, unchanged } => told.done.push((entry, unchanged)),
@@ -379,73 +383,6 @@ fn a_large_file_is_divided_between_channels() {
 }
 
 #[test]
-fn channels_that_are_retired_get_nothing_more_and_everything_arrives() {
-    for round in [0, 3, 20, 100] {
-        let len = 40 << 20;
-        let mut story = Story::new(FakeServer::default(), vec![noise(len)]);
-        story.channels = 4;
-        story.retired = Some((round, 1..4));
-        let told = story.play(plan(b"/big", vec![entry(b"", file(len), None)]));
-        assert_eq!(told.failed, []);
-        assert!(story.server.file(b"/big") == Some(&noise(len)[..]));
-        // What was read ahead and queued.
-        assert!(story.sent_by_retired < 3 << 20, "{}", story.sent_by_retired);
-    }
-}
-
-/// One file over an old one, in a folder; the trouble that is expected; the old one stays.
-fn fails_and_leaves_the_old(story: &mut Story, expected: &Trouble) {
-    story
-        .server
-        .nodes
-        .insert(b"/f".to_vec(), Node::File(b"old".to_vec()));
-    let len = story.contents[0].len();
-    let told = story.play(plan(b"/f", vec![entry(b"", file(len), None)]));
-    assert_eq!(told.failed, [(b"/f".to_vec(), expected.clone())]);
-    assert_eq!(story.server.file(b"/f"), Some(&b"old"[..]));
-    assert_eq!(story.parts(), 0, "a part is left");
-}
-
-#[test]
-fn what_goes_wrong_is_named_and_the_old_file_stays() {
-    let story = || Story::new(FakeServer::default(), vec![noise(500_000)]);
-    let mut full = story();
-    full.server.room = Some(200_000);
-    let why = crate::Remote::Full;
-    fails_and_leaves_the_old(
-        &mut full,
-        &Trouble::Remote {
-            doing: "writing",
-            why,
-        },
-    );
-    let mut changes = story();
-    changes.changes = Some(0);
-    fails_and_leaves_the_old(&mut changes, &Trouble::Changed);
-    let mut vanished = story();
-    vanished.vanished = Some(0);
-    let error = "no such file".to_owned();
-    fails_and_leaves_the_old(
-        &mut vanished,
-        &Trouble::Local {
-            doing: "opening",
-            error,
-        },
-    );
-}
-
-#[test]
-fn an_interruption_at_any_time_leaves_no_part() {
-    for round in 0..40 {
-        let (entries, contents) = tree();
-        let mut story = Story::new(FakeServer::with(&[(b"/srv", Node::Folder)]), contents);
-        story.interrupt_after = Some(round);
-        story.play(plan(b"/srv", entries));
-        assert_eq!(story.parts(), 0, "interrupted after {round}");
-    }
-}
-
-#[test]
 fn what_an_earlier_run_left_is_replaced() {
     let server = FakeServer::with(&[(b"/.f.00000007.part", Node::Link(b"/etc/shadow".to_vec()))]);
     let mut story = Story::new(server, vec![noise(10)]);
@@ -457,93 +394,6 @@ fn what_an_earlier_run_left_is_replaced() {
         told.failed
     );
     assert_eq!(story.server.file(b"/f"), Some(&noise(10)[..]));
-}
-
-#[test]
-fn what_is_below_a_broken_folder_fails_and_the_rest_does_not() {
-    let (mut entries, contents) = tree();
-    let server = FakeServer::with(&[
-        (b"/srv", Node::Folder),
-        (b"/srv/site", Node::Folder),
-        (b"/srv/site/a", Node::File(b"in the way".to_vec())),
-    ]);
-    entries.truncate(6);
-    let mut story = Story::new(server, contents);
-    let told = story.play(plan(b"/srv", entries));
-    let failed: Vec<&[u8]> = told
-        .failed
-        .iter()
-        .map(|(path, _)| path.as_slice())
-        .collect();
-    assert_eq!(
-        failed,
-        [&b"/srv/site/a"[..], b"/srv/site/a/x", b"/srv/site/a/empty"]
-    );
-    assert_eq!((told.tally.done, told.tally.unchanged), (2, 1));
-}
-
-#[test]
-fn a_target_that_is_not_there_is_told_once() {
-    let (entries, contents) = tree();
-    let mut story = Story::new(FakeServer::with(&[(b"/f", Node::File(vec![]))]), contents);
-    let told = story.play(plan(b"/f/", entries));
-    assert_eq!(told.failed, [(b"/f".to_vec(), Trouble::NoFolderThere)]);
-    assert_eq!(told.tally.failed, 7);
-}
-
-#[test]
-fn what_could_not_be_read_here_is_a_failure_of_the_host_and_told_by_others() {
-    let (entries, contents) = tree();
-    let left_out = LeftOut {
-        path: b"/home/me/site/pipe".to_vec(),
-        trouble: Trouble::Special,
-    };
-    let plan = UploadPlan {
-        left_out: vec![left_out],
-        ..plan(b"/srv", entries)
-    };
-    let mut story = Story::new(FakeServer::with(&[(b"/srv", Node::Folder)]), contents);
-    let told = story.play(plan);
-    assert_eq!((told.failed.as_slice(), told.done.len()), (&[][..], 7));
-    assert_eq!(told.tally.failed, 1);
-}
-
-/// A tree of small files and a large one, over four channels; each round of the losses is one of its channels' last.
-fn arrives_in_spite_of(lost: &[(usize, usize)], is_plain: bool) {
-    let large = 9_500_000;
-    let mut entries = vec![entry(b"", Kind::Folder, None)];
-    let mut contents = vec![vec![]];
-    for number in 0..40usize {
-        let len = if number == 3 { large } else { number * 997 };
-        entries.push(entry(number.to_string().as_bytes(), file(len), Some(0)));
-        contents.push(noise(len));
-    }
-    let mut server = FakeServer::with(&[(b"/srv", Node::Folder)]);
-    server.is_plain = is_plain;
-    let mut story = Story::new(server, contents.clone());
-    story.channels = 4;
-    story.lost = lost.to_vec();
-    let told = story.play(plan(b"/srv", entries));
-    assert_eq!(told.failed, []);
-    assert_eq!(told.done.len(), 41, "each is told once");
-    for (number, expected) in contents[1..].iter().enumerate() {
-        let path = format!("/srv/site/{number}");
-        assert!(
-            story.server.file(path.as_bytes()) == Some(expected),
-            "{path}, lost {lost:?}"
-        );
-    }
-    assert_eq!(story.parts(), 0);
-}
-
-#[test]
-fn whenever_channels_are_lost_everything_arrives() {
-    // The files' whole lives are in the first rounds.
-    for round in 0..40 {
-        arrives_in_spite_of(&[(round, 1 + round % 3)], round % 4 == 3);
-    }
-    arrives_in_spite_of(&[(2, 1), (5, 2), (9, 3)], false);
-    arrives_in_spite_of(&[(30, 3), (31, 2), (60, 1)], false);
 }
 
 #[test]

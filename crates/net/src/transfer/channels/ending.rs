@@ -4,17 +4,16 @@ use std::future::poll_fn;
 use std::time::{Duration, Instant};
 
 use sshoal_fleet::{Failure, FailureKind, Outcome};
-use sshoal_proto::Stream;
+use sshoal_proto::{Connection, ConnectionError, Stream};
 use sshoal_transfer::{Tally, Trouble};
 
 use super::super::engine::Happened;
 use super::super::plan::{TransferPlan, Way};
-use super::{Stage, Transfer};
+use super::super::silence::{LONG, PATIENCE};
+use super::{LaneId, Stage, Transfer};
 
 /// How long work here may take to end when the connection is lost, before it is not gone on with.
 const WINDING_UP: Duration = Duration::from_secs(5);
-/// How long a server may say nothing while something is asked of it: a slow disk may take minutes for an fsync.
-const PATIENCE: Duration = Duration::from_secs(600);
 
 impl Transfer {
     /// Takes note of what happened.
@@ -52,6 +51,66 @@ impl Transfer {
         awaits.then(|| self.silent_since + PATIENCE)
     }
 
+    /// Something has come on a channel.
+    pub(super) fn hear(&mut self, at: usize) {
+        let now = Instant::now();
+        self.silent_since = now;
+        self.silences.hear(at, now);
+    }
+
+    /// Notes whether a channel is waited for. The second one of the session's own connection is closed if it hangs.
+    pub(super) fn attend(
+        &mut self,
+        connection: &mut Connection,
+        at: usize,
+    ) -> Result<(), ConnectionError> {
+        let it = &self.channels[at];
+        let is_asked = it.started && it.is_of_use() && self.engine.awaits(at);
+        self.silences.note(at, is_asked, Instant::now());
+        let (lane, number) = (it.lane, it.number);
+        if at > 0 && lane == LaneId::FIRST && self.hangs(at) {
+            tracing::debug!(channel = at, "a further channel hangs");
+            self.lose(at);
+            connection.close(number)?;
+        }
+        Ok(())
+    }
+
+    fn hangs(&self, at: usize) -> bool {
+        let awaits_disk = || self.engine.awaits_disk(at);
+        self.stage == Stage::Running
+            && self.silences.suspects()
+            && self.silences.hangs(at, awaits_disk)
+    }
+
+    /// Whether a further connection is waited for no longer: one of its channels hangs.
+    pub(crate) fn is_hung(&self, lane: LaneId) -> bool {
+        let mut channels = self.channels.iter().enumerate();
+        self.silences.suspects() && channels.any(|(at, it)| it.lane == lane && self.hangs(at))
+    }
+
+    /// Why the server is waited for no longer.
+    fn silence(&mut self, now: Instant) -> Option<Failure> {
+        self.silences.look(now);
+        if self.stage != Stage::Running {
+            return None;
+        }
+        if self.silences.is_mute() || self.silence_ends().is_some_and(|end| now >= end) {
+            let detail = format!("the server has not answered for {} s", PATIENCE.as_secs());
+            return Some(self.failure(detail));
+        }
+        self.hangs(0).then(|| {
+            let detail = format!(
+                "the server's SFTP program on the first channel has not answered for {} s, while others have",
+                LONG.as_secs()
+            );
+            Failure {
+                kind: FailureKind::Lost,
+                ..self.failure(detail)
+            }
+        })
+    }
+
     /// What became of it, as soon as it is over. `is_closed`: nothing more comes of the session's channel.
     pub(crate) fn outcome(&mut self, is_closed: bool) -> Option<Result<Outcome, Failure>> {
         if self.stage == Stage::Ended {
@@ -67,9 +126,8 @@ impl Transfer {
         if self.stage == Stage::Running && is_closed {
             return Some(Err(self.ended_early()));
         }
-        if self.silence_ends().is_some_and(|end| Instant::now() >= end) {
-            let detail = format!("the server has not answered for {} s", PATIENCE.as_secs());
-            return Some(Err(self.failure(detail)));
+        if let Some(failure) = self.silence(Instant::now()) {
+            return Some(Err(failure));
         }
         if self.stage != Stage::Over || self.jobs.are_open() {
             return None;

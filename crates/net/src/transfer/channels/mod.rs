@@ -5,7 +5,7 @@ mod sending;
 
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use sshoal_fleet::{Failure, FailureKind, HostId};
 use sshoal_proto::{
@@ -18,6 +18,7 @@ use super::disk::Jobs;
 use super::engine::{Answer, Engine};
 use super::plan::{TransferPlan, Way};
 use super::rate::Rate;
+use super::silence::Silences;
 use super::streams::Streams;
 use crate::plan::RunPlan;
 
@@ -43,8 +44,9 @@ pub(crate) struct Transfer {
     output: Vec<(Stream, Vec<u8>)>,
     stage: Stage,
     begun: Instant,
-    /// Since when nothing has come.
+    /// Since when nothing has come, by whatever way.
     silent_since: Instant,
+    silences: Silences,
     /// When the rate allows more.
     wake: Option<Instant>,
     /// What is left to be done is to clean up: the rate does not matter any more.
@@ -66,6 +68,8 @@ struct Channel {
     started: bool,
     /// Whether the server has refused it.
     refused: bool,
+    /// Whether it is done without: it hangs, or its connection has ended.
+    lost: bool,
     /// Octets that have come and that the server has not been told of.
     owed: usize,
 }
@@ -81,11 +85,13 @@ enum Stage {
 }
 
 impl Transfer {
-    /// The transfer of the host with this number in the run, on the session's channel; `None` if the run transfers nothing.
+    /// The transfer of the host with this number in the run, on the session's channel, whose packets need so long there and
+    /// back; `None` if the run transfers nothing.
     pub(crate) fn begin(
         plan: &Arc<RunPlan>,
         host: u32,
         channel: LocalChannel,
+        round_trip: Duration,
     ) -> Option<Box<Transfer>> {
         let transfer = plan.transfer.as_ref()?;
         let engine = match &transfer.way {
@@ -111,6 +117,7 @@ impl Transfer {
             stage: Stage::Running,
             begun: Instant::now(),
             silent_since: Instant::now(),
+            silences: Silences::new(round_trip, Instant::now()),
             wake: None,
             hurries: false,
         }))
@@ -173,7 +180,7 @@ impl Transfer {
             Event::Started(channel) => {
                 if let Some(at) = position(channel) {
                     self.channels[at].started = true;
-                    self.silent_since = Instant::now();
+                    self.hear(at);
                     if at > 0 {
                         return Ok(None);
                     }
@@ -183,6 +190,7 @@ impl Transfer {
                 match position(channel) {
                     Some(at) if at > 0 => {
                         self.channels[at].refused = true;
+                        self.silences.leave(at);
                         self.engine.refuse_channel(at);
                         return Ok(None);
                     }
@@ -198,7 +206,8 @@ impl Transfer {
             | Event::ExitStatus { channel, .. }
             | Event::ExitSignal { channel, .. } => {
                 if let Some(at) = position(channel).filter(|&at| at > 0) {
-                    return match self.channels[at].started && self.stage == Stage::Running {
+                    let it = &self.channels[at];
+                    return match it.started && !it.lost && self.stage == Stage::Running {
                         true => Err(self.ended_early()),
                         false => Ok(None),
                     };
@@ -210,8 +219,11 @@ impl Transfer {
     }
 
     fn handle_data(&mut self, at: usize, stream: Stream, octets: &[u8]) -> Result<(), Failure> {
+        if self.channels[at].lost {
+            return Ok(());
+        }
         self.channels[at].owed += octets.len();
-        self.silent_since = Instant::now();
+        self.hear(at);
         self.engine.set_time(self.begun.elapsed());
         if stream == Stream::Stderr {
             let room = WORDS.saturating_sub(self.words.len()).min(octets.len());
@@ -236,24 +248,31 @@ impl Transfer {
         let mut channel = Channel::new(lane, number);
         channel.started = true;
         self.channels.push(channel);
+        self.silences.add();
         self.silent_since = Instant::now();
     }
 
     /// A further connection has ended: what it had to do goes to the others.
     pub(crate) fn leave(&mut self, lane: LaneId) {
         for at in 1..self.channels.len() {
-            if self.channels[at].lane == lane && !self.channels[at].refused {
-                self.channels[at].refused = true;
-                self.engine.lose_channel(at);
+            if self.channels[at].lane == lane && self.channels[at].is_of_use() {
+                self.lose(at);
             }
         }
         self.perform();
     }
 
+    /// A further channel is done without: what it had to do goes to the others.
+    fn lose(&mut self, at: usize) {
+        self.channels[at].lost = true;
+        self.silences.leave(at);
+        self.engine.lose_channel(at);
+    }
+
     /// A further connection gets nothing more to do: with it the others were no faster.
     pub(crate) fn retire(&mut self, lane: LaneId) {
         for at in 1..self.channels.len() {
-            if self.channels[at].lane == lane && !self.channels[at].refused {
+            if self.channels[at].lane == lane && self.channels[at].is_of_use() {
                 self.engine.retire_channel(at);
             }
         }
@@ -292,6 +311,7 @@ impl Transfer {
             let number = connection.open_session(Transfer::request())?;
             self.engine.add_channel();
             self.channels.push(Channel::new(LaneId::FIRST, number));
+            self.silences.add();
         }
         Ok(())
     }
@@ -331,7 +351,9 @@ impl Transfer {
 
     /// When to come back if nothing happens before: the rate allows more, or the server is waited for no longer.
     pub(crate) fn wake(&self) -> Option<Instant> {
-        self.wake.into_iter().chain(self.silence_ends()).min()
+        let silence_ends = self.silence_ends().into_iter();
+        let wake = silence_ends.chain(self.wake);
+        wake.chain(self.silences.wake()).min()
     }
 
     /// Ready when work has been done here.
@@ -371,12 +393,17 @@ impl Drop for Transfer {
 }
 
 impl Channel {
+    fn is_of_use(&self) -> bool {
+        !self.refused && !self.lost
+    }
+
     fn new(lane: LaneId, number: LocalChannel) -> Channel {
         Channel {
             lane,
             number,
             started: false,
             refused: false,
+            lost: false,
             owed: 0,
         }
     }

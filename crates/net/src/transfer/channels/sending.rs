@@ -69,6 +69,7 @@ impl Transfer {
             if self.channels[at].started && has_room {
                 fed += self.send(connection, at)?;
             }
+            self.attend(connection, at)?;
         }
         self.perform();
         Ok(fed)
@@ -143,6 +144,7 @@ impl Transfer {
                 Grant::Octets(granted) => len = granted,
                 Grant::Not(until) => {
                     self.wake = self.wake.into_iter().chain([until]).min();
+                    self.silences.excuse(at, Instant::now());
                     return Ok(0);
                 }
             }
@@ -154,6 +156,7 @@ impl Transfer {
         }
         if taken > 0 {
             self.engine.transmitted(at, taken);
+            self.silences.excuse(at, Instant::now());
             self.note();
         }
         Ok(taken)
@@ -168,6 +171,7 @@ impl Transfer {
                     Grant::Octets(granted) => octets = granted,
                     Grant::Not(until) => {
                         self.wake = self.wake.into_iter().chain([until]).min();
+                        self.silences.excuse(at, Instant::now());
                         return Ok(());
                     }
                 }

@@ -174,6 +174,10 @@ impl<'a> Connected<'a> {
             let detail = "a further connection was not logged in in time";
             return Err(Failure::new(FailureKind::LoginTimeout, detail));
         }
+        if transfer.is_hung(self.state.id) {
+            let detail = "the SFTP program of a further connection does not answer";
+            return Err(Failure::new(FailureKind::Lost, detail));
+        }
         let fed = transfer.pump(self.state.id, &mut self.drive);
         fed.map_err(|error| self.broken(Broken::Connection(error)))
     }

@@ -13,7 +13,7 @@ use crate::{Trouble, glob};
 /// What a name takes beside its octets.
 const NAME: usize = 128;
 /// What a folder that waits for its end takes beside its path, octets.
-const FOLDER: usize = 64;
+const FOLDER: usize = 72;
 
 impl Listing {
     /// Whether a name may stand for something in this folder, which none has stood for yet.
@@ -157,8 +157,18 @@ impl Download {
         }
     }
 
-    /// A folder that gets its owner, mode and times at the end.
-    pub(super) fn finish_later(&mut self, remote: Vec<u8>, local: Vec<u8>, attributes: Attributes) {
+    /// A folder that gets its owner, mode and times at the end. One that `has_failed`, and that was told, is closed as well, but it
+    /// is not what the host has: it does not get its time.
+    pub(super) fn finish_later(
+        &mut self,
+        remote: Vec<u8>,
+        local: Vec<u8>,
+        mut attributes: Attributes,
+        has_failed: bool,
+    ) {
+        if has_failed {
+            attributes.times = None;
+        }
         let octets = local.len() + FOLDER;
         if self.folders.len() >= MAX_FOLDERS {
             return self.failed(remote, too_many("folders", MAX_FOLDERS));
@@ -167,7 +177,8 @@ impl Download {
             return self.failed(remote, too_many(OCTETS_OF_FOLDERS, self.limits.kept));
         }
         self.kept.keep(octets);
-        self.folders.push((local.into_boxed_slice(), attributes));
+        let path = local.into_boxed_slice();
+        self.folders.push((path, attributes, has_failed));
     }
 }
 

@@ -93,6 +93,21 @@ fn a_folder_that_cannot_be_read_to_its_end_is_named() {
     assert_eq!(story.server.open, 0);
 }
 
+/// It is not what the host has, so it does not get its time.
+#[test]
+fn a_folder_that_cannot_be_read_to_its_end_is_closed_all_the_same() {
+    let mut story = story(50, Readdirs::Once);
+    let mode = (0o700, 9);
+    story.server.modes.insert(b"/d".to_vec(), mode);
+    let told = story.play(DownloadPlan {
+        preserve: true,
+        ..fetch()
+    });
+    let files = AT_ONCE as u64 - 2;
+    assert_eq!((told.tally.done, told.tally.failed), (files, 1));
+    assert_eq!(story.finished[&b"d"[..]], (Some(0o700), None));
+}
+
 /// Lets both sides speak until neither has more to say; begins files as `begin` says.
 fn speak(
     download: &mut Download,
