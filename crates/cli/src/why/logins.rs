@@ -122,6 +122,7 @@ pub(super) fn perform(
         transfer: None,
         trial: None,
         timing: Some(TimingPlan::new(machines, errands, timings.clone())),
+        keeper: None,
     };
     let end = sshoal_net::run(plan, watch)?;
     let Some(mut results) = end.summary else {
