@@ -16,6 +16,7 @@ use crate::hosts_command::HostsArgs;
 use crate::known_hosts::KnownHostsArgs;
 use crate::mpssh::MpsshArgs;
 use crate::retry::RetryKind;
+use crate::warm::{DownArgs, StatusArgs, UpArgs};
 use crate::why::WhyArgs;
 
 /// SSH for a whole shoal of hosts.
@@ -46,6 +47,12 @@ pub(crate) enum Command {
     Put(Box<PutArgs>),
     /// Copy files and folders from many hosts, into a folder for each.
     Get(Box<GetArgs>),
+    /// Log in to hosts and keep the connections, for ssh, scp, rsync and git to share.
+    Up(Box<UpArgs>),
+    /// End connections that up keeps.
+    Down(DownArgs),
+    /// Show the connections that up keeps.
+    Status(StatusArgs),
     /// Measure all ciphers and MACs to a host, and say which to use.
     Ciphers(Box<CiphersArgs>),
     /// Say why the login to a host is slow: where its time goes, and what to change.

@@ -81,6 +81,7 @@ pub(crate) fn run(args: &EachArgs) -> Result<u8, Box<dyn std::error::Error>> {
         transfer: None,
         trial: None,
         timing: None,
+        keeper: None,
     };
     let showing = Showing {
         output: &args.output,

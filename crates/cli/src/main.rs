@@ -25,6 +25,7 @@ mod template;
 mod terminal;
 mod tips;
 mod transport;
+mod warm;
 mod watch;
 mod why;
 
@@ -138,6 +139,12 @@ fn execute(cli: &Cli) -> Result<u8, Box<dyn std::error::Error>> {
             });
             why::run(args)
         }
+        Command::Up(args) => {
+            trace(args.verbose);
+            warm::up(args)
+        }
+        Command::Down(args) => warm::down(args),
+        Command::Status(args) => warm::status(args),
         Command::KnownHosts(args) => known_hosts::run(args),
         Command::Hosts(args) => hosts_command::run(args),
         Command::Explain(args) => explain::run(args),

@@ -93,6 +93,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<u8, Box<dyn std::error::Error>> {
         transfer: None,
         trial: None,
         timing: None,
+        keeper: None,
         jumps,
     };
     let showing = Showing {

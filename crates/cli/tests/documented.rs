@@ -25,6 +25,7 @@ const MPSSH: &str = "docs/mpssh.md";
 const PUT_GET: &str = "docs/put-get.md";
 const CIPHERS: &str = "docs/ciphers.md";
 const WHY: &str = "docs/why.md";
+const WARM: &str = "docs/warm.md";
 const KNOWN_HOSTS: &str = "docs/known-hosts.md";
 const EXPLANATIONS: &[(&str, &str)] = &[
     ("hosts", HOSTS),
@@ -34,6 +35,9 @@ const EXPLANATIONS: &[(&str, &str)] = &[
     ("get", PUT_GET),
     ("ciphers", CIPHERS),
     ("why", WHY),
+    ("up", WARM),
+    ("down", WARM),
+    ("status", WARM),
 ];
 /// Where the keys of the defaults file are.
 const CONFIG: &str = "docs/config.md";

@@ -28,6 +28,8 @@ use crate::worker::{Control, Order, Report, Shared, Worker, WorkerThread};
 
 /// How often the observer hears of progress.
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(100);
+/// The same while connections are kept.
+const KEEPING_INTERVAL: Duration = Duration::from_secs(3600);
 /// How long notices are collected before the observer's thread is woken: waking it costs more than a login's
 /// whole arithmetic.
 const COLLECTED_FOR: Duration = Duration::from_millis(25);
@@ -138,7 +140,11 @@ struct Coordinator<O: Observer> {
 impl<O: Observer> Coordinator<O> {
     /// Until every host has ended; returns the signals that came meanwhile.
     async fn run(&mut self) -> Signals {
-        let mut progress = tokio::time::interval(PROGRESS_INTERVAL);
+        let mut progress = tokio::time::interval(match self.worker.plan.keeper {
+            None => PROGRESS_INTERVAL,
+            // It would be a reason to wake up for as long as connections are kept.
+            Some(_) => KEEPING_INTERVAL,
+        });
         progress.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
         let mut signals = Signals::listen(self.copies());
         loop {

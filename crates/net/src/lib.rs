@@ -23,6 +23,7 @@ mod host_key_update;
 mod input;
 mod interfaces;
 mod jump;
+mod keep;
 mod known_hosts;
 mod link;
 mod login;
@@ -55,6 +56,7 @@ pub use fetch::{FetchedKeys, fetch_host_keys};
 pub use hints::lengthen_time_slice;
 pub use input::Input;
 pub use interfaces::LocalAddresses;
+pub use keep::{Keeper, Kept, More, Serve};
 pub use known_hosts::{
     IndexCache, KnownHostsCommand, KnownHostsFile, KnownHostsFiles, Searched, Unreadable,
 };

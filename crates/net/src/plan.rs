@@ -14,6 +14,7 @@ use sshoal_ssh_config::AddressFamily;
 use crate::agent::Agent;
 use crate::input::Input;
 use crate::interfaces::LocalAddresses;
+use crate::keep::Keeper;
 use crate::known_hosts::KnownHostsCommand;
 use crate::login::LoginPlan;
 use crate::timing::TimingPlan;
@@ -58,6 +59,8 @@ pub struct RunPlan {
     pub trial: Option<TrialPlan>,
     /// What is measured of the logins; their plans must be made for that ([`NativePlan::is_timed`]).
     pub timing: Option<TimingPlan>,
+    /// Who keeps the connections, in place of commands; all hosts must be native.
+    pub keeper: Option<Arc<dyn Keeper>>,
 }
 
 impl RunPlan {
@@ -70,6 +73,14 @@ impl RunPlan {
     /// The jump host with this number, which the plan must have.
     pub(crate) fn jump(&self, jump: JumpId) -> &Endpoint {
         &self.jumps[jump.0 as usize]
+    }
+
+    /// A host's plan, if the transport is our own.
+    pub(crate) fn native(&self, host: HostId) -> Option<&NativePlan> {
+        match &self.work {
+            Work::Sessions(hosts) => hosts[host.0 as usize].native(),
+            Work::Local(_) => None,
+        }
     }
 
     /// How to get to a host, which the plan must have a session on.

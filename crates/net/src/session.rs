@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use sshoal_fleet::{Failure, FailureKind, Gate, HostId, Outcome};
 use sshoal_proto::{Connection, ExecFate, HostKeyQuestion, LocalChannel};
 
+use tokio::sync::OwnedSemaphorePermit;
 use tracing::Instrument;
 
 use crate::agent::AgentForwarding;
@@ -23,6 +24,7 @@ use crate::guess;
 use crate::host::{Orders, aborted};
 use crate::host_key_update::HostKeyUpdate;
 use crate::input::Feeder;
+use crate::keep::{Keeping, Kept};
 use crate::link::Link;
 use crate::login::Login;
 use crate::outbox::Outbox;
@@ -77,6 +79,8 @@ struct State<'a> {
     timing: Option<Timing>,
     /// What follows it then.
     errands: Option<Box<Errands>>,
+    /// What the connection is kept for, in place of a command.
+    keeping: Option<Box<Keeping>>,
     /// The agent's channels, if it is forwarded.
     forwarding: Option<Box<AgentForwarding>>,
     /// Octets handed on that the server has not been told of.
@@ -115,9 +119,12 @@ impl<'a> HostSession<'a> {
             |why: String| Ended::before_command(Failure::new(FailureKind::NoCommonAlgorithm, why));
         let mut connection = Connection::new(opened.settings, opened.opening, Instant::now())
             .map_err(|error| unusable(error.to_string()))?;
-        let channel = connection
-            .open_session(plan.request.clone())
-            .map_err(|error| unusable(error.to_string()))?;
+        let keeping = worker.plan.keeper.is_some().then(Box::default);
+        let channel = match &keeping {
+            None => connection.open_session(plan.request.clone()),
+            Some(_) => Ok(LocalChannel::REFUSED),
+        };
+        let channel = channel.map_err(|error| unusable(error.to_string()))?;
         let peer = plan.endpoint.trust.peer(&link);
         Ok(HostSession {
             drive: Drive::new(connection, link),
@@ -143,6 +150,7 @@ impl<'a> HostSession<'a> {
                 trial: Trial::begin(&worker.plan, host.0, channel),
                 errands: timing.as_ref().and_then(Timing::errands),
                 timing,
+                keeping,
                 forwarding: plan
                     .forwarded_agent
                     .clone()
@@ -156,6 +164,20 @@ impl<'a> HostSession<'a> {
                 last_moment: None,
             },
         })
+    }
+
+    /// The connection is one more of a host that is kept already.
+    pub(crate) fn is_further(&mut self, kept: Rc<dyn Kept>, login: Option<OwnedSemaphorePermit>) {
+        let keeping = self.state.keeping.get_or_insert_default();
+        keeping.is_further(kept, login);
+        let limit = self.state.worker.plan.deadlines.login;
+        self.state.last_moment = limit.map(|limit| Instant::now() + limit);
+    }
+
+    /// Whether the connection has ever been of use to whoever it is kept for.
+    pub(crate) fn was_kept(&self) -> bool {
+        let keeping = self.state.keeping.as_ref();
+        keeping.is_some_and(|keeping| keeping.was_kept())
     }
 
     /// Until the command's channel is closed or the connection is over.
@@ -192,6 +214,7 @@ impl<'a> HostSession<'a> {
             self.state.grant_wishes();
             self.state.advance_transfer();
             self.state.end_with_errands();
+            self.state.end_with_keeping();
             self.deliver()?;
             if let Some(failure) = self.state.failure.take() {
                 return Err(self.failed(failure));
@@ -264,6 +287,9 @@ impl<'a> HostSession<'a> {
         if self.state.transfer.is_some() {
             return self.feed_transfer();
         }
+        if self.state.keeping.is_some() {
+            return self.feed_kept();
+        }
         if self.state.trial.is_some() {
             return self.feed_trial();
         }
@@ -295,6 +321,26 @@ impl<'a> HostSession<'a> {
                 return Err(self.ended(&error));
             }
             if !self.state.advance_lanes(&self.drive) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// The same for whoever the connection is kept for.
+    fn feed_kept(&mut self) -> Result<(), Ended> {
+        while let Some(keeping) = &mut self.state.keeping {
+            if let Err(error) = keeping.advance(&mut self.drive.connection) {
+                return Err(self.ended(&error));
+            }
+            self.drive.flush();
+            if self.drive.queued() > 0 {
+                break;
+            }
+            // What has left may have made room for more.
+            self.drive.answer_events(&mut self.state);
+            let keeping = self.state.keeping.as_ref();
+            if !keeping.is_some_and(|keeping| keeping.has_work()) {
                 break;
             }
         }
@@ -416,6 +462,13 @@ fn poll_progress(
         && let Poll::Ready(result) = forwarding.poll(context, &mut drive.connection)
     {
         return Poll::Ready(result.map_err(Broken::from));
+    }
+    if let Some(keeping) = &mut state.keeping
+        && keeping
+            .poll(context, &mut state.login, &mut drive.connection)
+            .is_ready()
+    {
+        return Poll::Ready(Ok(()));
     }
     if let Some(transfer) = &mut state.transfer
         && transfer.poll_answers(context).is_ready()

@@ -17,7 +17,7 @@ pub(crate) struct RemoteChannel(pub(crate) u32);
 
 impl LocalChannel {
     /// Stands for a channel that was refused on this side; no channel ever has this number.
-    pub(crate) const REFUSED: LocalChannel = LocalChannel(u32::MAX);
+    pub const REFUSED: LocalChannel = LocalChannel(u32::MAX);
 
     /// The number on the wire.
     pub fn number(self) -> u32 {

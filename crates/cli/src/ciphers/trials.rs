@@ -117,6 +117,7 @@ impl Trials<'_> {
             jumps: native.into_jumps(),
             transfer: None,
             timing: None,
+            keeper: None,
             trial: Some(TrialPlan {
                 way: self.way,
                 blocks: trials.iter().map(|trial| trial.blocks).collect(),

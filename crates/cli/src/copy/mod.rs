@@ -155,6 +155,7 @@ impl<'a> Ready<'a> {
             transfer: Some(transfer),
             trial: None,
             timing: None,
+            keeper: None,
         };
         let showing = Showing {
             output: &output(args),

@@ -9,6 +9,7 @@ pub(crate) mod program;
 pub(crate) mod pty;
 pub(crate) mod records;
 pub(crate) mod terminal;
+pub(crate) mod warm;
 
 use std::ffi::OsStr;
 use std::fs;

@@ -17,6 +17,7 @@ use crate::worker::{Control, Report};
 
 impl Answer for State<'_> {
     fn answer(&mut self, connection: &mut Connection, event: Event, input: &[u8]) {
+        let is_login = event == Event::Authenticated;
         match &event {
             Event::HostKey(shown) if self.transfer.is_some() => {
                 self.host_key = Some(Rc::new(shown.clone()));
@@ -37,6 +38,7 @@ impl Answer for State<'_> {
         }
         let new_keys = &self.worker.new_keys;
         match self.login.answer(self.peer, new_keys, connection, event) {
+            Ok(None) if is_login => self.begin_keeping(connection),
             Ok(None) => {}
             Ok(Some(event @ (Event::HostKeysOffered(_) | Event::HostKeysProven(_)))) => {
                 if let Some(update) = &mut self.host_keys {
@@ -44,6 +46,9 @@ impl Answer for State<'_> {
                 }
             }
             Ok(Some(event)) => {
+                if let Some(keeping) = &mut self.keeping {
+                    return keeping.handle(event, input);
+                }
                 let event = match &mut self.forwarding {
                     Some(forwarding) => forwarding.handle(connection, event, input),
                     None => Some(event),
@@ -263,6 +268,27 @@ impl State<'_> {
         }
     }
 
+    /// The connection goes to whoever it is kept for.
+    fn begin_keeping(&mut self, connection: &Connection) {
+        let Some(keeping) = &mut self.keeping else {
+            return;
+        };
+        let begun = keeping.begin(self.worker, self.host, self.round_trip);
+        self.fail(begun);
+        (self.started, self.last_moment) = (true, None);
+        self.learn(connection, !self.login.took_several());
+        self.report(FleetEvent::Entered(Phase::Command));
+    }
+
+    /// The session counts as closed when nobody needs the connection any more.
+    pub(super) fn end_with_keeping(&mut self) {
+        let keeping = self.keeping.as_mut();
+        if keeping.is_some_and(|keeping| keeping.ends()) {
+            self.outcome = Some(Outcome::Exit(0));
+            self.closed = true;
+        }
+    }
+
     pub(super) fn interrupt_transfer(&mut self) {
         if let Some(transfer) = &mut self.transfer {
             transfer.interrupt();
@@ -272,18 +298,28 @@ impl State<'_> {
     /// Passes on what the login wants done.
     pub(super) fn grant_wishes(&mut self) {
         while let Some(wish) = self.login.poll_wish() {
-            match wish {
-                Wish::ReachGate => self.report(FleetEvent::Reached(Gate::Signature)),
-                Wish::LeaveGate => self.report(FleetEvent::Left(Gate::Signature)),
-                Wish::Demand(text) => self.worker.report(Report::Demand(text)),
-                Wish::Show(banner) => self.worker.report(Report::Banner(banner)),
-                Wish::Unlock(key) => self.worker.report(Report::Unlock(key)),
-                Wish::AddKey(addition) => self.worker.report(Report::AddKey(addition)),
+            let worker = self.worker;
+            let further = self.keeping.as_mut().filter(|it| it.counts_for_nothing());
+            match (wish, further) {
+                (Wish::ReachGate, Some(further)) => further.reach_gate(worker),
+                (Wish::LeaveGate, Some(further)) => further.leave_gate(),
+                // The first login has shown it.
+                (Wish::Show(_) | Wish::AddKey(_), Some(_)) => {}
+                (Wish::ReachGate, None) => self.report(FleetEvent::Reached(Gate::Signature)),
+                (Wish::LeaveGate, None) => self.report(FleetEvent::Left(Gate::Signature)),
+                (Wish::Demand(text), _) => worker.report(Report::Demand(text)),
+                (Wish::Show(banner), None) => worker.report(Report::Banner(banner)),
+                (Wish::Unlock(key), _) => worker.report(Report::Unlock(key)),
+                (Wish::AddKey(addition), None) => worker.report(Report::AddKey(addition)),
             }
         }
     }
 
     fn report(&self, event: FleetEvent) {
+        let keeping = self.keeping.as_ref();
+        if keeping.is_some_and(|keeping| keeping.counts_for_nothing()) {
+            return;
+        }
         self.worker.report(Report::Host(self.host, event));
     }
 

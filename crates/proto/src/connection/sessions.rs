@@ -247,6 +247,16 @@ impl Connection {
         self.channel_request(channel, "window-change", &data)
     }
 
+    /// Nobody reads the command's standard output any more: it may be told as if it wrote to a closed pipe
+    /// (eow@openssh.com, OpenSSH's PROTOCOL section 2.1). Not answered.
+    ///
+    /// # Errors
+    ///
+    /// The error that ended the connection.
+    pub fn end_of_write(&mut self, channel: LocalChannel) -> Result<(), ConnectionError> {
+        self.channel_request(channel, "eow@openssh.com", &[])
+    }
+
     fn channel_request(
         &mut self,
         channel: LocalChannel,

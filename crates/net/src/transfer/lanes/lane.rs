@@ -43,8 +43,7 @@ impl<'a> Origin<'a> {
     pub(super) async fn connect(self) -> Result<Made, Failure> {
         let Origin { worker, plan, .. } = self;
         let endpoint = &plan.endpoint;
-        // The semaphore is never closed.
-        let turn = worker.lane_limits.logins.clone().acquire_owned().await.ok();
+        let turn = worker.lane_limits.login().await;
         let connecting = Instant::now();
         let connect = async {
             match (endpoint.via, self.address) {
@@ -220,8 +219,8 @@ impl<'a> Connected<'a> {
             let worker = self.state.worker;
             match wish {
                 Wish::ReachGate => {
-                    let permit = worker.lane_limits.signatures.clone().acquire_owned();
-                    self.place = Some(Box::pin(async { permit.await.ok() }));
+                    let limits = worker.lane_limits.clone();
+                    self.place = Some(Box::pin(async move { limits.signature().await }));
                 }
                 Wish::LeaveGate => self._held = None,
                 Wish::Demand(text) => worker.report(Report::Demand(text)),

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use sshoal_fleet::{Failure, Limits};
 use sshoal_proto::HostKeyQuestion;
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::channels::{LaneId, Transfer};
 use crate::plan::NativePlan;
@@ -41,6 +41,16 @@ impl LaneLimits {
             logins: Arc::new(Semaphore::new(limits.logins as usize)),
             signatures: Arc::new(Semaphore::new(limits.signatures as usize)),
         }
+    }
+
+    /// A place among the logins; the semaphore is never closed.
+    pub(crate) async fn login(&self) -> Option<OwnedSemaphorePermit> {
+        self.logins.clone().acquire_owned().await.ok()
+    }
+
+    /// A place among the signatures that agents are asked for at a time.
+    pub(crate) async fn signature(&self) -> Option<OwnedSemaphorePermit> {
+        self.signatures.clone().acquire_owned().await.ok()
     }
 }
 

@@ -1,0 +1,11 @@
+//! `sshoal up`, `down` and `status`: connections that stay, for ssh, scp, rsync, git and everything else that knows ControlPath.
+
+mod args;
+mod background;
+mod observer;
+mod status;
+mod up;
+
+pub(crate) use args::{DownArgs, StatusArgs, UpArgs};
+pub(crate) use status::{down, status};
+pub(crate) use up::up;

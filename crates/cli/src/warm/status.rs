@@ -1,0 +1,151 @@
+//! `sshoal status` and `sshoal down`.
+
+use std::fmt::Write as _;
+use std::io::{self, Write as _};
+use std::time::Duration;
+
+use sshoal_pool::{Ask, AskError, Folder, HostStatus, State, Status, ask};
+use sshoal_targets::labels;
+
+use super::args::{DownArgs, StatusArgs};
+use crate::args::HostArgs;
+use crate::hosts;
+use crate::say::visible_lines;
+
+/// Nothing is kept (docs/warm.md).
+const NOTHING: u8 = 1;
+
+/// A name that `down` was given and nobody has.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}: no connection to it is kept; `sshoal status` lists the hosts as they were named")]
+struct NotKept(String);
+
+/// Shows how the connections are; returns the exit status.
+pub(crate) fn status(args: &StatusArgs) -> Result<u8, Box<dyn std::error::Error>> {
+    let status = match ask(&Folder::of_user()?, &Ask::Status) {
+        Ok(status) => Some(status),
+        Err(AskError::NoPool) => None,
+        Err(error) => return Err(error.into()),
+    };
+    let text = match (&status, args.json) {
+        (status, true) => {
+            let mut line = serde_json::to_string(status)?;
+            line.push('\n');
+            line
+        }
+        (None, false) => format!("{}\n", AskError::NoPool),
+        (Some(status), false) => table(status),
+    };
+    io::stdout().write_all(text.as_bytes())?;
+    Ok(match status {
+        Some(_) => 0,
+        None => NOTHING,
+    })
+}
+
+/// Ends connections; returns the exit status.
+pub(crate) fn down(args: &DownArgs) -> Result<u8, Box<dyn std::error::Error>> {
+    let folder = Folder::of_user()?;
+    let wanted = match args.lists.is_empty() {
+        true => Vec::new(),
+        false => labels(&hosts::targets(&HostArgs {
+            list: args.lists.clone(),
+            ..HostArgs::default()
+        })?),
+    };
+    let kept = ask(&folder, &Ask::Status)?.hosts;
+    let is_kept = |name: &&String| !kept.iter().any(|host| host.host == **name);
+    if let Some(name) = wanted.iter().find(is_kept) {
+        return Err(NotKept(name.clone()).into());
+    }
+    let goes_on = |host: &HostStatus| host.state != State::Down && !wanted.contains(&host.host);
+    let ends_all = wanted.is_empty() || !kept.iter().any(goes_on);
+    match ask(&folder, &Ask::Down { hosts: wanted }) {
+        // It has just ended by itself.
+        Ok(_) | Err(AskError::NoPool) => {}
+        Err(error) => return Err(error.into()),
+    }
+    if ends_all {
+        folder.wait_for_end()?;
+    }
+    Ok(0)
+}
+
+/// A line a host, with columns as wide as they need to be.
+fn table(status: &Status) -> String {
+    let mut rows = vec![
+        [
+            "host",
+            "state",
+            "for",
+            "connections",
+            "sessions",
+            "in all",
+            "connect",
+            "sent",
+            "received",
+        ]
+        .map(str::to_owned),
+    ];
+    rows.extend(status.hosts.iter().map(row));
+    let width = |column: usize| {
+        let cells = rows.iter().map(|row| row[column].chars().count());
+        cells.max().unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..rows[0].len()).map(width).collect();
+    let details = std::iter::once(None).chain(status.hosts.iter().map(|host| host.detail.as_ref()));
+    let mut text = String::new();
+    for (row, detail) in rows.iter().zip(details) {
+        let mut line = String::new();
+        for (cell, width) in row.iter().zip(&widths) {
+            // Writing to a string cannot fail.
+            let _ = write!(line, "{cell:<width$}  ");
+        }
+        line.push_str(detail.map_or("", String::as_str));
+        text.push_str(&visible_lines(line.trim_end()));
+        text.push('\n');
+    }
+    text
+}
+
+fn row(host: &HostStatus) -> [String; 9] {
+    [
+        host.host.clone(),
+        match host.state {
+            State::Connecting => "connecting",
+            State::Up => "up",
+            State::Down => "down",
+        }
+        .to_owned(),
+        age(Duration::try_from_secs_f64(host.age_seconds).unwrap_or_default()),
+        host.connections.to_string(),
+        host.sessions.to_string(),
+        host.sessions_in_all.to_string(),
+        match host.round_trip_ms {
+            Some(time) => format!("{time:.1} ms"),
+            None => "-".to_owned(),
+        },
+        octets(host.octets_sent),
+        octets(host.octets_received),
+    ]
+}
+
+/// `3 s`, `4 min`, `5 h`, `6 d`.
+fn age(age: Duration) -> String {
+    match age.as_secs() {
+        seconds @ 0..=119 => format!("{seconds} s"),
+        seconds @ 120..=7_199 => format!("{} min", seconds / 60),
+        seconds @ 7_200..=172_799 => format!("{} h", seconds / 3_600),
+        seconds => format!("{} d", seconds / 86_400),
+    }
+}
+
+/// In the largest unit of which there are two at least.
+fn octets(octets: u64) -> String {
+    match octets {
+        0..=1_999 => format!("{octets} B"),
+        2_000..=1_999_999 => format!("{} kB", octets / 1_000),
+        2_000_000..=1_999_999_999 => format!("{} MB", octets / 1_000_000),
+        octets => format!("{} GB", octets / 1_000_000_000),
+    }
+}

@@ -1,0 +1,255 @@
+//! Proxy mode (PROTOCOL.mux section 9): SSH packets without encryption, padding or MAC, and whose channels are whose.
+//!
+//! A channel has three numbers: the passenger's own, ours on the connection, and the server's. The server's is the same for
+//! all, and passes unchanged in what the passenger sends; ours and the passenger's change places where either
+//! side names its own end.
+//!
+//! ```text
+//!   passenger --- sender 0 ---> master --- sender 5 ---> server          CHANNEL_OPEN
+//!   passenger <-- to 0, from 9  master <-- to 5, from 9  server          CHANNEL_OPEN_CONFIRMATION
+//!   passenger --- to 9 -------> master --- to 9 -------> server          CHANNEL_DATA
+//! ```
+
+use sshoal_wire::{
+    ChannelClose, ChannelFailure, ChannelOpen, ChannelOpenConfirmation, ChannelOpenFailure,
+    Decoder, GlobalRequest, RequestFailure,
+};
+
+use crate::error::{PassengerError, ProxyError};
+
+/// Longest packet of a passenger, octets behind its length: as OpenSSH's PACKET_MAX_SIZE.
+pub const MAX_PACKET_LEN: usize = 256 * 1024;
+/// Most channels of one passenger.
+pub const MAX_PROXY_CHANNELS: usize = 256;
+
+/// Where the recipient's number is in all messages from CHANNEL_OPEN_CONFIRMATION on: behind the message's.
+const RECIPIENT: usize = 1;
+
+/// The payload of the packet at the front, if it is whole.
+pub(crate) fn packet_in<'a>(unread: &mut &'a [u8]) -> Result<Option<&'a [u8]>, PassengerError> {
+    let Some((length, rest)) = unread.split_first_chunk::<4>() else {
+        return Ok(None);
+    };
+    let claimed = u32::from_be_bytes(*length);
+    let len = match usize::try_from(claimed) {
+        Ok(len @ 2..=MAX_PACKET_LEN) => len,
+        _ => return Err(PassengerError::PacketLength { len: claimed }),
+    };
+    let Some((packet, beyond)) = rest.split_at_checked(len) else {
+        return Ok(None);
+    };
+    *unread = beyond;
+    match packet[0] {
+        0 => Ok(Some(&packet[1..])),
+        padding => Err(PassengerError::Padding { padding }),
+    }
+}
+
+/// The channels of a passenger in proxy mode.
+#[derive(Debug, Default)]
+pub struct ProxyChannels {
+    channels: Vec<ProxyChannel>,
+}
+
+#[derive(Debug)]
+struct ProxyChannel {
+    /// The passenger's number.
+    own: u32,
+    /// Ours on the connection.
+    ours: u32,
+    /// The server's, from when it is known.
+    servers: Option<u32>,
+    closed_here: bool,
+    closed_there: bool,
+}
+
+impl ProxyChannels {
+    /// No channels.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Our numbers of all channels that are open: what is left when the passenger is gone.
+    pub fn ours(&self) -> impl Iterator<Item = u32> {
+        self.channels.iter().map(|channel| channel.ours)
+    }
+
+    /// The server has opened a channel, with this number of its own, that is the passenger's to confirm or to refuse.
+    ///
+    /// # Errors
+    /// The passenger has too many.
+    pub fn offered(&mut self, servers: u32, ours: u32) -> Result<(), ProxyError> {
+        self.check_room()?;
+        self.channels.push(ProxyChannel {
+            // Its own number comes with its confirmation.
+            own: UNKNOWN,
+            ours,
+            servers: Some(servers),
+            closed_here: false,
+            closed_there: false,
+        });
+        Ok(())
+    }
+
+    /// Makes a payload from the passenger one for the server, in place. `allot` gives a new channel our number.
+    ///
+    /// # Errors
+    /// It is not of the connection protocol, or for a channel that is not the passenger's. Nothing is to be sent.
+    pub fn from_passenger(
+        &mut self,
+        payload: &mut [u8],
+        allot: impl FnOnce() -> Option<u32>,
+    ) -> Result<(), ProxyError> {
+        let number = kind(payload)?;
+        match number {
+            GlobalRequest::NUMBER..=RequestFailure::NUMBER => Ok(()),
+            ChannelOpen::NUMBER => {
+                let at = sender_of_open(payload)?;
+                let own = number_at(payload, at)?;
+                self.check_number(own)?;
+                self.check_room()?;
+                let ours = allot().ok_or(ProxyError::NoRoom)?;
+                self.channels.push(ProxyChannel {
+                    own,
+                    ours,
+                    servers: None,
+                    closed_here: false,
+                    closed_there: false,
+                });
+                put_at(payload, at, ours);
+                Ok(())
+            }
+            _ => {
+                let servers = number_at(payload, RECIPIENT)?;
+                let not_owned = ProxyError::NotOwned {
+                    number,
+                    channel: servers,
+                };
+                let found = self.channels.iter();
+                let mut found = found.enumerate().filter(|(_, channel)| {
+                    channel.servers == Some(servers) && !channel.closed_here
+                });
+                let (at, _) = found.next().ok_or(not_owned)?;
+                self.note_sent(number, at, payload)
+            }
+        }
+    }
+
+    /// What the passenger's message does to a channel.
+    fn note_sent(&mut self, number: u8, at: usize, payload: &mut [u8]) -> Result<(), ProxyError> {
+        match number {
+            ChannelOpenConfirmation::NUMBER => {
+                let own = number_at(payload, RECIPIENT + 4)?;
+                self.check_number(own)?;
+                let channel = &mut self.channels[at];
+                if channel.own != UNKNOWN {
+                    return Err(ProxyError::NumberInUse { channel: own });
+                }
+                channel.own = own;
+                put_at(payload, RECIPIENT + 4, channel.ours);
+            }
+            ChannelOpenFailure::NUMBER => drop(self.channels.swap_remove(at)),
+            ChannelClose::NUMBER => {
+                self.channels[at].closed_here = true;
+                self.forget_closed(at);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Makes a payload from the server one for the passenger, in place, if it is for one of its channels.
+    ///
+    /// # Errors
+    /// It is not of the connection protocol, or for a channel that is not the passenger's.
+    pub fn to_passenger(&mut self, payload: &mut [u8]) -> Result<(), ProxyError> {
+        let number = kind(payload)?;
+        if let GlobalRequest::NUMBER..=RequestFailure::NUMBER | ChannelOpen::NUMBER = number {
+            return Ok(());
+        }
+        let ours = number_at(payload, RECIPIENT)?;
+        let not_owned = ProxyError::NotOwned {
+            number,
+            channel: ours,
+        };
+        let is_meant = |channel: &ProxyChannel| channel.ours == ours && channel.own != UNKNOWN;
+        let at = self.channels.iter().position(is_meant).ok_or(not_owned)?;
+        let servers = match number {
+            ChannelOpenConfirmation::NUMBER => Some(number_at(payload, RECIPIENT + 4)?),
+            _ => None,
+        };
+        let channel = &mut self.channels[at];
+        put_at(payload, RECIPIENT, channel.own);
+        channel.servers = channel.servers.or(servers);
+        match number {
+            ChannelOpenFailure::NUMBER => drop(self.channels.swap_remove(at)),
+            ChannelClose::NUMBER => {
+                channel.closed_there = true;
+                self.forget_closed(at);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn forget_closed(&mut self, at: usize) {
+        if self.channels[at].closed_here && self.channels[at].closed_there {
+            self.channels.swap_remove(at);
+        }
+    }
+
+    fn check_room(&self) -> Result<(), ProxyError> {
+        match self.channels.len() < MAX_PROXY_CHANNELS {
+            true => Ok(()),
+            false => Err(ProxyError::NoRoom),
+        }
+    }
+
+    /// Two channels must not be called the same, nor as one without a name.
+    fn check_number(&self, own: u32) -> Result<(), ProxyError> {
+        let mut taken = self.channels.iter();
+        match own == UNKNOWN || taken.any(|channel| channel.own == own) {
+            true => Err(ProxyError::NumberInUse { channel: own }),
+            false => Ok(()),
+        }
+    }
+}
+
+/// The number of a channel to which the passenger has given none yet.
+const UNKNOWN: u32 = u32::MAX;
+
+/// The number of a message that may go through.
+fn kind(payload: &[u8]) -> Result<u8, ProxyError> {
+    let number = Decoder::named("SSH packet", payload)
+        .field("message number")
+        .u8()?;
+    match number {
+        GlobalRequest::NUMBER..=RequestFailure::NUMBER
+        | ChannelOpen::NUMBER..=ChannelFailure::NUMBER => Ok(number),
+        number => Err(ProxyError::NotOfConnection { number }),
+    }
+}
+
+/// Where CHANNEL_OPEN has its sender's number: behind the channel's type.
+fn sender_of_open(payload: &[u8]) -> Result<usize, ProxyError> {
+    let mut fields = Decoder::named("CHANNEL_OPEN", payload);
+    fields.u8()?;
+    let channel_type = fields.field("channel type").string()?;
+    Ok(RECIPIENT + 4 + channel_type.len())
+}
+
+/// The channel number that stands there.
+fn number_at(payload: &[u8], at: usize) -> Result<u32, ProxyError> {
+    let rest = payload.get(at..).unwrap_or_default();
+    let mut fields = Decoder::named("SSH packet", rest);
+    Ok(fields.field("channel number").u32()?)
+}
+
+/// `number_at` has found one there.
+fn put_at(payload: &mut [u8], at: usize, number: u32) {
+    payload[at..at + 4].copy_from_slice(&number.to_be_bytes());
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,167 @@
+#![allow(clippy::unwrap_used)]
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+use sshoal_wire::{ChannelData, Put};
+
+use super::*;
+
+fn open(sender_channel: u32) -> Vec<u8> {
+    let mut out = Vec::new();
+    ChannelOpen {
+        channel_type: b"session",
+        sender_channel,
+        initial_window_size: 1,
+        maximum_packet_size: 2,
+        data: b"",
+    }
+    .encode(&mut out);
+    out
+}
+
+fn confirmation(recipient_channel: u32, sender_channel: u32) -> Vec<u8> {
+    let mut out = Vec::new();
+    ChannelOpenConfirmation {
+        recipient_channel,
+        sender_channel,
+        initial_window_size: 1,
+        maximum_packet_size: 2,
+        data: b"",
+    }
+    .encode(&mut out);
+    out
+}
+
+fn data(recipient_channel: u32) -> Vec<u8> {
+    let mut out = Vec::new();
+    ChannelData {
+        recipient_channel,
+        data: b"octets",
+    }
+    .encode(&mut out);
+    out
+}
+
+fn close(recipient_channel: u32) -> Vec<u8> {
+    let mut out = Vec::new();
+    ChannelClose { recipient_channel }.encode(&mut out);
+    out
+}
+
+/// A passenger's channel 0 that is our 5 and the server's 9.
+fn opened() -> ProxyChannels {
+    let mut channels = ProxyChannels::new();
+    let mut asks = open(0);
+    channels.from_passenger(&mut asks, || Some(5)).unwrap();
+    assert_eq!(asks, open(5));
+    let mut confirms = confirmation(5, 9);
+    channels.to_passenger(&mut confirms).unwrap();
+    assert_eq!(confirms, confirmation(0, 9));
+    channels
+}
+
+fn nothing() -> Option<u32> {
+    panic!("no number is wanted")
+}
+
+#[test]
+fn numbers_change_where_a_side_names_its_own_end_and_the_server_s_stays() {
+    let mut channels = opened();
+    let mut sent = data(9);
+    channels.from_passenger(&mut sent, nothing).unwrap();
+    assert_eq!(sent, data(9));
+    let mut received = data(5);
+    channels.to_passenger(&mut received).unwrap();
+    assert_eq!(received, data(0));
+}
+
+#[test]
+fn a_channel_that_the_server_opens_gets_the_passenger_s_number_with_its_confirmation() {
+    let mut channels = ProxyChannels::new();
+    channels.offered(9, 5).unwrap();
+    let mut early = data(5);
+    assert!(channels.to_passenger(&mut early).is_err());
+    let mut confirms = confirmation(9, 3);
+    channels.from_passenger(&mut confirms, nothing).unwrap();
+    assert_eq!(confirms, confirmation(9, 5));
+    let mut received = data(5);
+    channels.to_passenger(&mut received).unwrap();
+    assert_eq!(received, data(3));
+    let again = channels.from_passenger(&mut confirmation(9, 4), nothing);
+    assert_eq!(again, Err(ProxyError::NumberInUse { channel: 4 }));
+}
+
+#[test]
+fn channels_of_others_cannot_be_reached() {
+    let mut channels = opened();
+    let foreign = channels.from_passenger(&mut data(8), nothing);
+    let not_owned = ProxyError::NotOwned {
+        number: 94,
+        channel: 8,
+    };
+    assert_eq!(foreign, Err(not_owned));
+    assert!(channels.to_passenger(&mut data(6)).is_err());
+}
+
+#[test]
+fn a_number_is_free_again_when_both_have_closed() {
+    let mut channels = opened();
+    channels.from_passenger(&mut close(9), nothing).unwrap();
+    assert!(channels.from_passenger(&mut data(9), nothing).is_err());
+    let taken = channels.from_passenger(&mut open(0), nothing);
+    assert_eq!(taken, Err(ProxyError::NumberInUse { channel: 0 }));
+    let mut closes = close(5);
+    channels.to_passenger(&mut closes).unwrap();
+    assert_eq!(closes, close(0));
+    assert_eq!(channels.ours().count(), 0);
+    channels.from_passenger(&mut open(0), || Some(5)).unwrap();
+}
+
+#[test]
+fn only_the_connection_protocol_goes_through() {
+    let mut channels = ProxyChannels::new();
+    for number in [1, 2, 20, 21, 50, 79, 83, 89, 101, 255] {
+        let refused = Err(ProxyError::NotOfConnection { number });
+        assert_eq!(channels.from_passenger(&mut [number], nothing), refused);
+        assert_eq!(channels.to_passenger(&mut [number]), refused);
+    }
+    let mut request = vec![80];
+    request.put_string(b"keepalive@openssh.com");
+    channels.from_passenger(&mut request, nothing).unwrap();
+}
+
+#[test]
+fn there_is_a_limit_to_channels() {
+    let mut channels = ProxyChannels::new();
+    for number in 0..MAX_PROXY_CHANNELS as u32 {
+        let allot = || Some(number);
+        channels.from_passenger(&mut open(number), allot).unwrap();
+    }
+    let more = channels.from_passenger(&mut open(9999), nothing);
+    assert_eq!(more, Err(ProxyError::NoRoom));
+    let full = ProxyChannels::new().from_passenger(&mut open(0), || None);
+    assert_eq!(full, Err(ProxyError::NoRoom));
+}
+
+proptest! {
+    #[test]
+    fn no_payload_makes_it_panic_or_longer(
+        payloads in vec((any::<bool>(), 78u8..102, vec(0u8..12, 0..24)), 0..40)
+    ) {
+        let mut channels = ProxyChannels::new();
+        let mut next = 0;
+        for (is_ours, number, rest) in payloads {
+            let mut payload = [&[number], &rest[..]].concat();
+            let len = payload.len();
+            let _ = match is_ours {
+                true => channels.from_passenger(&mut payload, || {
+                    next += 1;
+                    Some(next)
+                }),
+                false => channels.to_passenger(&mut payload),
+            };
+            prop_assert_eq!(payload.len(), len);
+            prop_assert!(channels.ours().count() <= MAX_PROXY_CHANNELS);
+        }
+    }
+}

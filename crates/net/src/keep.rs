@@ -1,0 +1,280 @@
+//! Connections that are kept for others in place of a command of their own (docs/warm.md).
+//!
+//! A run with a [`Keeper`] logs its hosts in as any other does, and then hands each connection to somebody who
+//! [serves](Serve) it: opens channels, takes their events, sends their octets. When one connection is full the server's
+//! [`More`] makes a further one, which is logged in again and counts for nothing in the fleet's books.
+//!
+//! ```text
+//!   Authenticated -> Keeper::begin -> Kept::serve -> Serve: handle, advance, poll ... is_over
+//!                                       ^
+//!   More::connect -> further connection +--- or Kept::not_connected
+//! ```
+
+use std::cell::RefCell;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use sshoal_fleet::{Failure, FailureKind, HostId};
+use sshoal_proto::{Connection, ConnectionError, Event};
+use tokio::sync::{OwnedSemaphorePermit, mpsc};
+
+use crate::crash::caught;
+use crate::failures::Ended;
+use crate::host::Orders;
+use crate::link::Link;
+use crate::login::Login;
+use crate::plan::NativePlan;
+use crate::session::HostSession;
+use crate::worker::{Control, Worker};
+use crate::{dial, jump, proxy};
+
+/// Who keeps the connections of a run's hosts.
+pub trait Keeper: Send + Sync {
+    /// A host is logged in to for the first time, or again after its connection was lost. Called in the thread, and
+    /// the tokio runtime, that performs the host. `round_trip` is how long connecting took: at least a round trip.
+    ///
+    /// # Errors
+    ///
+    /// The connection cannot be kept, and the host fails with that.
+    fn begin(
+        &self,
+        host: HostId,
+        round_trip: Duration,
+        more: More,
+    ) -> Result<Rc<dyn Kept>, Failure>;
+}
+
+/// The connections of one host, in its thread.
+pub trait Kept {
+    /// One more connection is logged in, the first one included: who serves it. With the first one all end.
+    fn serve(self: Rc<Self>) -> Box<dyn Serve>;
+
+    /// A further connection that was asked for is not to be had.
+    fn not_connected(&self, failure: &Failure);
+}
+
+/// Serves one connection that is logged in. When it is dropped the connection is over.
+pub trait Serve {
+    /// What happens to a channel. The range of [`Event::Data`] is one of `input`.
+    fn handle(&mut self, event: Event, input: &[u8]);
+
+    /// Does with the connection what there is to do.
+    ///
+    /// # Errors
+    ///
+    /// The connection's own, which ends it.
+    fn advance(&mut self, connection: &mut Connection) -> Result<(), ConnectionError>;
+
+    /// Whether [`advance`](Self::advance) would do something.
+    fn has_work(&self) -> bool;
+
+    /// Ready when [`advance`](Self::advance) would do something, or when [`is_over`](Self::is_over) may have changed.
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<()>;
+
+    /// Whether the connection is to be ended.
+    fn is_over(&self) -> bool;
+}
+
+/// Makes further connections to one host. They end with the last copy of it.
+pub struct More {
+    worker: Rc<Worker>,
+    host: HostId,
+    /// Where the further connections get their orders: only their end.
+    orders: RefCell<Vec<mpsc::UnboundedSender<Control>>>,
+}
+
+impl More {
+    /// Makes one and logs it in. [`Kept::serve`] or [`Kept::not_connected`] tells how that went.
+    pub fn connect(&self, kept: Rc<dyn Kept>) {
+        let (sender, mut orders) = mpsc::unbounded_channel();
+        let mut senders = self.orders.borrow_mut();
+        senders.retain(|sender| !sender.is_closed());
+        senders.push(sender);
+        let (worker, host) = (self.worker.clone(), self.host);
+        tokio::task::spawn_local(async move {
+            // It has ended, or its server has said why not: nobody waits for more.
+            let end = caught(further(&worker, host, &kept, &mut orders)).await;
+            if let Err(failure) | Ok(Err(failure)) = end {
+                kept.not_connected(&failure);
+            }
+        });
+    }
+}
+
+/// A further connection, from its beginning to its end. A failure is one before it was logged in.
+async fn further(
+    worker: &Rc<Worker>,
+    host: HostId,
+    kept: &Rc<dyn Kept>,
+    orders: &mut Orders,
+) -> Result<(), Failure> {
+    let plan = worker.plan.clone();
+    let Some(native) = plan.native(host) else {
+        let detail = "the host goes by ssh, which keeps its connections itself";
+        return Err(Failure::new(FailureKind::Protocol, detail));
+    };
+    let place = worker.lane_limits.login().await;
+    let (link, round_trip) = connected(worker, native).await?;
+    let algorithms = native.endpoint.trust.ordered_algorithms().await?;
+    let begun = HostSession::begin(worker, host, native, link, round_trip, algorithms, None);
+    let mut session = Box::new(begun.map_err(|ended| ended.failure)?);
+    session.is_further(kept.clone(), place);
+    let end = session.run(orders).await;
+    match (end, session.was_kept()) {
+        (Err(Ended { failure, .. }), false) => Err(failure),
+        _ => Ok(()),
+    }
+}
+
+/// Connects as the first connection did.
+async fn connected(worker: &Rc<Worker>, native: &NativePlan) -> Result<(Link, Duration), Failure> {
+    let endpoint = &native.endpoint;
+    let connecting = Instant::now();
+    let connect = async {
+        if let Some(command) = &endpoint.proxy_command {
+            let proxy = proxy::connect(worker, endpoint, command).await?;
+            return Ok(Link::Proxy(Box::new(proxy)));
+        }
+        if let Some(jump) = endpoint.via {
+            let tunnel = jump::tunnel(worker, jump, endpoint).await;
+            return tunnel.map(Link::Tunnel).map_err(|ended| ended.failure);
+        }
+        let addresses = dial::addresses(endpoint).await?;
+        dial::connect(&addresses, &endpoint.tcp).await
+    };
+    let limit = worker.plan.deadlines.connect;
+    let link = dial::within_connect_timeout(limit, connect).await?;
+    Ok((link, connecting.elapsed()))
+}
+
+/// A place among the signatures that agents are asked for at a time.
+type Place = Pin<Box<dyn Future<Output = Option<OwnedSemaphorePermit>>>>;
+
+/// What a session's connection is kept for.
+#[derive(Default)]
+pub(crate) struct Keeping {
+    serve: Option<Box<dyn Serve>>,
+    further: Option<Further>,
+    was_kept: bool,
+}
+
+/// What only a further connection has.
+struct Further {
+    kept: Rc<dyn Kept>,
+    /// The login's place among the logins, until it is over.
+    login: Option<OwnedSemaphorePermit>,
+    /// The place at the agent that is waited for, and that is held.
+    place: Option<Place>,
+    held: Option<OwnedSemaphorePermit>,
+}
+
+impl Keeping {
+    /// The connection is one more of a host that is kept already.
+    pub(crate) fn is_further(&mut self, kept: Rc<dyn Kept>, login: Option<OwnedSemaphorePermit>) {
+        self.further = Some(Further {
+            kept,
+            login,
+            place: None,
+            held: None,
+        });
+    }
+
+    /// Whether the fleet has nothing to do with it.
+    pub(crate) fn counts_for_nothing(&self) -> bool {
+        self.further.is_some()
+    }
+
+    /// Whether it has ever been logged in.
+    pub(crate) fn was_kept(&self) -> bool {
+        self.was_kept
+    }
+
+    /// The user is logged in.
+    pub(crate) fn begin(
+        &mut self,
+        worker: &Rc<Worker>,
+        host: HostId,
+        round_trip: Duration,
+    ) -> Result<(), Failure> {
+        let kept = match &mut self.further {
+            Some(further) => {
+                (further.login, further.held) = (None, None);
+                further.kept.clone()
+            }
+            None => {
+                let Some(keeper) = &worker.plan.keeper else {
+                    return Ok(());
+                };
+                let more = More {
+                    worker: worker.clone(),
+                    host,
+                    orders: RefCell::default(),
+                };
+                keeper.begin(host, round_trip, more)?
+            }
+        };
+        self.serve = Some(kept.serve());
+        self.was_kept = true;
+        Ok(())
+    }
+
+    /// A further login waits for the agent as lanes do, and not at the fleet's gate.
+    pub(crate) fn reach_gate(&mut self, worker: &Worker) {
+        if let Some(further) = &mut self.further {
+            let limits = worker.lane_limits.clone();
+            further.place = Some(Box::pin(async move { limits.signature().await }));
+        }
+    }
+
+    pub(crate) fn leave_gate(&mut self) {
+        if let Some(further) = &mut self.further {
+            further.held = None;
+        }
+    }
+
+    pub(crate) fn handle(&mut self, event: Event, input: &[u8]) {
+        if let Some(serve) = &mut self.serve {
+            serve.handle(event, input);
+        }
+    }
+
+    pub(crate) fn advance(&mut self, connection: &mut Connection) -> Result<(), ConnectionError> {
+        match &mut self.serve {
+            Some(serve) => serve.advance(connection),
+            None => Ok(()),
+        }
+    }
+
+    pub(crate) fn has_work(&self) -> bool {
+        self.serve.as_ref().is_some_and(|serve| serve.has_work())
+    }
+
+    /// Whether the connection is to end now; whoever served it is dropped.
+    pub(crate) fn ends(&mut self) -> bool {
+        let over = self.serve.take_if(|serve| serve.is_over());
+        over.is_some()
+    }
+
+    /// Ready when there is something to do.
+    pub(crate) fn poll(
+        &mut self,
+        context: &mut Context<'_>,
+        login: &mut Login<'_>,
+        connection: &mut Connection,
+    ) -> Poll<()> {
+        if let Some(further) = &mut self.further
+            && let Some(place) = &mut further.place
+            && let Poll::Ready(held) = place.as_mut().poll(context)
+        {
+            (further.place, further.held) = (None, held);
+            login.handle_admitted(connection);
+            return Poll::Ready(());
+        }
+        match &mut self.serve {
+            Some(serve) => serve.poll(context),
+            None => Poll::Pending,
+        }
+    }
+}

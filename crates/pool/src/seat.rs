@@ -1,0 +1,283 @@
+//! What a passenger and its connection leave for one another: neither waits for the other here.
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+use sshoal_proto::{Command, Connection, ConnectionError, LocalChannel, SessionRequest, Stream};
+use tokio::sync::Notify;
+
+use crate::dock::Dock;
+
+/// Octets of input that wait for the connection, about: more is not read meanwhile.
+const MAX_INPUT: usize = 256 * 1024;
+
+/// What is asked of the server.
+#[derive(Debug)]
+pub(crate) enum Wanted {
+    Session(SessionRequest),
+    /// A connection to there.
+    Tcp {
+        host: String,
+        port: u16,
+    },
+}
+
+/// A session, or a stdio forward, between its passenger and the connection that it is on.
+pub(crate) struct Seat {
+    what: Wanted,
+    dock: RefCell<Option<Rc<Dock>>>,
+    is_due: Cell<bool>,
+    /// For the passenger: something has changed.
+    pub(crate) news: Notify,
+    up: RefCell<Up>,
+    down: RefCell<Down>,
+}
+
+/// From the passenger to the server.
+#[derive(Default)]
+struct Up {
+    channel: Option<LocalChannel>,
+    /// Whether no other session was on the connection when this one was asked for.
+    was_alone: bool,
+    input: VecDeque<u8>,
+    input_has_ended: bool,
+    /// The terminal's new size: columns and rows.
+    size: Option<(u32, u32)>,
+    /// Octets of output that are out of the way.
+    delivered: usize,
+    /// Nobody reads standard output any more, and whether the server knows it.
+    output_is_broken: bool,
+    has_said_so: bool,
+    /// The passenger is gone.
+    is_left: bool,
+}
+
+/// From the server to the passenger.
+#[derive(Default)]
+pub(crate) struct Down {
+    pub(crate) is_opened: bool,
+    pub(crate) output: VecDeque<u8>,
+    pub(crate) error: VecDeque<u8>,
+    pub(crate) pty_refused: bool,
+    pub(crate) status: Option<u32>,
+    pub(crate) has_ended: bool,
+    /// Nothing more comes.
+    pub(crate) is_closed: bool,
+    /// Why it was never opened.
+    pub(crate) refusal: Option<String>,
+}
+
+/// What came of serving a seat.
+pub(crate) enum Served {
+    /// It has a channel from now on.
+    Asked(LocalChannel),
+    Idle,
+    /// Its passenger has left before it had one.
+    Dropped,
+}
+
+impl Seat {
+    pub(crate) fn new(what: Wanted) -> Rc<Seat> {
+        Rc::new(Seat {
+            what,
+            dock: RefCell::default(),
+            is_due: Cell::new(false),
+            news: Notify::new(),
+            up: RefCell::default(),
+            down: RefCell::default(),
+        })
+    }
+}
+
+// For the passenger.
+impl Seat {
+    pub(crate) fn down(&self) -> std::cell::RefMut<'_, Down> {
+        self.down.borrow_mut()
+    }
+
+    /// Whether more input is to be read.
+    pub(crate) fn wants_input(&self) -> bool {
+        let up = self.up.borrow();
+        self.down.borrow().is_opened && !up.input_has_ended && up.input.len() < MAX_INPUT
+    }
+
+    /// What was read; nothing is the end of the input.
+    pub(crate) fn feed(self: &Rc<Self>, octets: &[u8]) {
+        let mut up = self.up.borrow_mut();
+        up.input.extend(octets);
+        up.input_has_ended |= octets.is_empty();
+        drop(up);
+        self.serve_soon();
+    }
+
+    /// So many octets of output are out of the way.
+    pub(crate) fn delivered(self: &Rc<Self>, octets: usize) {
+        self.up.borrow_mut().delivered += octets;
+        self.serve_soon();
+    }
+
+    /// Nobody reads standard output any more.
+    pub(crate) fn break_output(self: &Rc<Self>) {
+        self.up.borrow_mut().output_is_broken = true;
+        self.serve_soon();
+    }
+
+    pub(crate) fn resize(self: &Rc<Self>, size: (u32, u32)) {
+        self.up.borrow_mut().size = Some(size);
+        self.serve_soon();
+    }
+
+    /// The passenger is gone.
+    pub(crate) fn leave(self: &Rc<Self>) {
+        self.up.borrow_mut().is_left = true;
+        self.serve_soon();
+    }
+
+    fn serve_soon(self: &Rc<Self>) {
+        let dock = self.dock.borrow().clone();
+        if let Some(dock) = dock {
+            dock.serve_soon(self.clone());
+        }
+    }
+}
+
+// For the connection.
+impl Seat {
+    pub(crate) fn is_left(&self) -> bool {
+        self.up.borrow().is_left
+    }
+
+    /// It is to be opened on this connection.
+    pub(crate) fn board(&self, dock: Rc<Dock>, is_alone: bool) {
+        self.dock.replace(Some(dock));
+        *self.up.borrow_mut() = Up {
+            was_alone: is_alone,
+            is_left: self.is_left(),
+            ..Up::default()
+        };
+    }
+
+    /// The connection has not taken it; returns whether it was the only session there.
+    pub(crate) fn leave_dock(&self) -> bool {
+        self.dock.replace(None);
+        self.is_due.set(false);
+        self.up.borrow().was_alone
+    }
+
+    /// Whether it was not due before.
+    pub(crate) fn becomes_due(&self) -> bool {
+        !self.is_due.replace(true)
+    }
+
+    /// Does what the passenger wants done, as far as the connection takes it.
+    pub(crate) fn serve(&self, connection: &mut Connection) -> Result<Served, ConnectionError> {
+        self.is_due.set(false);
+        let mut up = self.up.borrow_mut();
+        let Some(channel) = up.channel else {
+            if up.is_left {
+                return Ok(Served::Dropped);
+            }
+            let channel = match &self.what {
+                Wanted::Session(request) => connection.open_session(request.clone())?,
+                Wanted::Tcp { host, port } => connection.open_direct_tcpip(host, *port)?,
+            };
+            up.channel = Some(channel);
+            return Ok(Served::Asked(channel));
+        };
+        if up.is_left {
+            connection.close(channel)?;
+            return Ok(Served::Idle);
+        }
+        if !self.down.borrow().is_opened {
+            return Ok(Served::Idle);
+        }
+        connection.consumed(channel, std::mem::take(&mut up.delivered))?;
+        if let Some((columns, rows)) = up.size.take() {
+            connection.change_window(channel, columns, rows)?;
+        }
+        if up.output_is_broken && !std::mem::replace(&mut up.has_said_so, true) {
+            connection.end_of_write(channel)?;
+        }
+        if !up.input.is_empty() {
+            let (front, back) = up.input.as_slices();
+            let taken = connection.send_pieces(channel, [front, back], up.input.len())?;
+            up.input.drain(..taken);
+            self.news.notify_one();
+        }
+        if up.input.is_empty() && up.input_has_ended {
+            connection.send_eof(channel)?;
+        }
+        Ok(Served::Idle)
+    }
+
+    pub(crate) fn was_opened(&self) -> bool {
+        self.down.borrow().is_opened
+    }
+
+    pub(crate) fn handle_opened(&self) {
+        self.down.borrow_mut().is_opened = true;
+        self.news.notify_one();
+    }
+
+    pub(crate) fn handle_pty_refused(&self) {
+        self.down.borrow_mut().pty_refused = true;
+        self.news.notify_one();
+    }
+
+    /// The server does not run what was asked for: ssh's words, and the end.
+    pub(crate) fn handle_start_refused(&self) {
+        let what = match &self.what {
+            Wanted::Session(SessionRequest {
+                command: Command::Subsystem(_),
+                ..
+            }) => "subsystem",
+            Wanted::Session(SessionRequest {
+                command: Command::Shell,
+                ..
+            }) => "shell",
+            _ => "exec",
+        };
+        let words = format!("{what} request failed: the server refused it\r\n");
+        let mut down = self.down.borrow_mut();
+        down.error.extend(words.as_bytes());
+        // Nothing of it is the server's, and nothing is to be given back to it.
+        self.up.borrow_mut().is_left = true;
+        self.news.notify_one();
+    }
+
+    pub(crate) fn handle_data(&self, stream: Stream, octets: &[u8]) {
+        let mut down = self.down.borrow_mut();
+        match stream {
+            Stream::Stdout => down.output.extend(octets),
+            Stream::Stderr => down.error.extend(octets),
+        }
+        self.news.notify_one();
+    }
+
+    pub(crate) fn handle_exit(&self, status: u32) {
+        self.down.borrow_mut().status = Some(status);
+    }
+
+    pub(crate) fn handle_eof(&self) {
+        self.down.borrow_mut().has_ended = true;
+        self.news.notify_one();
+    }
+
+    pub(crate) fn handle_closed(&self) {
+        self.dock.replace(None);
+        self.down.borrow_mut().is_closed = true;
+        self.news.notify_one();
+    }
+
+    /// There is no connection for it any more.
+    pub(crate) fn lose(&self, why: &str) {
+        self.dock.replace(None);
+        let mut down = self.down.borrow_mut();
+        if !down.is_opened {
+            down.refusal = Some(why.to_owned());
+        }
+        down.is_closed = true;
+        self.news.notify_one();
+    }
+}
