@@ -363,8 +363,15 @@ fn what_cannot_be_measured_is_told_with_host_phase_and_remedy() {
     );
     ends(&["127.0.0.1:1"], 3, &["127.0.0.1:1: refused", "; "]);
     let shoal = Shoal::real(&SshdSpec::new(1).line(MACS));
-    let nothing = ciphers(&shoal, &["--cipher", "3des-cbc"]).expect(2);
+    let svg = shoal.user.home().join("picture.svg");
+    let words = ["--cipher", "3des-cbc", "--svg", svg.to_str().unwrap()];
+    let nothing = ciphers(&shoal, &words).expect(3);
     nothing.says(&["nothing to measure", "aes128-ctr", "hmac-sha1"]);
+    assert!(!svg.exists(), "a picture of nothing is left");
+    let logins = shoal.hosts.logins();
+    let unknown = ciphers(&shoal, &["--mac", "hmac-sha1,hmac-rot13"]).expect(2);
+    unknown.says(&["no mac is called \"hmac-rot13\"", "ssh -Q mac"]);
+    assert_eq!(shoal.hosts.logins(), logins);
 }
 
 #[test]

@@ -227,6 +227,9 @@ fn a_device_that_is_mounted_or_read_only_is_refused() {
     device.set_read_only();
     let ended = sshoal(&shoal, &["put", "--yes", &small, device.path()]).expect(3);
     ended.says(&["read-only", "blockdev --setrw"]);
+    let onto = sshoal(&shoal, &["get", "--yes", "/etc/hostname", device.path()]).expect(3);
+    let onto = onto.says(&["read-only"]);
+    assert!(!onto.stderr().contains("half-written"), "{}", onto.stderr());
 }
 
 #[test]

@@ -42,6 +42,8 @@ pub(crate) struct FakeServer {
     pub(crate) set: Vec<(Vec<u8>, Attributes)>,
     /// Octets that may still be written.
     pub(crate) room: Option<usize>,
+    /// That there is no more is told once: then somebody has made room, but for what is under way.
+    pub(crate) tells_room_once: bool,
     /// Without OpenSSH's extensions.
     pub(crate) is_plain: bool,
     /// FSTAT tells of another file than LSTAT.
@@ -314,6 +316,9 @@ impl FakeServer {
                 out.put_u8(201);
                 out.put_u32(id);
                 let room = self.room.unwrap_or(1 << 40) as u64;
+                if self.tells_room_once {
+                    self.room = None;
+                }
                 for number in [4096, 1, 1 << 40, room, room, 100, 50, 50, 0, 0, 255] {
                     out.put_u64(number);
                 }

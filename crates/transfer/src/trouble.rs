@@ -127,6 +127,12 @@ pub enum Trouble {
         /// How it begins.
         beginning: String,
     },
+    /// A folder whose path is so long that the server leaves out names in it.
+    #[error(
+        "its path is so long that the server does not tell names in it that are longer than {} octets together with it",
+        crate::path::MAX_PATH
+    )]
+    LongFolder,
     /// The server gave a name twice.
     #[error("the server lists the name {0:?} twice; only the first is fetched")]
     Twice(String),
@@ -229,6 +235,12 @@ impl Remote {
         }
     }
 
+    /// Without the server's words.
+    pub(crate) fn of_code(code: StatusCode) -> Remote {
+        let message = String::new();
+        Remote::of(&Status { code, message })
+    }
+
     /// With what statvfs says, which version 3 has no code for.
     pub(crate) fn explained(self, filesystem: &FilesystemStatus) -> Remote {
         match self {
@@ -329,7 +341,9 @@ impl Trouble {
             Trouble::BadName(_) | Trouble::Twice(_) => {
                 "the server is broken or hostile: nothing was written outside of the target"
             }
-            Trouble::TooMany { .. } | Trouble::TooLong => "copy parts of the tree by themselves",
+            Trouble::TooMany { .. } | Trouble::TooLong | Trouble::LongFolder => {
+                "copy parts of the tree by themselves"
+            }
             Trouble::NoMatch => "check the pattern; a backslash before * ? or [ takes it literally",
             Trouble::SameName { .. } => "fetch them one after the other, into different folders",
             Trouble::Differs => {

@@ -23,6 +23,7 @@ use sshoal_net::{
     ServerFacts, Transport, TrialPlan, TrialWay, remember_fastest, server_cache_path,
 };
 use sshoal_proto::ServerLists;
+use sshoal_report::OUTPUT_FAILED;
 use sshoal_targets::Target;
 
 use crate::args::HostArgs;
@@ -86,12 +87,10 @@ struct NothingToMeasure {
 /// Measures; returns the exit status.
 pub(crate) fn run(args: &CiphersArgs) -> Result<u8, Box<dyn std::error::Error>> {
     let target = target(args)?;
-    if let Some(path) = &args.svg {
-        // Before minutes are spent on what goes into it. What is there stays until there is a picture.
-        let mut there = fs::OpenOptions::new();
-        let opened = there.write(true).create(true).truncate(false).open(path);
-        opened.map_err(|error| no_picture(path, &error))?;
+    if let Some(unknown) = unknown(args) {
+        return Err(unknown.into());
     }
+    let picture = args.svg.as_deref().map(Place::of).transpose()?;
     let mut trials = Trials {
         args,
         target: &target,
@@ -115,12 +114,13 @@ pub(crate) fn run(args: &CiphersArgs) -> Result<u8, Box<dyn std::error::Error>> 
     let has_native = by == By::Native;
     let pairs = combinations(&lists, has_native, ssh.as_ref(), &wanted);
     if pairs.is_empty() {
-        return Err(NothingToMeasure {
+        let nothing = NothingToMeasure {
             host,
             ciphers: lists.ciphers.join(", "),
             macs: lists.macs.join(", "),
-        }
-        .into());
+        };
+        say(nothing.to_string());
+        return Ok(FAILED);
     }
     let kex = match args.no_kex || !has_native {
         true => Vec::new(),
@@ -151,7 +151,33 @@ pub(crate) fn run(args: &CiphersArgs) -> Result<u8, Box<dyn std::error::Error>> 
         kex,
         advice,
     };
-    show(args, &report)
+    show(args, picture, &report)
+}
+
+/// A name in `--cipher` or `--mac` that neither client knows: that it is not measured is not to go unsaid.
+fn unknown(args: &CiphersArgs) -> Option<String> {
+    let ssh = installed(args, TrialWay::Exec);
+    let knows_cipher = |name: &str| {
+        let by_ssh = ssh
+            .as_ref()
+            .is_some_and(|ssh| ssh.ciphers.iter().any(|it| it == name));
+        by_ssh || Cipher::ALL.iter().any(|it| it.name() == name)
+    };
+    let knows_mac = |name: &str| {
+        let by_ssh = ssh
+            .as_ref()
+            .is_some_and(|ssh| ssh.macs.iter().any(|it| it == name));
+        by_ssh || Mac::ALL.iter().any(|it| it.name() == name)
+    };
+    let cipher = args.cipher.iter().find(|name| !knows_cipher(name));
+    let mac = args.mac.iter().find(|name| !knows_mac(name));
+    let said = |(kind, name): (&str, &String)| {
+        format!(
+            "no {kind} is called {name:?}, by sshoal or the installed ssh; `ssh -Q {kind}` lists those of ssh"
+        )
+    };
+    let cipher = cipher.map(|name| ("cipher", name));
+    cipher.or_else(|| mac.map(|name| ("mac", name))).map(said)
 }
 
 /// The one host.
@@ -361,15 +387,61 @@ fn no_picture(path: &Path, error: &io::Error) -> String {
     format!("cannot write the picture {}: {error}", path.display())
 }
 
-fn show(args: &CiphersArgs, report: &Report) -> Result<u8, Box<dyn std::error::Error>> {
-    if let Some(path) = &args.svg {
-        fs::write(path, picture::svg(report)).map_err(|error| no_picture(path, &error))?;
+/// Where the picture goes. What is there stays until there is a picture; if none comes, there is nothing that was not there.
+struct Place<'a> {
+    path: &'a Path,
+    is_new: bool,
+}
+
+impl<'a> Place<'a> {
+    /// Before minutes are spent on what goes into it.
+    fn of(path: &'a Path) -> Result<Place<'a>, String> {
+        let mut there = fs::OpenOptions::new();
+        let made = there.write(true).create_new(true).open(path);
+        let is_new = made.is_ok();
+        let opened = made.or_else(|_| there.create_new(false).open(path));
+        opened.map_err(|error| no_picture(path, &error))?;
+        Ok(Place { path, is_new })
+    }
+
+    fn fill(mut self, picture: &str) -> io::Result<()> {
+        fs::write(self.path, picture)?;
+        self.is_new = false;
+        Ok(())
+    }
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        if self.is_new {
+            // Whoever has taken it away meanwhile has done what was to be done.
+            let _ = fs::remove_file(self.path);
+        }
+    }
+}
+
+fn show(
+    args: &CiphersArgs,
+    picture: Option<Place<'_>>,
+    report: &Report,
+) -> Result<u8, Box<dyn std::error::Error>> {
+    let path = args.svg.as_deref().unwrap_or(Path::new(""));
+    let filled = picture.map(|place| place.fill(&picture::svg(report)));
+    if let Some(Err(error)) = filled {
+        say(no_picture(path, &error));
+        return Ok(OUTPUT_FAILED);
     }
     let text = match args.json {
         true => json::line(report)?,
         false => table::text(report),
     };
-    let status = manual::print(text.as_bytes())?;
+    let status = match manual::print(text.as_bytes()) {
+        Ok(status) => status,
+        Err(error) => {
+            say(format!("standard output cannot be written: {error}"));
+            return Ok(OUTPUT_FAILED);
+        }
+    };
     let has_measured = report.rows.iter().any(|row| row.rate().is_some());
     Ok(match (status, has_measured) {
         (0, false) => FAILED,

@@ -2,11 +2,11 @@
 
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, Seek, SeekFrom};
-use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
-use rustix::fs::OFlags;
+use rustix::fs::{OFlags, major, minor};
 use sshoal_journal::Segments;
 use sshoal_transfer::{Begun, DownloadNeed, Fetched, Trouble};
 
@@ -24,6 +24,13 @@ pub(super) fn size(file: &File, metadata: &Metadata) -> io::Result<u64> {
         true => (&*file).seek(SeekFrom::End(0)),
         false => Ok(metadata.len()),
     }
+}
+
+/// Whether the kernel writes nothing to a block device, as it tells below /sys: opening it for writing succeeds all the same.
+fn is_read_only(metadata: &Metadata) -> bool {
+    let device = metadata.rdev();
+    let told = format!("/sys/dev/block/{}:{}/ro", major(device), minor(device));
+    std::fs::read(told).is_ok_and(|told| told.starts_with(b"1"))
 }
 
 /// A block device that one file is written to, from its beginning.
@@ -176,6 +183,9 @@ impl Open {
         let metadata = device.metadata().map_err(|error| error.to_string())?;
         if !metadata.file_type().is_block_device() {
             return Err(format!("{} is no block device any more", path.display()));
+        }
+        if is_read_only(&metadata) {
+            return Err(Trouble::DeviceReadOnly.to_string());
         }
         let size = size(&device, &metadata).map_err(|error| error.to_string())?;
         match wanted > size {

@@ -9,6 +9,7 @@ use super::Asked;
 use super::{Download, DownloadNeed, Item, MAX_FOLDERS};
 use crate::Trouble;
 use crate::owners::Owners;
+use crate::path::{MAX_NAME, MAX_PATH};
 use crate::sftp::{Handle, Name, Reply, Request, StatusCode};
 use reads::Reads;
 
@@ -36,6 +37,8 @@ pub(super) struct Listing {
     come: usize,
     /// Hashes of those that have been taken.
     seen: HashSet<u64>,
+    /// Whether ".", which did not come, has been asked for.
+    was_asked_for: bool,
 }
 
 /// Why a folder is listed.
@@ -61,6 +64,8 @@ pub(super) enum ListingStep {
         /// Whether no other one of the folder is asked for before it is answered.
         is_alone: bool,
     },
+    /// Whether names can be looked at in it, where none came, not even ".".
+    Search,
     /// The answer does not matter.
     Close,
 }
@@ -76,6 +81,7 @@ impl Listing {
             octets: 0,
             come: 0,
             seen: HashSet::new(),
+            was_asked_for: false,
         }
     }
 
@@ -83,6 +89,17 @@ impl Listing {
     #[cfg(test)]
     pub(super) fn names_seen(&self) -> usize {
         self.seen.len()
+    }
+
+    /// Whether it has ended well without any name. OpenSSH's server leaves out what it cannot look at (sftp-server.c,
+    /// `process_readdir`): in a folder that may be read and not searched that is all, "." as well.
+    fn lacks_all(&self) -> bool {
+        matches!(self.reads.end, Some(None)) && self.come == 0 && !self.was_asked_for
+    }
+
+    /// Whether names may be missing because they would be too long with its path: the server leaves those out, too.
+    fn may_lack_names(&self) -> bool {
+        self.item.remote.len() + 1 + MAX_NAME > MAX_PATH
     }
 
     /// Nothing is known any more of its names.
@@ -183,8 +200,13 @@ impl Download {
         }
         if listing.reads.end.is_some() {
             if listing.reads.unanswered == 0 && listing.names.is_empty() {
-                let trouble = listing.reads.end.take().flatten();
-                self.end_listing(id, trouble);
+                match listing.lacks_all() && !self.interrupted {
+                    true => self.ask_for_itself(id),
+                    false => {
+                        let trouble = listing.reads.end.take().flatten();
+                        self.end_listing(id, trouble);
+                    }
+                }
             }
             return;
         }
@@ -203,6 +225,18 @@ impl Download {
         }
     }
 
+    /// Asks for the folder by the name that it has in itself.
+    fn ask_for_itself(&mut self, id: u64) {
+        let Some(listing) = self.listings.get_mut(&id) else {
+            return;
+        };
+        listing.was_asked_for = true;
+        listing.reads.unanswered += 1;
+        let path = [&listing.item.remote, b"/.".as_slice()].concat();
+        let step = ListingStep::Search;
+        self.ask(Request::Lstat { path: &path }, Asked::Listing { id, step });
+    }
+
     pub(super) fn handle_listing(&mut self, id: u64, step: ListingStep, reply: Reply) {
         let Some(listing) = self.listings.get_mut(&id) else {
             return;
@@ -216,6 +250,15 @@ impl Download {
             }
             (ListingStep::Open, _) => self.end_listing(id, None),
             (ListingStep::Read { is_alone }, reply) => self.handle_read(id, is_alone, reply),
+            (ListingStep::Search, reply) => {
+                listing.reads.unanswered -= 1;
+                if let Reply::Status(status) = reply
+                    && status.code == StatusCode::PermissionDenied
+                {
+                    let trouble = Trouble::remote("looking at the names in the folder", &status);
+                    listing.reads.end = Some(Some(trouble));
+                }
+            }
             (ListingStep::Close, _) => drop(self.listings.remove(&id)),
         }
     }
@@ -250,6 +293,11 @@ impl Download {
     fn end_listing(&mut self, id: u64, trouble: Option<Trouble>) {
         let Some(listing) = self.listings.get_mut(&id) else {
             return;
+        };
+        let is_whole = trouble.is_none() && listing.handle.is_some() && !self.interrupted;
+        let trouble = match is_whole && listing.may_lack_names() {
+            true => Some(Trouble::LongFolder),
+            false => trouble,
         };
         listing.forget_names();
         let handle = listing.handle.take();

@@ -121,6 +121,9 @@ impl FakeServer {
             b"/" => b"/".to_vec(),
             path => [path, b"/"].concat(),
         };
+        if !self.reaches(&[path, b"/."].concat()) {
+            return Vec::new();
+        }
         let mut found = vec![
             (b".".to_vec(), Attributes::default()),
             (b"..".to_vec(), Attributes::default()),

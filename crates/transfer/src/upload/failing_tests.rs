@@ -4,7 +4,7 @@
 
 use super::tests::{Story, entry, file, noise, plan, tree};
 use super::*;
-use crate::fake_server::{FakeServer, Node};
+use crate::fake_server::{FakeServer, MODIFIED, Node};
 
 /// One file over an old one, in a folder; the trouble that is expected; the old one stays.
 fn fails_and_leaves_the_old(story: &mut Story, expected: &Trouble) {
@@ -130,4 +130,45 @@ fn what_could_not_be_read_here_is_a_failure_of_the_host_and_told_by_others() {
     let told = story.play(plan);
     assert_eq!((told.failed.as_slice(), told.done.len()), (&[][..], 7));
     assert_eq!(told.tally.failed, 1);
+}
+
+/// What the server says of the making counts, not that there is nothing afterwards.
+#[test]
+fn a_folder_that_may_not_be_made_is_told_with_the_servers_reason() {
+    let (entries, contents) = tree();
+    let mut server = FakeServer::with(&[(b"/srv", Node::Folder)]);
+    server.modes_bind = true;
+    server.modes.insert(b"/srv".to_vec(), (0o555, MODIFIED));
+    server.account = Some((1000, 100));
+    server.owners.insert(b"/srv".to_vec(), (0, 0));
+    let told = Story::new(server, contents).play(plan(b"/srv", entries));
+    let trouble = Trouble::Remote {
+        doing: "making the folder",
+        why: Remote::Denied,
+    };
+    assert_eq!(told.failed[0], (b"/srv/site".to_vec(), trouble));
+}
+
+/// The first one that fails gives its room back before the next one is asked about.
+#[test]
+fn all_files_that_a_full_disk_fails_are_told_so() {
+    let sizes = [300_000, 200_000];
+    let entries = [&b"a"[..], b"b"].into_iter().zip(sizes);
+    let mut all = vec![entry(b"", Kind::Folder, None)];
+    all.extend(entries.map(|(name, size)| entry(name, file(size), Some(0))));
+    let mut server = FakeServer::with(&[(b"/srv", Node::Folder)]);
+    server.room = Some(100_000);
+    server.tells_room_once = true;
+    let contents = vec![vec![], noise(sizes[0]), noise(sizes[1])];
+    let told = Story::new(server, contents).play(plan(b"/srv/", all));
+    let full = |(_, trouble): &(Vec<u8>, Trouble)| {
+        let why = Remote::Full;
+        *trouble
+            == Trouble::Remote {
+                doing: "writing",
+                why,
+            }
+    };
+    assert_eq!(told.failed.len(), 2, "{:?}", told.failed);
+    assert!(told.failed.iter().all(full), "{:?}", told.failed);
 }

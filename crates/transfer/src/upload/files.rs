@@ -12,9 +12,9 @@ use std::ops::Range;
 use super::resuming::{Progress, ResumeStep, Unproven};
 use super::verifying::Hashes;
 use super::{Asked, Kind, Opened, Phase, Upload, UploadNeed};
-use crate::Trouble;
 use crate::ranges::Span;
 use crate::sftp::{Attributes, FileType, Handle, Reply, Request, StatusCode};
+use crate::{Remote, Trouble};
 
 /// Files that one channel has under way.
 const FILES_A_CHANNEL: usize = 64;
@@ -342,6 +342,12 @@ impl Upload {
             (FileStep::Explain, Reply::Filesystem(filesystem)) => {
                 if let Some(Trouble::Remote { why, .. }) = &mut file.trouble {
                     *why = why.clone().explained(&filesystem);
+                    match (&why, &self.found_out) {
+                        // The parts of others that failed have made room again.
+                        (Remote::Said(_), Some(before)) => *why = before.clone(),
+                        (Remote::Said(_), None) => {}
+                        _ => self.found_out = Some(why.clone()),
+                    }
                 }
             }
             (FileStep::Explain, _) => {}

@@ -1,9 +1,9 @@
 //! Folders: made before everything else, given their owners, modes and times after everything else.
 
 use super::{Asked, Kind, Phase, Upload};
-use crate::Trouble;
 use crate::owners::Owners;
 use crate::sftp::{Attributes, FileType, Reply, Request, StatusCode};
+use crate::{Remote, Trouble};
 
 /// What we must be allowed to do in a folder to put something into it.
 pub(super) const OWN_USE: u32 = 0o700;
@@ -51,14 +51,17 @@ impl Upload {
                 self.folder_is_there(entry);
             }
             // Most often it is there already, for which version 3 has no code.
-            _ => {
+            Reply::Status(status) => {
                 let path = self.path(entry);
-                self.ask(Request::Stat { path: &path }, Asked::LookAtFolder { entry });
+                let refused = status.code;
+                let asked = Asked::LookAtFolder { entry, refused };
+                self.ask(Request::Stat { path: &path }, asked);
             }
+            _ => self.folder_failed(entry, Trouble::NoFolderThere),
         }
     }
 
-    pub(super) fn handle_folder_seen(&mut self, entry: usize, reply: Reply) {
+    pub(super) fn handle_folder_seen(&mut self, entry: usize, refused: StatusCode, reply: Reply) {
         match reply {
             Reply::Attributes(there) if there.file_type() == FileType::Folder => {
                 if self.plan.entries[entry].is_kept(&there, self.plan.preserve) {
@@ -72,7 +75,12 @@ impl Upload {
                 self.make_folder(entry);
             }
             Reply::Status(status) => {
-                self.folder_failed(entry, Trouble::remote("making the folder", &status));
+                let why = match status.code {
+                    StatusCode::NoSuchFile => Remote::of_code(refused),
+                    _ => Remote::of(&status),
+                };
+                let doing = "making the folder";
+                self.folder_failed(entry, Trouble::Remote { doing, why });
             }
             _ => self.folder_failed(entry, Trouble::NoFolderThere),
         }

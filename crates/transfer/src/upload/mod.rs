@@ -41,8 +41,8 @@ use crate::hashing::HostHashes;
 use crate::owners::ListStep;
 use crate::part_name::{PartTag, part_name};
 use crate::path::{MAX_PATH, join};
-use crate::sftp::{Pieces, Reply, Request, SftpError, SharedOctets};
-use crate::{MAX_TOLD, Tally, Trouble};
+use crate::sftp::{Pieces, Reply, Request, SftpError, SharedOctets, StatusCode};
+use crate::{MAX_TOLD, Remote, Tally, Trouble};
 use closed::Closed;
 use comparing::Comparison;
 use device::{DevicePut, DeviceStep};
@@ -76,6 +76,8 @@ pub struct Upload {
     closed: HashMap<usize, Closed>,
     /// How often folders have been made again, below closed ones.
     folder_tries: HashMap<usize, usize>,
+    /// What the host's file system told where the server had no word for it.
+    found_out: Option<Remote>,
     small: Small,
     /// Where the target is one.
     device: Option<Box<DevicePut>>,
@@ -151,6 +153,8 @@ enum Asked {
     },
     LookAtFolder {
         entry: usize,
+        /// Why it could not be made, if it is not there.
+        refused: StatusCode,
     },
     FolderOpened {
         entry: usize,
@@ -210,6 +214,7 @@ impl Upload {
             like_folders: HashSet::new(),
             closed: HashMap::new(),
             folder_tries: HashMap::new(),
+            found_out: None,
             small,
             device: None,
             hashes,
@@ -404,7 +409,9 @@ impl Upload {
         match asked {
             Asked::Target(step) => self.handle_target(step, reply),
             Asked::MakeFolder { entry } => self.handle_folder_made(entry, reply),
-            Asked::LookAtFolder { entry } => self.handle_folder_seen(entry, reply),
+            Asked::LookAtFolder { entry, refused } => {
+                self.handle_folder_seen(entry, refused, reply);
+            }
             Asked::FolderOpened { entry } => self.handle_folder_opened(entry, &reply),
             Asked::FolderOwnerSeen { entry } => self.handle_folder_owner(entry, &reply),
             Asked::FolderOwned { entry } => self.handle_folder_owned(entry, &reply),

@@ -116,6 +116,14 @@ impl Upload {
             {
                 self.settle_target(true);
             }
+            // It was not there after all, and making it has failed.
+            (TargetStep::LookAgain, Reply::Status(status))
+                if status.code == StatusCode::NoSuchFile =>
+            {
+                let why = Remote::of_code(StatusCode::Failure);
+                let doing = "making the target's folder";
+                self.no_target(Trouble::Remote { doing, why });
+            }
             (step, Reply::Status(status)) => {
                 let doing = match step {
                     TargetStep::Expand => "looking for the home folder",

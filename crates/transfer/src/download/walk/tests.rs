@@ -175,3 +175,39 @@ proptest! {
         prop_assert_eq!(story.server.open, 0);
     }
 }
+
+/// As OpenSSH's server does it: it leaves out what it cannot look at.
+#[test]
+fn a_folder_that_may_be_read_and_not_searched_is_told() {
+    for (mode, failed) in [(0o644, 1), (0o700, 0)] {
+        let mut story = story(3, Readdirs::InOrder);
+        story.server.modes_bind = true;
+        story.server.modes.insert(b"/d".to_vec(), (mode, 1));
+        let told = story.play(fetch());
+        assert_eq!(told.failed.len(), failed, "{:?}", told.failed);
+        let is_denied = |(path, trouble): &(Vec<u8>, Trouble)| {
+            let Trouble::Remote { why, .. } = trouble else {
+                return false;
+            };
+            path == b"/d" && why.to_string().contains("permission denied")
+        };
+        assert!(told.failed.iter().all(is_denied), "{:?}", told.failed);
+        assert_eq!(story.there.len(), 3 * (1 - failed));
+    }
+}
+
+#[test]
+fn a_folder_whose_names_may_be_too_long_with_its_path_is_told() {
+    for (len, failed) in [(MAX_PATH - MAX_NAME, 1), (MAX_PATH - MAX_NAME - 1, 0)] {
+        let folder = [b"/".as_slice(), &vec![b'd'; len - 1]].concat();
+        let file = [&folder, b"/f".as_slice()].concat();
+        let mut story = Story::new(&[]);
+        story.server = FakeServer::with(&[(&folder, Node::Folder), (&file, Node::File(vec![7]))]);
+        let told = story.play(DownloadPlan {
+            method: Method::Sftp,
+            ..plan(&[&folder])
+        });
+        let expected = vec![(folder, Trouble::LongFolder); failed];
+        assert!(told.failed == expected && story.there.len() == 1, "{len}");
+    }
+}
