@@ -9,7 +9,6 @@ use sshoal_net::{Confirmation, Interruption, Moved, Observer, Secret, Stream, Ta
 use sshoal_report::{CutShort, Moving, Reporter, RunEnd, Summary, Transferred};
 
 use crate::prompt;
-use crate::say::visible_lines;
 use crate::terminal::RawMode;
 
 /// Passes everything on to the report.
@@ -75,7 +74,7 @@ impl Observer for Reporting {
 
     fn ask(&mut self, question: &str, wanted: &dyn Fn() -> bool) -> io::Result<Option<Secret>> {
         self.reporter.pause()?;
-        let (secret, notice) = prompt::secret_or_notice(&visible_lines(question), wanted);
+        let (secret, notice) = prompt::secret_or_notice(question, wanted);
         if let Some(notice) = notice {
             self.reporter.notice(&notice)?;
         }
@@ -89,7 +88,7 @@ impl Observer for Reporting {
         wanted: &dyn Fn() -> bool,
     ) -> io::Result<Confirmation> {
         self.reporter.pause()?;
-        Ok(prompt::confirm(&visible_lines(lines), fingerprint, wanted))
+        Ok(prompt::confirm(lines, fingerprint, wanted))
     }
 
     fn terminal_lent(&mut self) -> io::Result<()> {

@@ -11,6 +11,7 @@ use std::io;
 
 use sshoal_net::Secret;
 
+use crate::say::visible_lines;
 use askpass::AskPass;
 pub(crate) use confirm::confirm;
 
@@ -32,8 +33,9 @@ pub(crate) enum PromptError {
     Io(#[from] io::Error),
 }
 
-/// Asks a question whose answer is not shown. Gives up as soon as `wanted` says so.
+/// Asks a question whose answer is not shown. Gives up as soon as `wanted` says so. A question may be a host's: it is made visible.
 pub(crate) fn secret(question: &str, wanted: &dyn Fn() -> bool) -> Result<Secret, PromptError> {
+    let question = &visible_lines(question);
     ask(question, || terminal::ask(question, wanted))
 }
 
@@ -54,6 +56,7 @@ pub(crate) fn secret_or_notice(
 
 /// Asks a question whose answer is shown as it is typed. Gives up as soon as `wanted` says so.
 fn line(question: &str, wanted: &dyn Fn() -> bool) -> Result<String, PromptError> {
+    let question = &visible_lines(question);
     let answer = ask(question, || terminal::ask_openly(question, wanted))?;
     Ok(String::from_utf8_lossy(answer.expose()).into_owned())
 }

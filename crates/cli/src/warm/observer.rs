@@ -26,7 +26,8 @@ impl Observer for Watch {
         let label = &self.labels[result.host.0 as usize];
         match &result.outcome {
             Outcome::Failed { failure, .. } => {
-                say(format!("{label}: {}: {}", failure.kind, failure.detail));
+                let (kind, detail, remedy) = (failure.kind, &failure.detail, &failure.remedy);
+                say(format!("{label}: {kind}: {detail}; {remedy}"));
                 self.pool.failed(result.host, &failure.detail);
             }
             // It was told to end.
