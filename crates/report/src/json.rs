@@ -17,9 +17,9 @@ use crate::{Host, Summary, kept::Kept, sanitise::steers_terminal, spill::Spill};
 /// may appear at any time.
 pub const SCHEMA_VERSION: u32 = 1;
 
-/// A host's object but its output. The order is that of the documentation.
+/// Which host an object is about. The order is that of the documentation.
 #[derive(Serialize)]
-struct HostRecord<'a> {
+struct Head<'a> {
     r#type: &'static str,
     version: u32,
     host: &'a str,
@@ -32,6 +32,13 @@ struct HostRecord<'a> {
     transport: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     transport_reason: Option<Option<&'a str>>,
+}
+
+/// A host's object but its output.
+#[derive(Serialize)]
+struct HostRecord<'a> {
+    #[serde(flatten)]
+    head: Head<'a>,
     outcome: &'static str,
     exit_status: Option<u32>,
     signal: Option<&'a str>,
@@ -47,19 +54,9 @@ struct HostRecord<'a> {
 /// What would be done on a host.
 #[derive(Serialize)]
 struct DryRunRecord<'a> {
-    r#type: &'static str,
-    version: u32,
-    host: &'a str,
-    target: String,
-    user: Option<&'a str>,
+    #[serde(flatten)]
+    head: Head<'a>,
     name: Option<&'a str>,
-    port: Option<u16>,
-    #[serde(skip_serializing_if = "Map::is_empty")]
-    options: Map<String, Value>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    transport: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    transport_reason: Option<Option<&'a str>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     what: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -96,18 +93,26 @@ struct SummaryRecord {
     elapsed_us: u64,
 }
 
+impl<'a> Head<'a> {
+    fn of(kind: &'static str, host: &'a Host) -> Head<'a> {
+        Head {
+            r#type: kind,
+            version: SCHEMA_VERSION,
+            host: &host.label,
+            target: host.target.to_string(),
+            user: host.user.as_deref(),
+            port: host.port,
+            options: target_options(&host.target),
+            transport: host.way.as_ref().map(|way| way.transport),
+            transport_reason: host.way.as_ref().map(|way| way.why.as_deref()),
+        }
+    }
+}
+
 /// A host's object as text on one line, without the newline.
 pub(crate) fn host_record(host: &Host, result: &HostResult) -> Vec<u8> {
     let mut record = HostRecord {
-        r#type: "host",
-        version: SCHEMA_VERSION,
-        host: &host.label,
-        target: host.target.to_string(),
-        user: host.user.as_deref(),
-        port: host.port,
-        options: target_options(&host.target),
-        transport: host.way.as_ref().map(|way| way.transport),
-        transport_reason: host.way.as_ref().map(|way| way.why.as_deref()),
+        head: Head::of("host", host),
         outcome: "ok",
         exit_status: None,
         signal: None,
@@ -152,16 +157,8 @@ pub(crate) fn host_record(host: &Host, result: &HostResult) -> Vec<u8> {
 pub fn dry_run_record(host: &Host, name: Option<&str>, what: &[u8]) -> Vec<u8> {
     let text = std::str::from_utf8(what).ok();
     serialise(&DryRunRecord {
-        r#type: "dry-run",
-        version: SCHEMA_VERSION,
-        host: &host.label,
-        target: host.target.to_string(),
-        user: host.user.as_deref(),
+        head: Head::of("dry-run", host),
         name,
-        port: host.port,
-        options: target_options(&host.target),
-        transport: host.way.as_ref().map(|way| way.transport),
-        transport_reason: host.way.as_ref().map(|way| way.why.as_deref()),
         what: text,
         what_base64: text.is_none().then(|| STANDARD.encode(what)),
     })
