@@ -40,7 +40,7 @@ pub mod flag {
 /// One packet of one or more segments, with its `virtio_net_hdr`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Packet {
-    bytes: Box<[u8]>,
+    bytes: Vec<u8>,
     tcp: Option<Tcp>,
 }
 
@@ -68,20 +68,23 @@ pub(super) struct TcpSummary {
 
 impl Packet {
     /// What was read from a TUN device; None if it is shorter than its own header.
-    pub(super) fn new(bytes: &[u8]) -> Option<Packet> {
+    pub(super) fn new(bytes: Vec<u8>) -> Option<Packet> {
         let ip = bytes.get(VNET_HEADER..)?;
         let gso_type = bytes[GSO_TYPE] & !GSO_ECN;
         let segment_payload =
-            (gso_type != GSO_NONE).then(|| usize::from(native_u16(bytes, GSO_SIZE)));
-        Some(Packet {
-            bytes: bytes.into(),
-            tcp: locate_tcp(ip, segment_payload),
-        })
+            (gso_type != GSO_NONE).then(|| usize::from(native_u16(&bytes, GSO_SIZE)));
+        let tcp = locate_tcp(ip, segment_payload);
+        Some(Packet { bytes, tcp })
     }
 
     /// All bytes, as they are written to a TUN device.
     pub(super) fn bytes(&self) -> &[u8] {
         &self.bytes
+    }
+
+    /// The memory that held the bytes.
+    pub(super) fn into_bytes(self) -> Vec<u8> {
+        self.bytes
     }
 
     fn ip(&self) -> &[u8] {
@@ -151,7 +154,7 @@ impl Packet {
                 payload_len: range.len(),
                 ..tcp
             }),
-            bytes: bytes.into_boxed_slice(),
+            bytes,
         }
     }
 }

@@ -59,7 +59,7 @@ impl Sample {
         bytes.extend(1_000_u32.to_be_bytes());
         bytes.extend([0, 0, 0, 7, 0x50, self.flags, 1, 0, 0, 0, 0, 0]);
         bytes.extend(&self.payload);
-        Packet::new(&bytes).unwrap()
+        Packet::new(bytes).unwrap()
     }
 }
 
@@ -172,12 +172,13 @@ fn other_packets_pass_unread() {
         truncated,
         vec![0; VNET_HEADER],
     ] {
-        let packet = Packet::new(&bytes).unwrap();
+        let wire_len = bytes.len() - VNET_HEADER;
+        let packet = Packet::new(bytes).unwrap();
         assert_eq!(packet.summary(), None);
         assert_eq!(packet.segments(), 1);
-        assert_eq!(packet.wire_len(), bytes.len() - VNET_HEADER);
+        assert_eq!(packet.wire_len(), wire_len);
     }
-    assert_eq!(Packet::new(&[0; VNET_HEADER - 1]), None);
+    assert_eq!(Packet::new(vec![0; VNET_HEADER - 1]), None);
 }
 
 proptest! {
@@ -204,7 +205,7 @@ proptest! {
 
     #[test]
     fn no_packet_makes_it_fall_over(bytes in proptest::collection::vec(any::<u8>(), 0..120)) {
-        if let Some(packet) = Packet::new(&bytes) {
+        if let Some(packet) = Packet::new(bytes) {
             let total: usize = (0..packet.segments()).map(|segment| packet.segment_len(segment)).sum();
             prop_assert_eq!(total, packet.wire_len());
             packet.cut(0..1);

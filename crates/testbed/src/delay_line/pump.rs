@@ -109,14 +109,15 @@ impl Pump {
     }
 
     fn give_out(&mut self, direction: Direction, monitor: &mut Monitor) {
-        let target = &mut self.ends[direction.reverse().index()];
         let queue = &mut self.queues[direction.index()];
         let now = self.started.elapsed();
         while let Some((packet, trace)) = queue.take_due(now) {
             monitor.deliver(direction, trace);
+            let target = &mut self.ends[direction.reverse().index()];
             if target.deliver(&packet).is_err() {
                 monitor.refused(direction);
             }
+            self.ends[direction.index()].recycle(packet);
         }
     }
 }

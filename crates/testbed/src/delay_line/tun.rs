@@ -7,17 +7,24 @@
 
 use std::ffi::c_int;
 use std::fs::{File, OpenOptions};
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::OpenOptionsExt;
 
+use rustix::buffer::spare_capacity;
 use rustix::fs::OFlags;
+use rustix::io::{Errno, read};
 use rustix::ioctl::{IntegerSetter, Opcode, Setter, ioctl, opcode};
 
 use super::packet::{LARGEST_PACKET, Packet};
 
 /// The device's name, the same in each namespace.
 pub(super) const DEVICE: &str = "wan0";
+
+/// What is shorter is copied, so that many small packets do not hold a large buffer each.
+const SHORT_PACKET: usize = 8 * 1024;
+/// Buffers kept for packets to come: 64 MiB.
+const MAX_SPARE_BUFFERS: usize = 1024;
 
 // linux/if_tun.h
 const TUNSETIFF: Opcode = opcode::write::<c_int>(b'T', 202);
@@ -40,7 +47,8 @@ struct InterfaceRequest {
 #[derive(Debug)]
 pub(super) struct Tun {
     file: File,
-    scratch: Box<[u8]>,
+    /// Room for one packet each; the one that was used last is the next, while the caches may have it.
+    spare: Vec<Vec<u8>>,
 }
 
 impl Tun {
@@ -70,16 +78,42 @@ impl Tun {
         }
         Ok(Tun {
             file,
-            scratch: vec![0; LARGEST_PACKET].into_boxed_slice(),
+            spare: Vec::new(),
         })
     }
 
     /// The next packet that the namespace sends; None when there is none now.
     pub(super) fn receive(&mut self) -> io::Result<Option<Packet>> {
-        match self.file.read(&mut self.scratch) {
-            Ok(length) => Ok(Packet::new(&self.scratch[..length])),
-            Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(None),
-            Err(error) => Err(error),
+        let mut buffer = self
+            .spare
+            .pop()
+            .unwrap_or_else(|| Vec::with_capacity(LARGEST_PACKET));
+        match read(&self.file, spare_capacity(&mut buffer)) {
+            Ok(length) if length < SHORT_PACKET => {
+                let packet = Packet::new(buffer.as_slice().to_vec());
+                self.keep(buffer);
+                Ok(packet)
+            }
+            Ok(_) => Ok(Packet::new(buffer)),
+            Err(errno) => {
+                self.keep(buffer);
+                if errno == Errno::AGAIN {
+                    return Ok(None);
+                }
+                Err(errno.into())
+            }
+        }
+    }
+
+    /// Take back the memory of a packet that this device gave.
+    pub(super) fn recycle(&mut self, packet: Packet) {
+        self.keep(packet.into_bytes());
+    }
+
+    fn keep(&mut self, mut buffer: Vec<u8>) {
+        if buffer.capacity() >= LARGEST_PACKET && self.spare.len() < MAX_SPARE_BUFFERS {
+            buffer.clear();
+            self.spare.push(buffer);
         }
     }
 
