@@ -183,15 +183,16 @@ impl Growth {
     }
 }
 
-/// How many connections a transfer begins with: about a quarter of those that would fill 10 Gbit/s, and no more than the
-/// first and those that are logged in at the same time.
+/// How many connections a transfer begins with: about a third of those that would fill 10 Gbit/s, by 3 MB a round trip
+/// each.
 fn at_first(round_trip: Duration) -> usize {
     match round_trip.as_millis() {
         0..2 => 1,
         2..8 => 2,
         8..30 => 4,
         30..75 => 8,
-        _ => 1 + AT_ONCE,
+        75..150 => 14,
+        _ => 20,
     }
 }
 
@@ -230,7 +231,7 @@ mod tests {
         // The line is full with ten.
         assert_eq!(
             connections(auto(64), |up| up.min(10) as u64 * 30_000_000),
-            18
+            28
         );
         let near = Growth::new(None, 64, MS);
         assert_eq!(connections(near, |_| 500_000_000), 2, "one was tried");
@@ -289,12 +290,12 @@ mod tests {
             (up, kept)
         };
         let full = |up: usize| 300_000_000 - up as u64 * 1_000_000;
-        assert_eq!(judged(full, PLENTY), (18, Some(9)));
+        assert_eq!(judged(full, PLENTY), (28, Some(14)));
         let line = |up: usize| up as u64 * 30_000_000;
         assert_eq!(judged(line, PLENTY), (64, None));
         // What is left would be there before more connections are at their speed.
-        assert_eq!(judged(line, 1_200_000_000), (9, None));
-        assert_eq!(judged(line, 1_400_000_000), (18, None));
+        assert_eq!(judged(line, 2_000_000_000), (14, None));
+        assert_eq!(judged(line, 2_100_000_000), (28, None));
     }
 
     #[test]
