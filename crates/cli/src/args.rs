@@ -16,6 +16,7 @@ use crate::hosts_command::HostsArgs;
 use crate::known_hosts::KnownHostsArgs;
 use crate::mpssh::MpsshArgs;
 use crate::retry::RetryKind;
+use crate::rolling::RollingArgs;
 use crate::warm::{DownArgs, StatusArgs, UpArgs};
 use crate::why::WhyArgs;
 
@@ -134,6 +135,8 @@ pub(crate) struct RunArgs {
     #[command(flatten)]
     pub(crate) pace: PaceArgs,
     #[command(flatten)]
+    pub(crate) rolling: RollingArgs,
+    #[command(flatten)]
     pub(crate) output: OutputArgs,
 }
 
@@ -161,6 +164,8 @@ pub(crate) struct EachArgs {
     pub(crate) config: ConfigArgs,
     #[command(flatten)]
     pub(crate) pace: PaceArgs,
+    #[command(flatten)]
+    pub(crate) rolling: RollingArgs,
     #[command(flatten)]
     pub(crate) output: OutputArgs,
 }
@@ -365,7 +370,7 @@ pub(crate) fn some_seconds(text: &str) -> Result<Duration, String> {
     })
 }
 
-fn seconds(text: &str) -> Result<Duration, String> {
+pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
     let seconds: f64 = text
         .parse()
         .map_err(|_| format!("{text:?} is no number of seconds"))?;

@@ -14,7 +14,7 @@ use sshoal_report::Host;
 use crate::args::{ConfigArgs, EachArgs, PaceArgs};
 use crate::dry_run::{self, DryRun};
 use crate::fan_out::{self, NoCommand, Showing};
-use crate::hosts;
+use crate::rolling::{self, Batched};
 use crate::script::quoted;
 use crate::template::Template;
 
@@ -36,7 +36,10 @@ pub(crate) fn run(args: &EachArgs) -> Result<u8, Box<dyn std::error::Error>> {
     if args.command.is_empty() {
         return Err(NoCommand::new(&args.hosts, EXAMPLE).into());
     }
-    let targets = hosts::targets(&args.hosts)?;
+    let Batched {
+        targets,
+        plan: rolling,
+    } = rolling::targets(&args.hosts, &args.rolling)?;
     let mut preparation = Preparation::new(&ssh_options(&args.config))?;
     let words: Vec<Template> = args
         .command
@@ -81,6 +84,7 @@ pub(crate) fn run(args: &EachArgs) -> Result<u8, Box<dyn std::error::Error>> {
         transfer: None,
         trial: None,
         timing: None,
+        rolling,
         keeper: None,
     };
     let showing = Showing {

@@ -18,6 +18,7 @@ mod observer;
 mod prompt;
 mod quick_parse;
 mod retry;
+mod rolling;
 mod run;
 mod say;
 mod script;

@@ -22,6 +22,7 @@ use crate::each::PROCESSES;
 use crate::fan_out::{self, NoCommand, Showing};
 use crate::hosts;
 use crate::prompt::{self, PromptError};
+use crate::rolling::{self, Batched};
 use crate::say::say;
 use crate::script::{self, ScriptError};
 use crate::template::Template;
@@ -49,7 +50,10 @@ pub(crate) fn run(args: &RunArgs) -> Result<u8, Box<dyn std::error::Error>> {
     }
     check_standard_input(args)?;
     check_for_a_time(args)?;
-    let targets = hosts::targets(&args.hosts)?;
+    let Batched {
+        targets,
+        plan: rolling,
+    } = rolling::targets(&args.hosts, &args.rolling)?;
     if args.tty && targets.len() > 1 {
         return Err(format!("-t is for one host; {} were named", targets.len()).into());
     }
@@ -93,6 +97,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<u8, Box<dyn std::error::Error>> {
         transfer: None,
         trial: None,
         timing: None,
+        rolling,
         keeper: None,
         jumps,
     };

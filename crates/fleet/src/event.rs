@@ -57,6 +57,13 @@ pub enum Action {
         /// 1 for the first attempt, and for the first after it has been of use.
         attempt: u32,
     },
+    /// All hosts of a batch have ended ([`Rolling`](crate::Rolling)). Answer with
+    /// [`Fleet::begin_batch`](crate::Fleet::begin_batch) when the next may begin, or with
+    /// [`Fleet::halt`](crate::Fleet::halt).
+    AgreeToBatch {
+        /// Batches that have begun so far, all of which have ended.
+        ended: u32,
+    },
     /// Let the host through the gate it waits at.
     Admit {
         /// The host.
@@ -81,14 +88,14 @@ pub enum Action {
 }
 
 impl Action {
-    /// The host it is about; `None` if that is a jump host.
+    /// The host it is about; `None` if that is a jump host or a batch.
     pub fn host(&self) -> Option<HostId> {
         match self {
             Action::Start { host, .. }
             | Action::Admit { host, .. }
             | Action::Abort { host, .. }
             | Action::Interrupt { host } => Some(*host),
-            Action::Connect { .. } => None,
+            Action::Connect { .. } | Action::AgreeToBatch { .. } => None,
         }
     }
 }

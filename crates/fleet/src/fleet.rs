@@ -8,8 +8,9 @@
 //! 3. `phases`    it enters phases;
 //! 4. `clocks`    meanwhile deadlines pass, slow hosts give up places, back-offs end;
 //! 5. `endings`   it fails, is aborted, or finishes: one result. `interruption` ends it early; `holds` has it wait for
-//!    an answer of the user's, and start anew.
+//!    an answer of the user's, and start anew; `batches` begins hosts batch by batch, and no more after too many failures.
 
+mod batches;
 mod clocks;
 mod endings;
 mod gates;
@@ -34,6 +35,7 @@ use crate::{
     JumpId, Limits, PlanError, Progress, RetryPolicy,
 };
 
+use batches::Batches;
 use starts::Starts;
 
 /// How long a connection may take before the first one is there to compare with: TCP's own initial timeout
@@ -106,6 +108,7 @@ pub struct Fleet {
     orders: VecDeque<Action>,
     results: VecDeque<HostResult>,
     progress: Progress,
+    batches: Batches,
     course: Course,
 }
 
@@ -113,6 +116,8 @@ pub struct Fleet {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Course {
     Running,
+    /// Nothing starts any more, and what runs goes on.
+    Halted,
     /// Nothing starts any more.
     Interrupted,
     /// All hosts have ended, whatever became of them.
@@ -185,6 +190,7 @@ impl Fleet {
                 waiting: hosts.len() as u32,
                 ..Progress::default()
             },
+            batches: Batches::one(hosts.len() as u32),
             course: Course::Running,
             hosts,
         })
@@ -196,6 +202,7 @@ impl Fleet {
         self.next_order()
             .or_else(|| self.admit_next(now))
             .or_else(|| self.start_next(now))
+            .or_else(|| self.ask_for_batch())
     }
 
     /// Takes note of what happened to a host. An error leaves everything as it was, and means that the
@@ -296,7 +303,9 @@ impl Fleet {
         match self.hosts[index as usize].state {
             State::InFlight(slot) => Ok(Some((index, slot))),
             State::Ended => Ok(None),
-            State::Waiting | State::BackingOff | State::Held => Err(EventError::NotRunning(id)),
+            State::Waiting | State::BackingOff | State::Held | State::Later => {
+                Err(EventError::NotRunning(id))
+            }
         }
     }
 
@@ -317,7 +326,7 @@ impl Fleet {
     fn in_flight(&self, index: u32) -> Option<u32> {
         match self.hosts[index as usize].state {
             State::InFlight(slot) => Some(slot),
-            State::Waiting | State::BackingOff | State::Held | State::Ended => None,
+            State::Waiting | State::BackingOff | State::Held | State::Later | State::Ended => None,
         }
     }
 

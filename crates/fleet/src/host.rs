@@ -21,6 +21,8 @@ pub(crate) struct Host {
 /// Where a host stands between its job and its result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum State {
+    /// Its batch has not begun.
+    Later,
     /// In its lane, to be started.
     Waiting,
     /// Turned away; a timer brings it back to its lane.

@@ -68,5 +68,5 @@ pub use event::{Action, Event, EventError, Gate, JumpEvent, Phase};
 pub use failure::{Failure, FailureKind, UnknownFailureKind};
 pub use fleet::Fleet;
 pub use outcome::{Fate, HostResult, Outcome, PhaseTimes};
-pub use plan::{Deadlines, HostId, Job, JumpId, Limits, MAX_JOBS, PlanError, RetryPolicy};
+pub use plan::{Deadlines, HostId, Job, JumpId, Limits, MAX_JOBS, PlanError, RetryPolicy, Rolling};
 pub use progress::Progress;

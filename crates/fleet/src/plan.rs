@@ -1,5 +1,6 @@
 //! What a run is to do and the bounds it keeps to.
 
+use std::num::NonZeroU32;
 use std::time::Duration;
 
 /// A host of the run, numbered by the caller. Numbering from 0 without gaps makes every look-up one index.
@@ -85,6 +86,17 @@ impl Default for Limits {
             place_rest: Duration::ZERO,
         }
     }
+}
+
+/// A run in batches, and when it is not gone on with. By default: one batch, whatever fails.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Rolling {
+    /// So many of the first jobs are a batch of their own, in which one failure is too many. Default 0.
+    pub canaries: u32,
+    /// Hosts of each batch.
+    pub batch: Option<NonZeroU32>,
+    /// Hosts that may fail in the whole run: with one more nothing is begun any more.
+    pub max_failures: Option<u32>,
 }
 
 /// How long each part of a host's way may take, without the time spent waiting at gates. `None` waits

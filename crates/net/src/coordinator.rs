@@ -73,7 +73,10 @@ pub fn run<O: Observer>(plan: RunPlan, observer: O) -> Result<RunEnd<O::Summary>
         host,
         via: plan.via(host),
     });
-    let fleet = Fleet::new(jobs, plan.limits, plan.deadlines, plan.retry, plan.seed)?;
+    let mut fleet = Fleet::new(jobs, plan.limits, plan.deadlines, plan.retry, plan.seed)?;
+    if let Some(rolling) = &plan.rolling {
+        fleet = fleet.rolling(&rolling.rolling);
+    }
     descriptors::make_room(plan.limits.sessions.min(plan.work.hosts() as u32));
     descriptors::check_for_reactor()?;
     let runtime = Builder::new_current_thread().enable_all().build()?;
@@ -96,6 +99,7 @@ pub fn run<O: Observer>(plan: RunPlan, observer: O) -> Result<RunEnd<O::Summary>
             observer,
             notices: Vec::new(),
             learned: Learned::default(),
+            has_told_halt: false,
             told: Instant::now(),
         };
         let mut signals = coordinator.run().await;
@@ -133,6 +137,8 @@ struct Coordinator<O: Observer> {
     notices: Vec<Notice>,
     /// What was learned of servers.
     learned: Learned,
+    /// Whether the user knows that nothing is begun any more.
+    has_told_halt: bool,
     /// When the observer was last told.
     told: Instant,
 }
@@ -198,6 +204,7 @@ impl<O: Observer> Coordinator<O> {
                 Action::Abort { host, failure } => self.order(host, tear_down(&failure)),
                 Action::Interrupt { host } => self.order(host, Control::Interrupt),
                 Action::Connect { jump, .. } => self.connect(jump),
+                Action::AgreeToBatch { ended } => self.agree_to_batch(ended),
             }
         }
         while let Some(mut result) = self.fleet.poll_result() {
@@ -215,6 +222,17 @@ impl<O: Observer> Coordinator<O> {
             self.notices.push(Notice::Result(result));
         }
         let progress = self.fleet.progress();
+        let is_short = self.fleet.is_halted() && progress.not_started > 0;
+        if is_short && !std::mem::replace(&mut self.has_told_halt, true) {
+            let text = format!(
+                "{} failed, which is one too many: nothing else is started",
+                match progress.failed {
+                    1 => "1 host has".to_owned(),
+                    hosts => format!("{hosts} hosts have"),
+                }
+            );
+            self.notices.push(Notice::Demand(text));
+        }
         let prompt = self
             .questions
             .put(now, &progress, &self.worker.plan, &self.answers);
@@ -252,6 +270,19 @@ impl<O: Observer> Coordinator<O> {
         }
         let turn = self.worker.plan.first_jump(jump).0;
         self.give(turn, Order::Connect(jump));
+    }
+
+    /// Sees to what is between two batches; [`Report::BatchAgreed`] will tell.
+    fn agree_to_batch(&self, ended: u32) {
+        let (plan, reports) = (self.worker.plan.clone(), self.answers.clone());
+        tokio::task::spawn_local(async move {
+            let agreed = match &plan.rolling {
+                Some(rolling) => rolling.between(ended).await,
+                None => Ok(()),
+            };
+            // Without a coordinator there is no run any more.
+            let _ = reports.send(Report::BatchAgreed(agreed));
+        });
     }
 
     /// Gives an order to one of the threads. All that goes through one jump host is done by the same.
@@ -309,6 +340,13 @@ impl<O: Observer> Coordinator<O> {
             Report::AddKey(addition) => self.notices.push(Notice::AddKey(addition)),
             Report::Output(output) => self.notices.push(Notice::Output(output)),
             Report::TerminalLent => self.notices.push(Notice::TerminalLent),
+            Report::BatchAgreed(Ok(())) => self.fleet.begin_batch(),
+            Report::BatchAgreed(Err(why)) => {
+                let text = format!("{why}; nothing else is started");
+                self.notices.push(Notice::Demand(text));
+                self.has_told_halt = true;
+                self.fleet.halt(Instant::now());
+            }
             Report::Transferred(host, tally) => {
                 self.notices.push(Notice::Transferred(host, tally));
             }

@@ -36,6 +36,7 @@ mod prepare;
 mod process;
 mod process_group;
 mod proxy;
+mod rolling;
 mod server_cache;
 mod session;
 mod shell;
@@ -70,6 +71,7 @@ pub use prepare::{
     Explanation, KnownLine, Place, Preparation, PrepareError, Shortfall, SshOptions, Transport,
     local_user,
 };
+pub use rolling::{RollingPlan, Until};
 pub use server_cache::{Protection, remember_fastest, server_cache_path};
 pub use signals::Interruption;
 pub use sshoal_proto::{Secret, Stream};

@@ -17,6 +17,7 @@ use crate::interfaces::LocalAddresses;
 use crate::keep::Keeper;
 use crate::known_hosts::KnownHostsCommand;
 use crate::login::LoginPlan;
+use crate::rolling::RollingPlan;
 use crate::timing::TimingPlan;
 use crate::transfer::{Transfer, TransferPlan};
 use crate::trial::{TrialPlan, TrialWay};
@@ -34,6 +35,8 @@ pub struct RunPlan {
     pub jumps: Vec<Endpoint>,
     /// How many hosts may do the same thing at a time.
     pub limits: Limits,
+    /// In which batches they begin; `None`: all in one, whatever fails.
+    pub rolling: Option<RollingPlan>,
     /// How long each part may take.
     pub deadlines: Deadlines,
     /// When a host that was turned away is tried again.

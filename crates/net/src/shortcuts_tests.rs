@@ -125,6 +125,7 @@ fn plan(folder: &Path, server: &Server, server_cache: std::path::PathBuf) -> Run
         transfer: None,
         trial: None,
         timing: None,
+        rolling: None,
         keeper: None,
     }
 }

@@ -97,6 +97,8 @@ pub(crate) enum Report {
     TerminalLent,
     /// What became of a host's files.
     Transferred(HostId, Tally),
+    /// Whether the next batch may begin, and if not, why.
+    BatchAgreed(Result<(), String>),
 }
 
 /// What a server says before a login (RFC 4252 section 5.4).

@@ -179,6 +179,7 @@ fn outcomes(hosts: Vec<HostPlan>, jumps: Vec<Endpoint>, workers: usize) -> Vec<O
         transfer: None,
         trial: None,
         timing: None,
+        rolling: None,
         keeper: None,
     };
     let (tell, told) = mpsc::channel();

@@ -43,6 +43,9 @@ pub enum Trouble {
     /// A device where a file is to be.
     #[error("a device is there, and is not replaced by a file")]
     DeviceInTheWay,
+    /// Nothing is there, and what is made in /dev would be a file, in memory.
+    #[error("there is no such device, and files are not made in /dev")]
+    NoDevice,
     /// A block device, and `--yes` was not given.
     #[error("it is a block device, and writing it destroys what it holds")]
     DeviceNotConfirmed,
@@ -308,6 +311,7 @@ impl Trouble {
             Trouble::DeviceInTheWay => {
                 "choose another target; a block device is written only if it alone is named, and has a single source"
             }
+            Trouble::NoDevice => "look there for its name (lsblk), or choose another target",
             Trouble::DeviceNotConfirmed => "add --yes if that is what you want",
             Trouble::DeviceNotVerified => "leave --verify out, and compare it by hand (sha256sum)",
             Trouble::DeviceUnknown => {

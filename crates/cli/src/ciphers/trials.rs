@@ -117,6 +117,7 @@ impl Trials<'_> {
             jumps: native.into_jumps(),
             transfer: None,
             timing: None,
+            rolling: None,
             keeper: None,
             trial: Some(TrialPlan {
                 way: self.way,

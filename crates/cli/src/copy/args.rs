@@ -4,12 +4,14 @@ use std::convert::Infallible;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Args, ValueEnum, ValueHint};
 use sshoal_net::{CongestionControl, CongestionError};
 use sshoal_transfer::{Hashing, Method, Verify};
 
 use super::owners::Chown;
 use crate::args::{ConfigArgs, HostArgs, LoginArgs, PaceArgs};
+use crate::rolling::RollingArgs;
 
 /// Exit status of `put` and `get`, in short.
 const EXIT_STATUS: &str = "Exit status: 0 everything was copied; 2 wrong usage; 3 a host could not be reached, or not \
@@ -125,7 +127,7 @@ pub(crate) struct CopyArgs {
     #[arg(long, value_name = "WHEN", default_value = "never", default_missing_value = "always", num_args = 0..=1, require_equals = true)]
     pub(crate) verify: VerifyArg,
     /// Leave out of folders what has such a name or, with a slash in it, such a path. May be given several times.
-    #[arg(id = "exclude_files", long = "exclude", value_name = "GLOB")]
+    #[arg(id = "exclude_files", long = "exclude", value_name = "GLOB", value_parser = OsStringValueParser::new().try_map(pattern))]
     pub(crate) exclude: Vec<OsString>,
     /// How small files go: in batches that tar on the host unpacks or makes, or each by itself over SFTP. auto takes tar for
     /// many files; where a host does not run it, everything goes over SFTP whatever is said here.
@@ -151,6 +153,8 @@ pub(crate) struct CopyArgs {
     pub(crate) login: LoginArgs,
     #[command(flatten)]
     pub(crate) pace: PaceArgs,
+    #[command(flatten)]
+    pub(crate) rolling: RollingArgs,
     #[command(flatten)]
     pub(crate) shown: ShownArgs,
 }
@@ -218,6 +222,14 @@ fn lanes(text: &str) -> Result<Lanes, String> {
     }
 }
 
+/// `--exclude`: an empty pattern, of a variable that is not set, would leave nothing out.
+fn pattern(text: OsString) -> Result<OsString, &'static str> {
+    match text.is_empty() {
+        true => Err("an empty pattern leaves nothing out"),
+        false => Ok(text),
+    }
+}
+
 fn octets(text: &str) -> Result<u64, String> {
     let (number, unit) = match text.trim_end_matches(['b', 'B', 'i']) {
         text if text.ends_with(['k', 'K']) => (&text[..text.len() - 1], 1 << 10),
@@ -232,7 +244,8 @@ fn octets(text: &str) -> Result<u64, String> {
     let octets = number * f64::from(unit);
     match (1.0..1e18).contains(&octets) {
         true => Ok(octets as u64),
-        false => Err("it must be at least 1 octet a second".to_owned()),
+        false if octets < 1.0 => Err("it must be at least 1 octet a second".to_owned()),
+        false => Err("it must be less than 10^18 octets a second".to_owned()),
     }
 }
 
@@ -260,7 +273,7 @@ mod tests {
         ] {
             assert_eq!(octets(text), Ok(number), "{text}");
         }
-        for text in ["", "M", "-1", "0", "1T", "nan"] {
+        for text in ["", "M", "-1", "0", "1T", "nan", "1e18"] {
             assert!(octets(text).is_err(), "{text}");
         }
     }

@@ -15,7 +15,7 @@ use super::args::{CopyArgs, GetArgs};
 use super::part_tag::PartTags;
 use super::put::excludes;
 use super::{CopyError, Ready, counted, owners};
-use crate::hosts;
+use crate::rolling;
 
 /// What to type.
 const EXAMPLE: &str = "sshoal get -w 'web[1-40]' /etc/hosts fetched";
@@ -64,11 +64,16 @@ pub(crate) fn get(args: &GetArgs) -> Result<u8, Box<dyn std::error::Error>> {
     if !to_output && !to_device && folder.exists() && !folder.is_dir() {
         return Err(CopyError::NoFolder(folder).into());
     }
-    let targets = hosts::targets(&options.hosts)?;
+    let is_for_devices = folder.starts_with("/dev") && !folder.starts_with("/dev/shm");
+    if is_for_devices && !to_output && !folder.exists() && !options.dry_run {
+        return Err(CopyError::NoDevice(folder).into());
+    }
+    let batched = rolling::targets(&options.hosts, &options.rolling)?;
+    let targets = &batched.targets;
     if to_device {
         check_device(options, &folder, sources.len(), targets.len())?;
     }
-    let ready = Ready::new(options, &targets, since)?;
+    let ready = Ready::new(options, &batched, since)?;
     let labels: Vec<String> = ready.hosts.iter().map(|host| host.label.clone()).collect();
     let folders: Vec<PathBuf> = file_names(&labels)
         .iter()

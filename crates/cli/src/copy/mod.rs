@@ -12,16 +12,18 @@ use std::thread;
 use std::time::Instant;
 
 use sshoal_fleet::RetryPolicy;
-use sshoal_net::{HostPlan, Preparation, RunPlan, TransferPlan, Way, Work, server_cache_path};
+use sshoal_net::{
+    HostPlan, Preparation, RollingPlan, RunPlan, TransferPlan, Way, Work, server_cache_path,
+};
 use sshoal_openssh::Surroundings;
 use sshoal_proto::SessionRequest;
 use sshoal_report::Host;
-use sshoal_targets::Target;
 
 use crate::args::OutputArgs;
 use crate::dry_run::{self, DryRun};
 use crate::fan_out::{self, Showing};
 use crate::prompt;
+use crate::rolling::Batched;
 use crate::run;
 use crate::transport;
 
@@ -50,6 +52,8 @@ enum CopyError {
     HashesOfOutput,
     #[error("{} is there, and is no folder; get puts a folder for each host into it", .0.display())]
     NoFolder(std::path::PathBuf),
+    #[error("{} is not there, and nothing but a device is written to in /dev; look for its name (lsblk)", .0.display())]
+    NoDevice(std::path::PathBuf),
     #[error("{} is a block device, and writing it destroys what it holds; add --yes if that is what you want", .0.display())]
     DeviceNotConfirmed(std::path::PathBuf),
     #[error("{} is a block device: it takes the contents of one file, of one host, without -r", .0.display())]
@@ -80,15 +84,17 @@ struct Ready<'a> {
     preparation: Preparation,
     plans: Vec<HostPlan>,
     hosts: Vec<Host>,
+    rolling: Option<RollingPlan>,
     since: Instant,
 }
 
 impl<'a> Ready<'a> {
     fn new(
         args: &'a CopyArgs,
-        targets: &[Target],
+        batched: &Batched,
         since: Instant,
     ) -> Result<Self, Box<dyn std::error::Error>> {
+        let targets = &batched.targets;
         let mut preparation = Preparation::new(&run::ssh_options(&args.config, &args.login))?;
         let mut plans = preparation.hosts(targets, |_| SessionRequest::exec(Vec::new()))?;
         transport::check(&args.login, &mut plans)?;
@@ -113,6 +119,7 @@ impl<'a> Ready<'a> {
             preparation,
             plans,
             hosts,
+            rolling: batched.plan.clone(),
             since,
         })
     }
@@ -155,6 +162,7 @@ impl<'a> Ready<'a> {
             transfer: Some(transfer),
             trial: None,
             timing: None,
+            rolling: self.rolling,
             keeper: None,
         };
         let showing = Showing {

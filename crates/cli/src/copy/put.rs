@@ -11,7 +11,7 @@ use sshoal_transfer::{Entry, Excludes, Kind, LeftOut, UploadPlan, UploadRoot, Ve
 use super::args::{CopyArgs, PutArgs};
 use super::part_tag::PartTags;
 use super::{CopyError, Ready, check_standard_input, counted, owners};
-use crate::hosts;
+use crate::rolling;
 use crate::say::say;
 
 /// What to type.
@@ -46,7 +46,8 @@ pub(crate) fn put(args: &PutArgs) -> Result<u8, Box<dyn std::error::Error>> {
         }
     }
     let congestion = args.congestion.control()?;
-    let targets = hosts::targets(&options.hosts)?;
+    let batched = rolling::targets(&options.hosts, &options.rolling)?;
+    let targets = &batched.targets;
     let found = match from_input {
         true => standard_input(),
         false => scan(sources, options.recursive, &excludes(options))?,
@@ -55,7 +56,7 @@ pub(crate) fn put(args: &PutArgs) -> Result<u8, Box<dyn std::error::Error>> {
         let path = String::from_utf8_lossy(path);
         say(format!("{path}: {trouble}; it is left out"));
     }
-    let ready = Ready::new(options, &targets, since)?;
+    let ready = Ready::new(options, &batched, since)?;
     if options.dry_run {
         let mut what = description(&found, target);
         what.extend_from_slice(owners::description(options).as_bytes());

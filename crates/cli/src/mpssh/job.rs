@@ -253,6 +253,7 @@ fn plan(work: Work) -> RunPlan {
         transfer: None,
         trial: None,
         timing: None,
+        rolling: None,
         keeper: None,
     }
 }

@@ -174,6 +174,7 @@ fn plan(
         transfer: None,
         trial: None,
         timing: None,
+        rolling: None,
         keeper: Some(Arc::new(pool.clone())),
     })
 }

@@ -163,6 +163,7 @@ pub(super) fn plan(
         transfer: None,
         trial: None,
         timing: None,
+        rolling: None,
         keeper: None,
     })
 }

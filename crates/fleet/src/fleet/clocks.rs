@@ -19,7 +19,7 @@ impl Fleet {
                     self.requeue(index);
                 }
                 State::InFlight(slot) => self.wake(now, index, slot),
-                State::Waiting | State::Held | State::Ended => {}
+                State::Waiting | State::Held | State::Later | State::Ended => {}
             }
         }
         self.expire_jumps(now);

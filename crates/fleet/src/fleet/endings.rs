@@ -159,12 +159,13 @@ impl Fleet {
             None => outcome,
         };
         let host = &mut self.hosts[index as usize];
-        host.state = State::Ended;
+        let had_begun = std::mem::replace(&mut host.state, State::Ended) != State::Later;
         times.total = host
             .first_start
             .map(|start| now.saturating_duration_since(start));
         self.progress.done += 1;
-        self.progress.failed += u32::from(outcome.failure_kind().is_some());
+        let failed = outcome.failure_kind().is_some();
+        self.progress.failed += u32::from(failed);
         self.progress.not_started += u32::from(outcome == Outcome::NotStarted);
         self.results.push_back(HostResult {
             host: host.id,
@@ -172,6 +173,7 @@ impl Fleet {
             attempts: host.attempts,
             times,
         });
+        self.count_in_batch(now, had_begun, failed);
     }
 
     /// The next order that still has somebody to obey it.

@@ -15,13 +15,15 @@ impl Fleet {
     /// the others the performer is asked to signal the command, which then has 5 s to end. A second call
     /// changes nothing; see [`Fleet::abandon`].
     pub fn interrupt(&mut self, now: Instant) {
-        if self.course != Course::Running {
+        if matches!(self.course, Course::Interrupted | Course::Abandoned) {
             return;
         }
         self.course = Course::Interrupted;
         for index in 0..self.hosts.len() as u32 {
             match self.hosts[index as usize].state {
-                State::Waiting | State::BackingOff | State::Held => self.cancel(now, index),
+                State::Waiting | State::BackingOff | State::Held | State::Later => {
+                    self.cancel(now, index);
+                }
                 State::InFlight(slot) => self.interrupt_flight(now, index, slot),
                 State::Ended => {}
             }
@@ -52,7 +54,9 @@ impl Fleet {
             .retain(|order| matches!(order, Action::Abort { .. }));
         for index in 0..self.hosts.len() as u32 {
             match self.hosts[index as usize].state {
-                State::Waiting | State::BackingOff | State::Held => self.cancel(now, index),
+                State::Waiting | State::BackingOff | State::Held | State::Later => {
+                    self.cancel(now, index);
+                }
                 State::InFlight(slot) => {
                     if self.flight(slot).ending.is_none() {
                         self.tear_down(now, index, slot, interruption(), true);
@@ -70,12 +74,12 @@ impl Fleet {
     }
 
     /// Ends a host that is not in flight.
-    fn cancel(&mut self, now: Instant, index: u32) {
+    pub(super) fn cancel(&mut self, now: Instant, index: u32) {
         self.leave_wait(index);
         self.issue(now, index, Outcome::NotStarted, PhaseTimes::default());
     }
 }
 
-fn interruption() -> Failure {
+pub(super) fn interruption() -> Failure {
     Failure::new(FailureKind::Lost, "interrupted; its end was not confirmed")
 }

@@ -223,6 +223,7 @@ impl Fleet {
                 self.progress.backing_off -= 1;
             }
             State::Held => self.progress.held -= 1,
+            State::Later => self.progress.waiting -= 1,
             State::InFlight(_) | State::Ended => {}
         }
     }

@@ -189,7 +189,7 @@ impl World {
                 course.epoch += 1;
                 self.plan(host, Step::Signalled);
             }
-            Action::Connect { .. } => {}
+            Action::Connect { .. } | Action::AgreeToBatch { .. } => {}
         }
     }
 

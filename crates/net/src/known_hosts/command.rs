@@ -16,6 +16,7 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::sync::Semaphore;
 
 use crate::process::Process;
+use crate::rolling::beginning;
 
 /// How long a program may take. The login's own deadline holds as well.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -23,8 +24,6 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const AT_ONCE: usize = 16;
 /// Octets that a program may print: what lies behind might revoke a key, so that more is an error.
 const MAX_LINES: u64 = 16 * 1024 * 1024;
-/// Octets that are quoted of what it says when it fails.
-const MAX_SAID: u64 = 1024;
 
 static TURNS: Semaphore = Semaphore::const_new(AT_ONCE);
 
@@ -173,16 +172,6 @@ async fn all(stream: Option<impl AsyncRead + Unpin>) -> io::Result<Vec<u8>> {
         ))),
         false => Ok(lines),
     }
-}
-
-/// As much as is quoted; the rest is read so that the program need not wait.
-async fn beginning(stream: Option<impl AsyncRead + Unpin>) -> io::Result<Vec<u8>> {
-    let mut kept = Vec::new();
-    if let Some(mut stream) = stream {
-        (&mut stream).take(MAX_SAID).read_to_end(&mut kept).await?;
-        tokio::io::copy(&mut stream, &mut tokio::io::sink()).await?;
-    }
-    Ok(kept)
 }
 
 #[cfg(test)]

@@ -116,6 +116,21 @@ fn a_target_that_is_not_there_is_told_once() {
 }
 
 #[test]
+fn in_dev_no_file_is_made_where_a_device_was_meant() {
+    for (target, is_made) in [(&b"/dev/sdz"[..], false), (b"/dev/shm/f", true)] {
+        let folders = [(&b"/dev"[..], Node::Folder), (b"/dev/shm", Node::Folder)];
+        let mut story = Story::new(FakeServer::with(&folders), vec![b"image".to_vec()]);
+        let told = story.play(plan(target, vec![entry(b"", file(5), None)]));
+        let expected = match is_made {
+            true => Vec::new(),
+            false => vec![(target.to_vec(), Trouble::NoDevice)],
+        };
+        assert_eq!(told.failed, expected);
+        assert_eq!(story.server.nodes.contains_key(target), is_made);
+    }
+}
+
+#[test]
 fn what_could_not_be_read_here_is_a_failure_of_the_host_and_told_by_others() {
     let (entries, contents) = tree();
     let left_out = LeftOut {

@@ -101,7 +101,10 @@ impl Upload {
                 self.ask(request, Asked::Target(TargetStep::Make));
             }
             (TargetStep::Look, Reply::Status(status)) if status.code == StatusCode::NoSuchFile => {
-                self.settle_target(false);
+                match is_for_devices(&self.roots[0]) {
+                    true => self.no_target(Trouble::NoDevice),
+                    false => self.settle_target(false),
+                }
             }
             (TargetStep::Make, Reply::Status(status)) if status.code == StatusCode::Ok => {
                 self.settle_target(true);
@@ -167,4 +170,9 @@ impl Upload {
         self.failed(path, trouble);
         self.phase = Phase::Ended;
     }
+}
+
+/// Whether a file there would be one that only stands where a device was meant. Shared memory (shm_overview(7)) holds files.
+fn is_for_devices(path: &[u8]) -> bool {
+    path.starts_with(b"/dev/") && !path.starts_with(b"/dev/shm/")
 }

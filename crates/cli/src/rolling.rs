@@ -1,0 +1,237 @@
+//! Runs in batches: `--canary`, `--batch`, `--max-failures`, `--pause`, `--until`.
+
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use clap::{Args, ValueHint};
+use sshoal_fleet::Rolling;
+use sshoal_net::{RollingPlan, Until};
+use sshoal_targets::Target;
+
+use crate::args::{HostArgs, seconds, some_seconds};
+use crate::hosts::{self, HostsError};
+
+/// How long `--until` is repeated, unless the user says otherwise.
+const UNTIL: Duration = Duration::from_secs(300);
+
+/// In which batches hosts begin.
+#[derive(Debug, Default, Args)]
+#[command(next_help_heading = "In batches")]
+pub(crate) struct RollingArgs {
+    /// Hosts of a batch: a number, or a part of all as in 10%. The next batch begins when all hosts of the one before have ended.
+    #[arg(long, value_name = "N|N%", value_parser = share)]
+    batch: Option<Share>,
+    /// Hosts that go first, a batch of their own, in the form of -w: if one of them fails, nothing else is started.
+    #[arg(long, value_name = "LIST", value_hint = ValueHint::Hostname)]
+    canary: Vec<String>,
+    /// Hosts that may fail: a number, or a part of all as in 10%. With one more nothing else is started, and what runs ends.
+    #[arg(long, value_name = "N|N%", value_parser = share)]
+    max_failures: Option<Share>,
+    /// Seconds to wait before each further batch.
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pause: Option<Duration>,
+    /// A command of this machine that must succeed before each further batch, after the pause: it is repeated every second until
+    /// it does. SSHOAL_BATCH is the number of batches that have ended.
+    #[arg(long, value_name = "COMMAND", value_hint = ValueHint::CommandString)]
+    until: Option<String>,
+    /// Seconds after which --until is given up, and nothing else is started. If not given: 300.
+    #[arg(long, value_name = "SECONDS", value_parser = some_seconds, requires = "until")]
+    until_timeout: Option<Duration>,
+}
+
+/// A number of hosts, or a part of them.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Share {
+    Hosts(u32),
+    Percent(f64),
+}
+
+/// Why hosts cannot go in batches.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum RollingError {
+    #[error(transparent)]
+    Hosts(#[from] HostsError),
+    #[error("--canary names {0}, which is not among the hosts")]
+    NoCanary(String),
+    #[error("{0} is for what is between batches: add --batch N, or --canary LIST")]
+    OneBatch(&'static str),
+    #[error("a batch of no hosts never ends: --batch takes a number from 1, or more than 0%")]
+    EmptyBatch,
+}
+
+/// The hosts in the order in which they begin, and their batches.
+pub(crate) struct Batched {
+    pub(crate) targets: Vec<Target>,
+    pub(crate) plan: Option<RollingPlan>,
+}
+
+/// All targets of the run, canaries first.
+pub(crate) fn targets(hosts: &HostArgs, args: &RollingArgs) -> Result<Batched, RollingError> {
+    let targets = hosts::targets(hosts)?;
+    let is_divided = args.batch.is_some() || !args.canary.is_empty();
+    match args {
+        _ if is_divided => {}
+        RollingArgs { pause: Some(_), .. } => return Err(RollingError::OneBatch("--pause")),
+        RollingArgs { until: Some(_), .. } => return Err(RollingError::OneBatch("--until")),
+        RollingArgs {
+            max_failures: None, ..
+        } => {
+            let plan = None;
+            return Ok(Batched { targets, plan });
+        }
+        _ => {}
+    }
+    let (targets, canaries) = canaries_first(targets, &canaries(hosts, args)?)?;
+    let all = u32::try_from(targets.len()).unwrap_or(u32::MAX);
+    let batch = args.batch.map(|share| share.rounded(all, f64::ceil));
+    if batch == Some(0) {
+        return Err(RollingError::EmptyBatch);
+    }
+    let plan = RollingPlan {
+        rolling: Rolling {
+            canaries,
+            batch: batch.and_then(NonZeroU32::new),
+            max_failures: args
+                .max_failures
+                .map(|share| share.rounded(all, f64::floor)),
+        },
+        pause: args.pause.unwrap_or_default(),
+        until: args.until.clone().map(|line| Until {
+            line,
+            at_most: args.until_timeout.unwrap_or(UNTIL),
+        }),
+    };
+    let plan = Some(plan);
+    Ok(Batched { targets, plan })
+}
+
+/// What `--canary` names, with the groups and inventories of the hosts.
+fn canaries(hosts: &HostArgs, args: &RollingArgs) -> Result<Vec<Target>, HostsError> {
+    if args.canary.is_empty() {
+        return Ok(Vec::new());
+    }
+    hosts::targets(&HostArgs {
+        list: args.canary.clone(),
+        inventory: hosts.inventory.clone(),
+        ..HostArgs::default()
+    })
+}
+
+/// The same hosts, those first that one of `canaries` names, and how many these are.
+fn canaries_first(
+    targets: Vec<Target>,
+    canaries: &[Target],
+) -> Result<(Vec<Target>, u32), RollingError> {
+    // A canary without user or port stands for all that are called so.
+    let names = |canary: &Target, target: &Target| {
+        canary.name == target.name
+            && (canary.user.is_none() || canary.user == target.user)
+            && (canary.port.is_none() || canary.port == target.port)
+    };
+    let is_missing = |canary: &&Target| !targets.iter().any(|target| names(canary, target));
+    if let Some(canary) = canaries.iter().find(is_missing) {
+        return Err(RollingError::NoCanary(canary.to_string()));
+    }
+    let is_canary = |target: &Target| canaries.iter().any(|canary| names(canary, target));
+    let (mut first, others): (Vec<_>, Vec<_>) = targets.into_iter().partition(is_canary);
+    let count = u32::try_from(first.len()).unwrap_or(u32::MAX);
+    first.extend(others);
+    Ok((first, count))
+}
+
+impl Share {
+    /// So many of `all` hosts.
+    fn rounded(self, all: u32, round: fn(f64) -> f64) -> u32 {
+        match self {
+            Share::Hosts(hosts) => hosts,
+            Share::Percent(percent) => round(f64::from(all) * percent / 100.0) as u32,
+        }
+    }
+}
+
+fn share(text: &str) -> Result<Share, String> {
+    let wrong = || format!("{text:?} is neither a number of hosts nor a part as in 10%");
+    match text.strip_suffix('%') {
+        None => text.parse().map(Share::Hosts).map_err(|_| wrong()),
+        Some(percent) => match percent.parse() {
+            Ok(percent) if (0.0..=100.0).contains(&percent) => Ok(Share::Percent(percent)),
+            _ => Err(wrong()),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    fn hosts(names: &str) -> HostArgs {
+        HostArgs {
+            list: vec![names.to_owned()],
+            ..HostArgs::default()
+        }
+    }
+
+    fn rolling(batch: &str, max_failures: &str) -> Rolling {
+        let args = RollingArgs {
+            batch: Some(share(batch).unwrap()),
+            max_failures: Some(share(max_failures).unwrap()),
+            ..RollingArgs::default()
+        };
+        targets(&hosts("h[1-25]"), &args)
+            .unwrap()
+            .plan
+            .unwrap()
+            .rolling
+    }
+
+    #[test]
+    fn parts_are_of_all_hosts_batches_at_least_one_host_and_failures_no_more_than_said() {
+        let sizes = |rolling: Rolling| (rolling.batch.unwrap().get(), rolling.max_failures);
+        assert_eq!(sizes(rolling("10", "3")), (10, Some(3)));
+        assert_eq!(sizes(rolling("10%", "10%")), (3, Some(2)));
+        assert_eq!(sizes(rolling("0.1%", "0%")), (1, Some(0)));
+        for wrong in ["", "%", "-1", "101%", "1.5", "nan%", "ten"] {
+            assert!(share(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn canaries_go_first_and_must_be_among_the_hosts() {
+        let batched = |canary: &str| {
+            let args = RollingArgs {
+                canary: vec![canary.to_owned()],
+                ..RollingArgs::default()
+            };
+            targets(&hosts("a,root@b,b:23,c,d"), &args)
+        };
+        let order = |canary| {
+            let batched = batched(canary).unwrap();
+            let names: Vec<String> = batched.targets.iter().map(Target::to_string).collect();
+            (names.join(" "), batched.plan.unwrap().rolling.canaries)
+        };
+        assert_eq!(order("d,b"), ("root@b b:23 d a c".to_owned(), 3));
+        assert_eq!(order("root@b"), ("root@b a b:23 c d".to_owned(), 1));
+        let error = batched("a,e").err().unwrap();
+        assert!(matches!(error, RollingError::NoCanary(name) if name == "e"));
+    }
+
+    #[test]
+    fn what_is_between_batches_needs_batches() {
+        let pause = RollingArgs {
+            pause: Some(Duration::from_secs(1)),
+            ..RollingArgs::default()
+        };
+        let error = targets(&hosts("a"), &pause).err().unwrap();
+        assert!(matches!(error, RollingError::OneBatch("--pause")));
+        let empty = RollingArgs {
+            batch: Some(Share::Hosts(0)),
+            ..RollingArgs::default()
+        };
+        let error = targets(&hosts("a"), &empty).err().unwrap();
+        assert!(matches!(error, RollingError::EmptyBatch));
+        let none = targets(&hosts("a"), &RollingArgs::default()).unwrap();
+        assert!(none.plan.is_none());
+    }
+}
