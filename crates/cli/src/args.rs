@@ -17,6 +17,7 @@ use crate::known_hosts::KnownHostsArgs;
 use crate::mpssh::MpsshArgs;
 use crate::retry::RetryKind;
 use crate::rolling::RollingArgs;
+use crate::runs::{JournalArgs, ResumeArgs, RunsArgs, ShowArgs};
 use crate::warm::{DownArgs, StatusArgs, UpArgs};
 use crate::why::WhyArgs;
 
@@ -48,6 +49,12 @@ pub(crate) enum Command {
     Put(Box<PutArgs>),
     /// Copy files and folders from many hosts, into a folder for each.
     Get(Box<GetArgs>),
+    /// List the runs that are kept, and how far each is.
+    Runs(RunsArgs),
+    /// Show a run again, in any form.
+    Show(Box<ShowArgs>),
+    /// Go on with a run that was interrupted, or whose sshoal was killed.
+    Resume(ResumeArgs),
     /// Log in to hosts and keep the connections, for ssh, scp, rsync and git to share.
     Up(Box<UpArgs>),
     /// End connections that up keeps.
@@ -138,6 +145,8 @@ pub(crate) struct RunArgs {
     pub(crate) rolling: RollingArgs,
     #[command(flatten)]
     pub(crate) output: OutputArgs,
+    #[command(flatten)]
+    pub(crate) journal: JournalArgs,
 }
 
 /// `sshoal each`.
@@ -168,6 +177,8 @@ pub(crate) struct EachArgs {
     pub(crate) rolling: RollingArgs,
     #[command(flatten)]
     pub(crate) output: OutputArgs,
+    #[command(flatten)]
+    pub(crate) journal: JournalArgs,
 }
 
 /// Which hosts.
@@ -196,6 +207,9 @@ pub(crate) struct HostArgs {
     /// command may have run).
     #[arg(long, value_name = "KINDS", value_delimiter = ',', conflicts_with_all = ["list", "group", "all", "file", "from"])]
     pub(crate) retry_failed: Vec<RetryKind>,
+    /// The run whose hosts --retry-failed means, in place of the last one: as sshoal runs calls it.
+    #[arg(long, value_name = "RUN", requires = "retry_failed")]
+    pub(crate) of: Option<String>,
     /// Hosts to leave out, in the form of -w.
     #[arg(short = 'x', long = "exclude", value_name = "LIST", value_hint = ValueHint::Hostname)]
     pub(crate) exclude: Vec<String>,

@@ -19,6 +19,9 @@ pub(crate) struct CompleteArgs {
     /// Kinds of failure, as --retry-failed takes them, in place of hosts.
     #[arg(long)]
     kinds: bool,
+    /// Runs that are kept, in place of hosts.
+    #[arg(long, conflicts_with_all = ["groups", "kinds"])]
+    runs: bool,
     /// A list as far as it is typed.
     #[arg(allow_hyphen_values = true, default_value = "")]
     list: String,
@@ -40,6 +43,9 @@ fn candidates(args: &CompleteArgs) -> Vec<String> {
     }
     if args.kinds {
         return kinds(&args.list);
+    }
+    if args.runs {
+        return runs(&args.list);
     }
     if let Some(group) = part.strip_prefix('@') {
         return groups(&format!("{before}@"), group);
@@ -80,6 +86,15 @@ fn kinds(list: &str) -> Vec<String> {
         .filter(is_new)
         .map(|kind| format!("{before}{kind}"))
         .collect()
+}
+
+/// Runs that are called so.
+fn runs(begun: &str) -> Vec<String> {
+    let folder = sshoal_net::runs_folder();
+    let known = folder.and_then(|folder| sshoal_net::known_runs(&folder).ok());
+    let known = known.unwrap_or_default().into_iter();
+    let names = known.map(|run| run.to_string()).chain(["last".to_owned()]);
+    names.filter(|name| name.starts_with(begun)).collect()
 }
 
 /// Where the last operand of a list begins, behind its operator or the minus sign of an exclusion.

@@ -20,7 +20,7 @@ use toml::{Table, Value};
 use crate::args::Cli;
 
 /// Flags that say what a run is about, or that it is meant: a default for one of them would do something that nobody typed.
-const TYPED: [&str; 15] = [
+const TYPED: [&str; 16] = [
     "hosts",
     "hosts-file",
     "hosts-from",
@@ -28,6 +28,7 @@ const TYPED: [&str; 15] = [
     "all",
     "pick",
     "retry-failed",
+    "of",
     "canary",
     "pause",
     "until",

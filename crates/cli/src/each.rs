@@ -14,7 +14,8 @@ use sshoal_report::Host;
 use crate::args::{ConfigArgs, EachArgs, PaceArgs};
 use crate::dry_run::{self, DryRun};
 use crate::fan_out::{self, NoCommand, Showing};
-use crate::rolling::{self, Batched};
+use crate::rolling::Batched;
+use crate::runs::{Reads, Sitting};
 use crate::script::quoted;
 use crate::template::Template;
 
@@ -31,7 +32,10 @@ const EXAMPLE: &str = "sshoal each -w 'bmc[1-40]' ipmitool -H %h power status";
 struct NoProgram(PathBuf);
 
 /// Runs the commands; returns the exit status.
-pub(crate) fn run(args: &EachArgs) -> Result<u8, Box<dyn std::error::Error>> {
+pub(crate) fn run(
+    args: &EachArgs,
+    sitting: &Sitting<'_>,
+) -> Result<u8, Box<dyn std::error::Error>> {
     let since = Instant::now();
     if args.command.is_empty() {
         return Err(NoCommand::new(&args.hosts, EXAMPLE).into());
@@ -39,7 +43,7 @@ pub(crate) fn run(args: &EachArgs) -> Result<u8, Box<dyn std::error::Error>> {
     let Batched {
         targets,
         plan: rolling,
-    } = rolling::targets(&args.hosts, &args.rolling)?;
+    } = sitting.batched(&args.hosts, &args.rolling)?;
     let mut preparation = Preparation::new(&ssh_options(&args.config))?;
     let words: Vec<Template> = args
         .command
@@ -56,6 +60,7 @@ pub(crate) fn run(args: &EachArgs) -> Result<u8, Box<dyn std::error::Error>> {
         (host.user, host.port) = at;
         commands.push(command);
     }
+    sitting.name(&mut hosts);
     if args.dry_run {
         let lines = hosts.iter().zip(&commands);
         let lines = lines.map(|(host, command)| line(host, command));
@@ -68,6 +73,9 @@ pub(crate) fn run(args: &EachArgs) -> Result<u8, Box<dyn std::error::Error>> {
         .as_deref()
         .map(|path| fan_out::input(path, commands.len()))
         .transpose()?;
+    let canaries = rolling.as_ref().map_or(0, |plan| plan.rolling.canaries);
+    let reads = || Reads::of(args.stdin.as_deref(), None);
+    let journal = sitting.journal("each", &args.journal, (&hosts, canaries), reads)?;
     let plan = RunPlan {
         work: Work::Local(commands),
         jumps: Vec::new(),
@@ -86,6 +94,7 @@ pub(crate) fn run(args: &EachArgs) -> Result<u8, Box<dyn std::error::Error>> {
         timing: None,
         rolling,
         keeper: None,
+        journal,
     };
     let showing = Showing {
         output: &args.output,

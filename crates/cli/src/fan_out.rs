@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use sshoal_fleet::Deadlines;
-use sshoal_net::{Input, Observer, RunPlan};
+use sshoal_net::{Input, Interruption, Observer, RunPlan};
 use sshoal_report::{
     CutShort, ExitPolicy, Host, INTERRUPTED, Layout, Options, Reporter, Sink, Summary, Verbosity,
 };
@@ -14,6 +14,7 @@ use sshoal_targets::{Target, labels};
 use crate::args::{HostArgs, OutputArgs, PaceArgs};
 use crate::hosts;
 use crate::observer::{Reporting, cut_short};
+use crate::say::say;
 use crate::terminal;
 
 /// There is nothing to run.
@@ -58,13 +59,28 @@ impl Showing<'_> {
             .transfer
             .as_ref()
             .map(|transfer| transfer.moved.clone());
-        carried_out(
-            plan,
-            Reporting::new(self.reporter(hosts)?, self.since, moved),
-        )
+        let options = Options {
+            result_file: hosts::results_path(),
+            run: plan
+                .journal
+                .as_ref()
+                .map(|journal| journal.id().to_string()),
+            ..self.options()
+        };
+        let reporter = Reporter::new(hosts, options, Sink::stdout()?, Sink::stderr()?)?;
+        let run = plan.journal.as_ref().map(|journal| journal.id());
+        let observer = Reporting::new(reporter, self.since, moved);
+        let (status, interruption) = performed(plan, observer)?;
+        if let Some(run) = run
+            && !self.output.quiet
+            && cut_short(interruption).is_some()
+        {
+            say(format!("`sshoal resume {run}` goes on with this run"));
+        }
+        Ok(status)
     }
 
-    fn reporter(&self, hosts: Vec<Host>) -> io::Result<Reporter> {
+    fn options(&self) -> Options {
         let layout = match self.output {
             _ if self.tty || self.raw => Layout::Raw,
             OutputArgs { json: true, .. } => Layout::Json,
@@ -77,15 +93,13 @@ impl Showing<'_> {
             (false, 0) => Verbosity::Normal,
             (false, _) => Verbosity::Verbose,
         };
-        let options = Options {
+        Options {
             layout,
             verbosity,
             outdir: self.output.outdir.clone(),
-            result_file: hosts::results_path(),
             exit_policy: self.exit_policy(),
             ..Options::default()
-        };
-        Reporter::new(hosts, options, Sink::stdout()?, Sink::stderr()?)
+        }
     }
 
     fn exit_policy(&self) -> ExitPolicy {
@@ -96,18 +110,43 @@ impl Showing<'_> {
     }
 }
 
+/// The report of a run that was carried out before: it is not the last run by being shown again.
+pub(crate) fn reporter(output: &OutputArgs, hosts: Vec<Host>) -> io::Result<Reporter> {
+    let showing = Showing {
+        output,
+        tty: false,
+        raw: false,
+        since: Instant::now(),
+    };
+    let options = Options {
+        progress: false,
+        ..showing.options()
+    };
+    Reporter::new(hosts, options, Sink::stdout()?, Sink::stderr()?)
+}
+
 /// Carries out the plan and returns the exit status.
 pub(crate) fn carried_out(
     plan: RunPlan,
     observer: impl Observer<Summary = Summary>,
 ) -> Result<u8, Box<dyn std::error::Error>> {
+    performed(plan, observer).map(|(status, _)| status)
+}
+
+/// The same, and what signals did meanwhile.
+fn performed(
+    plan: RunPlan,
+    observer: impl Observer<Summary = Summary>,
+) -> Result<(u8, Interruption), Box<dyn std::error::Error>> {
     let end = sshoal_net::run(plan, observer)?;
+    let interruption = end.interruption;
     if let Some(summary) = end.summary {
-        return Ok(summary.exit_status);
+        return Ok((summary.exit_status, interruption));
     }
     // Whoever holds the terminal sits in a write that does not end.
     terminal::take_back();
-    Ok(cut_short(end.interruption).map_or(INTERRUPTED, CutShort::exit_status))
+    let status = cut_short(interruption).map_or(INTERRUPTED, CutShort::exit_status);
+    Ok((status, interruption))
 }
 
 /// The report's hosts, of which only the targets and their labels are known yet.

@@ -12,11 +12,11 @@ mod vars_files;
 use std::io;
 use std::path::PathBuf;
 
-use sshoal_report::{LastRunError, last_run_path};
+use sshoal_report::last_run_path;
 use sshoal_targets::{Target, TargetError, distinct, exclude, pick};
 
 use crate::args::HostArgs;
-use crate::retry;
+use crate::retry::{self, RetryError};
 
 use files::MAX_FILE;
 pub(crate) use files::contents;
@@ -32,7 +32,7 @@ pub(crate) enum HostsError {
     #[error(transparent)]
     Targets(#[from] TargetError),
     #[error(transparent)]
-    LastRun(#[from] LastRunError),
+    Retry(#[from] RetryError),
     #[error("cannot read the host list {path}: {error}")]
     Unreadable { path: String, error: io::Error },
     #[error(
@@ -137,7 +137,8 @@ fn named(args: &HostArgs, lists: &mut Lists) -> Result<Vec<Target>, HostsError> 
         targets.extend(files::from_command(command)?);
     }
     if !args.retry_failed.is_empty() {
-        targets.extend(retry::targets(results_path(), &args.retry_failed)?);
+        let past = retry::targets(args.of.as_deref(), results_path(), &args.retry_failed)?;
+        targets.extend(past);
     }
     match std::env::var_os(WCOLL) {
         Some(wcoll) if !are_in_arguments(args) => files::read(&PathBuf::from(wcoll)),

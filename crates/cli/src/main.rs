@@ -20,6 +20,7 @@ mod quick_parse;
 mod retry;
 mod rolling;
 mod run;
+mod runs;
 mod say;
 mod script;
 mod template;
@@ -38,6 +39,7 @@ use clap::Parser;
 use zeroize::Zeroize;
 
 use crate::args::{Cli, Command};
+use crate::runs::Sitting;
 use crate::say::say;
 
 /// Wrong usage, configuration or host list: nothing was run (docs/exit-status.md).
@@ -57,12 +59,11 @@ fn main() -> ExitCode {
             return ExitCode::from(USAGE);
         }
     };
-    let parsed = quick_parse::parse(&arguments).map_or_else(|| parse(&arguments, is_mpssh), Ok);
-    let cli = match parsed {
+    let cli = match parsed(&arguments, is_mpssh) {
         Ok(cli) => cli,
         Err(error) => error.exit(),
     };
-    match execute(&cli) {
+    match execute(&cli, &arguments) {
         Ok(status) => ExitCode::from(status),
         Err(error) => {
             say(error);
@@ -72,6 +73,11 @@ fn main() -> ExitCode {
             })
         }
     }
+}
+
+/// The command line, quickly where that is possible.
+fn parsed(arguments: &[OsString], is_mpssh: bool) -> Result<Cli, clap::Error> {
+    quick_parse::parse(arguments).map_or_else(|| parse(arguments, is_mpssh), Ok)
 }
 
 /// The command line, or what is wrong with it.
@@ -100,19 +106,21 @@ fn askpass() -> Option<ExitCode> {
     })
 }
 
-fn execute(cli: &Cli) -> Result<u8, Box<dyn std::error::Error>> {
-    if let Command::Run(_) | Command::Each(_) | Command::Mpssh(_) = &cli.command {
+fn execute(cli: &Cli, arguments: &[OsString]) -> Result<u8, Box<dyn std::error::Error>> {
+    if let Command::Run(_) | Command::Each(_) | Command::Mpssh(_) | Command::Resume(_) =
+        &cli.command
+    {
         // Before anything that takes long: to read configuration and known_hosts takes milliseconds, too.
         sshoal_net::lengthen_time_slice();
     }
     match &cli.command {
         Command::Run(args) => {
             trace(args.output.verbose);
-            run::run(args)
+            run::run(args, &Sitting::First(arguments))
         }
         Command::Each(args) => {
             trace(args.output.verbose);
-            each::run(args)
+            each::run(args, &Sitting::First(arguments))
         }
         Command::Mpssh(args) => {
             trace(if args.debug { 2 } else { 0 });
@@ -140,6 +148,9 @@ fn execute(cli: &Cli) -> Result<u8, Box<dyn std::error::Error>> {
             });
             why::run(args)
         }
+        Command::Runs(args) => runs::list(args),
+        Command::Show(args) => runs::show(args),
+        Command::Resume(args) => runs::resume(args),
         Command::Up(args) => {
             trace(args.verbose);
             warm::up(args)

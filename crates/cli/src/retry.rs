@@ -1,11 +1,15 @@
 //! `--retry-failed`: the hosts of the last run that ended in a given way.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use sshoal_fleet::FailureKind;
-use sshoal_report::{LastRunError, PastEnding, read_last_run};
+use sshoal_fleet::{FailureKind, HostId, Outcome};
+use sshoal_journal::run::RunId;
+use sshoal_net::{FindError, ReadError, find_run, read_run, result_of, run_path, runs_folder};
+use sshoal_report::{LastRunError, PastEnding, PastHost, last_run_id, read_last_run};
 use sshoal_targets::Target;
+
+use crate::runs;
 
 /// Which endings of the last run are to be tried again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,19 +58,66 @@ impl RetryKind {
     }
 }
 
-/// The last run's hosts of these kinds, in the order in which they ended.
+/// Why it is not known how a run's hosts ended.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum RetryError {
+    #[error(transparent)]
+    LastRun(#[from] LastRunError),
+    #[error(transparent)]
+    Find(#[from] FindError),
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    #[error("the run {0} goes on: it is not known yet how all of its hosts end")]
+    GoesOn(RunId),
+}
+
+/// The hosts of these kinds of a run, or of the last one.
 pub(crate) fn targets(
+    of: Option<&str>,
     results: Option<PathBuf>,
     kinds: &[RetryKind],
-) -> Result<Vec<Target>, LastRunError> {
-    let Some(path) = results else {
-        return Ok(Vec::new());
+) -> Result<Vec<Target>, RetryError> {
+    let past = match (of, results) {
+        (Some(run), _) => of_journal(find_run(run)?)?,
+        (None, Some(path)) => of_last_run(&path)?,
+        (None, None) => Vec::new(),
     };
-    let past = read_last_run(&path)?;
     let selected = past
         .into_iter()
         .filter(|host| kinds.iter().any(|kind| kind.selects(host.ending)));
     Ok(selected.map(|host| host.target).collect())
+}
+
+/// The last run's hosts: its journal's, which knows more, or those of the result file.
+fn of_last_run(path: &Path) -> Result<Vec<PastHost>, RetryError> {
+    let run = last_run_id(path)?.and_then(|run| run.parse().ok());
+    let is_kept =
+        |run: &RunId| runs_folder().is_some_and(|folder| run_path(&folder, *run).exists());
+    match run.filter(is_kept) {
+        Some(run) => of_journal(run),
+        None => Ok(read_last_run(path)?),
+    }
+}
+
+/// The hosts of a run with a journal. One whose command was sent and whose end is not known is lost.
+fn of_journal(run: RunId) -> Result<Vec<PastHost>, RetryError> {
+    let known = read_run(run, |_| {})?;
+    if known.is_on {
+        return Err(RetryError::GoesOn(run));
+    }
+    let hosts = known.state.hosts.iter().zip(&known.state.states);
+    Ok(hosts
+        .map(|(host, state)| PastHost {
+            target: runs::target(host),
+            ending: match result_of(HostId(0), state).outcome {
+                Outcome::NotStarted => PastEnding::NotStarted,
+                outcome => match outcome.failure_kind() {
+                    Some(kind) => PastEnding::Failed(kind),
+                    None => PastEnding::Ok,
+                },
+            },
+        })
+        .collect())
 }
 
 #[cfg(test)]

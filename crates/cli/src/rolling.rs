@@ -57,6 +57,26 @@ pub(crate) enum RollingError {
     OneBatch(&'static str),
     #[error("a batch of no hosts never ends: --batch takes a number from 1, or more than 0%")]
     EmptyBatch,
+    #[error("the canary {0} has failed in this run: nothing else is started")]
+    CanaryFailed(String),
+    #[error(
+        "{failed} hosts have failed in this run, and --max-failures is {most}: nothing else is started"
+    )]
+    TooManyFailed { failed: usize, most: u32 },
+    #[error("{0}; nothing else is started")]
+    NotAgreed(String),
+}
+
+/// What has been of a run that is gone on with.
+pub(crate) struct Past<'a> {
+    /// All of its hosts.
+    pub(crate) hosts: u32,
+    /// So many of the first are canaries.
+    pub(crate) canaries: u32,
+    /// The numbers of those that are left, in order.
+    pub(crate) left: &'a [u32],
+    /// Hosts that have failed, and are not left: their numbers and names.
+    pub(crate) failed: Vec<(u32, &'a str)>,
 }
 
 /// The hosts in the order in which they begin, and their batches.
@@ -83,11 +103,48 @@ pub(crate) fn targets(hosts: &HostArgs, args: &RollingArgs) -> Result<Batched, R
     }
     let (targets, canaries) = canaries_first(targets, &canaries(hosts, args)?)?;
     let all = u32::try_from(targets.len()).unwrap_or(u32::MAX);
+    let plan = Some(plan(args, all, canaries)?);
+    Ok(Batched { targets, plan })
+}
+
+/// The batches of what is left of a run. What is between two is seen to first, where any host has had its turn.
+pub(crate) fn further(
+    args: &RollingArgs,
+    past: &Past<'_>,
+) -> Result<Option<RollingPlan>, RollingError> {
+    let mut plan = plan(args, past.hosts, past.canaries)?;
+    let rolling = &mut plan.rolling;
+    let is_canary = |host: &u32| *host < past.canaries;
+    if let Some((_, name)) = past.failed.iter().find(|(host, _)| is_canary(host)) {
+        return Err(RollingError::CanaryFailed((*name).to_owned()));
+    }
+    if let Some(most) = &mut rolling.max_failures {
+        let failed = past.failed.len();
+        *most = most
+            .checked_sub(failed as u32)
+            .ok_or(RollingError::TooManyFailed {
+                failed,
+                most: *most,
+            })?;
+    }
+    rolling.canaries = past.left.iter().filter(|host| is_canary(host)).count() as u32;
+    let first = past.left.first().map_or(past.hosts, |host| *host);
+    if first > 0 {
+        let size = rolling.batch.map_or(past.hosts, NonZeroU32::get);
+        let others = first.saturating_sub(past.canaries) / size.max(1);
+        let ended = u32::from(past.canaries > 0 && first >= past.canaries) + others;
+        plan.agree(ended).map_err(RollingError::NotAgreed)?;
+    }
+    let is_plain = plan.rolling == Rolling::default();
+    Ok((!is_plain).then_some(plan))
+}
+
+fn plan(args: &RollingArgs, all: u32, canaries: u32) -> Result<RollingPlan, RollingError> {
     let batch = args.batch.map(|share| share.rounded(all, f64::ceil));
     if batch == Some(0) {
         return Err(RollingError::EmptyBatch);
     }
-    let plan = RollingPlan {
+    Ok(RollingPlan {
         rolling: Rolling {
             canaries,
             batch: batch.and_then(NonZeroU32::new),
@@ -100,9 +157,7 @@ pub(crate) fn targets(hosts: &HostArgs, args: &RollingArgs) -> Result<Batched, R
             line,
             at_most: args.until_timeout.unwrap_or(UNTIL),
         }),
-    };
-    let plan = Some(plan);
-    Ok(Batched { targets, plan })
+    })
 }
 
 /// What `--canary` names, with the groups and inventories of the hosts.

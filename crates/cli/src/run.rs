@@ -22,7 +22,8 @@ use crate::each::PROCESSES;
 use crate::fan_out::{self, NoCommand, Showing};
 use crate::hosts;
 use crate::prompt::{self, PromptError};
-use crate::rolling::{self, Batched};
+use crate::rolling::Batched;
+use crate::runs::{Reads, Sitting};
 use crate::say::say;
 use crate::script::{self, ScriptError};
 use crate::template::Template;
@@ -41,7 +42,7 @@ const SHOWN_PROBLEMS: usize = 20;
 const TOUCHED_LOGINS: u32 = 2;
 
 /// Runs the command; returns the exit status.
-pub(crate) fn run(args: &RunArgs) -> Result<u8, Box<dyn std::error::Error>> {
+pub(crate) fn run(args: &RunArgs, sitting: &Sitting<'_>) -> Result<u8, Box<dyn std::error::Error>> {
     let since = Instant::now();
     let is_blank = |word: &OsString| word.as_encoded_bytes().trim_ascii().is_empty();
     let has_command = args.script.is_some() || !args.command.iter().all(is_blank);
@@ -53,7 +54,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<u8, Box<dyn std::error::Error>> {
     let Batched {
         targets,
         plan: rolling,
-    } = rolling::targets(&args.hosts, &args.rolling)?;
+    } = sitting.batched(&args.hosts, &args.rolling)?;
     if args.tty && targets.len() > 1 {
         return Err(format!("-t is for one host; {} were named", targets.len()).into());
     }
@@ -71,7 +72,8 @@ pub(crate) fn run(args: &RunArgs) -> Result<u8, Box<dyn std::error::Error>> {
         args.output.verbose,
     )?;
     transport::check(&args.login, &mut plans)?;
-    let hosts = described(&targets, &plans);
+    let mut hosts = described(&targets, &plans);
+    sitting.name(&mut hosts);
     if args.dry_run {
         let lines = hosts.iter().zip(&plans);
         let lines = lines.map(|(host, plan)| line.description(host, plan));
@@ -82,6 +84,9 @@ pub(crate) fn run(args: &RunArgs) -> Result<u8, Box<dyn std::error::Error>> {
     let ssh = transport::surroundings(&args.login, &plans, password.as_ref())?;
     let deadlines = deadlines(&args.login, &args.pace, &mut plans);
     let jumps = preparation.into_jumps();
+    let canaries = rolling.as_ref().map_or(0, |plan| plan.rolling.canaries);
+    let reads = || Reads::of(args.stdin.as_deref(), args.script.as_deref());
+    let journal = sitting.journal("run", &args.journal, (&hosts, canaries), reads)?;
     let plan = RunPlan {
         limits: limits(&args.login, &args.pace, &plans, jumps.len(), &deadlines),
         deadlines,
@@ -99,6 +104,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<u8, Box<dyn std::error::Error>> {
         timing: None,
         rolling,
         keeper: None,
+        journal,
         jumps,
     };
     let showing = Showing {

@@ -26,6 +26,7 @@ const PUT_GET: &str = "docs/put-get.md";
 const CIPHERS: &str = "docs/ciphers.md";
 const WHY: &str = "docs/why.md";
 const WARM: &str = "docs/warm.md";
+const RUNS: &str = "docs/runs.md";
 const KNOWN_HOSTS: &str = "docs/known-hosts.md";
 const EXPLANATIONS: &[(&str, &str)] = &[
     ("hosts", HOSTS),
@@ -35,6 +36,9 @@ const EXPLANATIONS: &[(&str, &str)] = &[
     ("get", PUT_GET),
     ("ciphers", CIPHERS),
     ("why", WHY),
+    ("runs", RUNS),
+    ("show", RUNS),
+    ("resume", RUNS),
     ("up", WARM),
     ("down", WARM),
     ("status", WARM),

@@ -20,6 +20,7 @@
 mod checksum;
 mod frame;
 mod record;
+pub mod run;
 mod segments;
 mod state;
 

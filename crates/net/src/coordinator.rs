@@ -80,7 +80,7 @@ pub fn run<O: Observer>(plan: RunPlan, observer: O) -> Result<RunEnd<O::Summary>
     descriptors::make_room(plan.limits.sessions.min(plan.work.hosts() as u32));
     descriptors::check_for_reactor()?;
     let runtime = Builder::new_current_thread().enable_all().build()?;
-    let observer = ObserverThread::start(observer)?;
+    let observer = ObserverThread::start(observer, plan.journal.clone())?;
     let local = LocalSet::new();
     let (reports_in, reports) = mpsc::unbounded_channel();
     let shared = Shared::new(plan.clone(), reports_in.clone());

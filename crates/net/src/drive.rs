@@ -7,12 +7,14 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
+use sshoal_fleet::Failure;
 use sshoal_proto::{Connection, ConnectionError, Event};
 use tokio::io::ReadBuf;
 use tokio::time::{Sleep, sleep};
 
 use crate::link::{Link, LinkError};
 use crate::proxy::Proxy;
+use crate::runs::Intent;
 
 /// Least room for a read behind an incomplete packet, octets: a whole packet of data.
 const LEAST_READ: usize = 64 * 1024;
@@ -42,6 +44,8 @@ pub(crate) struct Drive {
     patience: Duration,
     /// Nothing at all had come when that was looked at last.
     is_quiet: bool,
+    /// What is to be on record before a command leaves; `None` if nothing is, or it is.
+    intent: Option<Intent>,
 }
 
 /// Why no more octets move.
@@ -81,7 +85,18 @@ impl Drive {
             look: None,
             patience: LEAST_PATIENCE,
             is_quiet: false,
+            intent: None,
         }
+    }
+
+    /// This is to be on record before the command leaves.
+    pub(crate) fn records(&mut self, intent: Option<Intent>) {
+        self.intent = intent;
+    }
+
+    /// Whether what is to be on record can be.
+    pub(crate) fn is_recordable(&self) -> Result<(), Failure> {
+        self.intent.as_ref().map_or(Ok(()), Intent::failed)
     }
 
     /// So many octets are about to come: fewer may wait for some milliseconds, because waking up for each of the server's
@@ -97,6 +112,8 @@ impl Drive {
 
     fn write(&mut self, write: impl Fn(&Link, &[u8]) -> io::Result<Option<usize>>) {
         while self.write_error.is_none()
+            && self.connection.poll_transmit().is_some()
+            && self.may_leave()
             && let Some(octets) = self.connection.poll_transmit()
         {
             match write(&self.link, octets) {
@@ -105,6 +122,20 @@ impl Drive {
                 // The server's last words may still be readable: reading tells how it ended.
                 Err(error) => self.write_error = Some(error),
             }
+        }
+    }
+
+    /// Whether what is queued may be written: a command only once it is on record.
+    fn may_leave(&mut self) -> bool {
+        match &mut self.intent {
+            Some(intent) if self.connection.has_queued_command() => {
+                let is_recorded = intent.record();
+                if is_recorded {
+                    self.intent = None;
+                }
+                is_recorded
+            }
+            _ => true,
         }
     }
 
@@ -134,7 +165,12 @@ impl Drive {
         who: &mut impl Answer,
     ) -> Poll<Result<(), Broken>> {
         let pending = self.write_error.is_none() && self.connection.poll_transmit().is_some();
-        if pending && self.link.poll_write_ready(context).is_ready() {
+        if pending && !self.may_leave() {
+            let intent = self.intent.as_mut();
+            if intent.is_some_and(|intent| intent.poll(context).is_ready()) {
+                return Poll::Ready(Ok(()));
+            }
+        } else if pending && self.link.poll_write_ready(context).is_ready() {
             return Poll::Ready(Ok(()));
         }
         if self.held_back && self.connection.wants_input() {

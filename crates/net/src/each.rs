@@ -42,6 +42,7 @@ pub(crate) async fn run(
 ) -> Result<Outcome, Ended> {
     pass(worker, host, orders, Gate::Session).await?;
     let feeder = worker.plan.input.as_ref().map(Feeder::new);
+    worker.record(host).await?;
     let mut process = match spawn(command, feeder.is_some()) {
         Ok(process) => process,
         Err(error) => return not_started(worker, host, command, &error).await,

@@ -39,6 +39,11 @@ pub(crate) async fn attempt(worker: Rc<Worker>, host: HostId, mut orders: Orders
         Ok(end) => {
             if let Err(Ended { failure, fate, .. }) = &end {
                 tracing::warn!(kind = %failure.kind, detail = failure.detail, ?fate, "failed");
+                if let Some(journal) = &worker.plan.journal
+                    && fate.safe_to_resend()
+                {
+                    journal.note_unsent(host);
+                }
             }
             ending(end)
         }

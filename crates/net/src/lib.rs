@@ -37,6 +37,7 @@ mod process;
 mod process_group;
 mod proxy;
 mod rolling;
+mod runs;
 mod server_cache;
 mod session;
 mod shell;
@@ -72,6 +73,10 @@ pub use prepare::{
     local_user,
 };
 pub use rolling::{RollingPlan, Until};
+pub use runs::{
+    Durability, FindError, KnownRun, NewRun, ReadError, RunJournal, ending_of, find_run,
+    known_runs, read_run, remove_run, result_of, run_path, runs_folder,
+};
 pub use server_cache::{Protection, remember_fastest, server_cache_path};
 pub use signals::Interruption;
 pub use sshoal_proto::{Secret, Stream};

@@ -17,6 +17,7 @@ use crate::hints;
 use crate::host_key_questions::HostKeyPrompt;
 use crate::login::LockedKey;
 use crate::passphrases::Passphrases;
+use crate::runs::RunJournal;
 use crate::signals::Interruption;
 use crate::worker::{Banner, Output};
 
@@ -173,7 +174,7 @@ pub(crate) struct ObserverThread<O: Observer> {
 }
 
 impl<O: Observer> ObserverThread<O> {
-    pub(crate) fn start(mut observer: O) -> io::Result<Self> {
+    pub(crate) fn start(mut observer: O, journal: Option<Arc<RunJournal>>) -> io::Result<Self> {
         let (batches, receiver) = mpsc::channel::<Batch>();
         let failed = Arc::new(AtomicBool::new(false));
         let flag = failed.clone();
@@ -188,20 +189,27 @@ impl<O: Observer> ObserverThread<O> {
                 let mut passphrases = Passphrases::default();
                 let wanted = || run_over.get().is_none();
                 for batch in receiver {
+                    if let Some(journal) = &journal {
+                        listens &= keep(journal, &batch.notices, listens, &mut observer);
+                    }
                     // Output that nobody hears gives its budget back all the same, so that no host waits for ever.
                     let mut notices = batch.notices.iter();
                     if listens {
                         let heard = hear(&mut observer, &mut passphrases, &wanted, &mut notices)
                             .and_then(|()| observer.progress(&batch.progress));
                         listens = heard.is_ok();
-                        flag.store(!listens, Ordering::Relaxed);
                     }
+                    flag.store(!listens, Ordering::Relaxed);
                     for result in notices.filter_map(Notice::result) {
                         // The first error was the one that counts.
                         let _ = observer.result(result);
                     }
                 }
                 if let Some(interruption) = run_over.get() {
+                    if let Some(journal) = &journal {
+                        // Without its last record the run is one that did not come to its end.
+                        let _ = journal.note_end(*interruption);
+                    }
                     // Nobody waits for it if the user has left.
                     let _ = give_back.send(observer.finish(*interruption));
                 }
@@ -245,6 +253,27 @@ impl<O: Observer> ObserverThread<O> {
             },
             () = leaving => None,
         }
+    }
+}
+
+/// Notes in the journal what is about to be told. Returns whether the run goes on: what cannot be kept where it must be ends it.
+fn keep(
+    journal: &RunJournal,
+    notices: &[Notice],
+    listens: bool,
+    observer: &mut impl Observer,
+) -> bool {
+    let noted = journal.note(notices);
+    let lost = journal.take_loss();
+    let told = lost.map_or(Ok(()), |text| observer.demand(&text));
+    match noted {
+        Ok(()) => told.is_ok(),
+        Err(error) if listens => {
+            // The first of its errors is the one that counts.
+            let _ = observer.fail(&format!("the run's journal cannot be written: {error}"));
+            false
+        }
+        Err(_) => false,
     }
 }
 

@@ -58,6 +58,7 @@ pub(crate) async fn run(
         (false, None) if measures => Input::Pipe,
         (false, None) => Input::Nothing,
     };
+    worker.record(host).await?;
     let mut ssh =
         Ssh::start(&worker.plan.ssh, &plan.line, input).map_err(|error| not_started(&error))?;
     if !plan.lends_terminal && timing.is_none() && worker.plan.gives_way() {

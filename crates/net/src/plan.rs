@@ -18,6 +18,7 @@ use crate::keep::Keeper;
 use crate::known_hosts::KnownHostsCommand;
 use crate::login::LoginPlan;
 use crate::rolling::RollingPlan;
+use crate::runs::RunJournal;
 use crate::timing::TimingPlan;
 use crate::transfer::{Transfer, TransferPlan};
 use crate::trial::{TrialPlan, TrialWay};
@@ -64,6 +65,8 @@ pub struct RunPlan {
     pub timing: Option<TimingPlan>,
     /// Who keeps the connections, in place of commands; all hosts must be native.
     pub keeper: Option<Arc<dyn Keeper>>,
+    /// Where it is noted which commands may have run, and how hosts ended.
+    pub journal: Option<Arc<RunJournal>>,
 }
 
 impl RunPlan {

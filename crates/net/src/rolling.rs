@@ -7,6 +7,7 @@ use std::time::Duration;
 use sshoal_fleet::Rolling;
 use sshoal_spawn::Stdio;
 use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::runtime::Builder;
 use tokio::time::{Instant, sleep, timeout_at};
 
 use crate::process::Process;
@@ -40,6 +41,20 @@ pub struct Until {
 }
 
 impl RollingPlan {
+    /// Waits until a run may be gone on with of which `ended` batches have ended, before it is begun.
+    ///
+    /// # Errors
+    ///
+    /// In words, why it may not.
+    pub fn agree(&self, ended: u32) -> Result<(), String> {
+        if self.pause.is_zero() && self.until.is_none() {
+            return Ok(());
+        }
+        let runtime = Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.map_err(|error| format!("cannot wait: {error}"))?;
+        runtime.block_on(self.between(ended))
+    }
+
     /// Waits until the next batch may begin. `ended` batches have ended.
     ///
     /// # Errors

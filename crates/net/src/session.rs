@@ -126,8 +126,10 @@ impl<'a> HostSession<'a> {
         };
         let channel = channel.map_err(|error| unusable(error.to_string()))?;
         let peer = plan.endpoint.trust.peer(&link);
+        let mut drive = Drive::new(connection, link);
+        drive.records(worker.intent(host));
         Ok(HostSession {
-            drive: Drive::new(connection, link),
+            drive,
             feeder: worker.plan.input.as_ref().map(Feeder::new),
             window: WindowChanges::watch(plan.request.pty.as_ref().filter(|_| plan.lends_terminal)),
             state: State {
@@ -210,6 +212,7 @@ impl<'a> HostSession<'a> {
     async fn advance(&mut self, orders: &mut Orders) -> Result<Outcome, Ended> {
         loop {
             self.drive.answer_events(&mut self.state);
+            self.state.fail(self.drive.is_recordable());
             self.look();
             self.state.grant_wishes();
             self.state.advance_transfer();

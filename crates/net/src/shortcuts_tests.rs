@@ -127,6 +127,7 @@ fn plan(folder: &Path, server: &Server, server_cache: std::path::PathBuf) -> Run
         timing: None,
         rolling: None,
         keeper: None,
+        journal: None,
     }
 }
 

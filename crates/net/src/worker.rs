@@ -16,6 +16,7 @@ use tracing::Instrument;
 
 use crate::agent::KeyAddition;
 use crate::crash;
+use crate::failures::Ended;
 use crate::guess::AdaptedSettings;
 use crate::hints;
 use crate::host::{self, Orders};
@@ -25,6 +26,7 @@ use crate::known_hosts::NewKeys;
 use crate::login::LockedKey;
 use crate::observer::Confirmation;
 use crate::plan::{Endpoint, RunPlan};
+use crate::runs::Intent;
 use crate::server_cache::{KnownServer, ServerCache};
 use crate::shortcuts::Doubts;
 use crate::transfer::{LaneLimits, TransferPlan};
@@ -191,6 +193,24 @@ impl Worker {
             Order::Attempt(host, _) => Report::Host(host, Event::Crashed(failure)),
             Order::Connect(jump) => Report::Jump(jump, JumpEvent::Down(failure)),
         });
+    }
+
+    /// What is to be on record before the host's command leaves.
+    pub(crate) fn intent(&self, host: HostId) -> Option<Intent> {
+        let journal = self.plan.journal.as_ref()?;
+        Some(Intent::new(journal.clone(), host))
+    }
+
+    /// Waits until it is on record that the host's command is about to be started.
+    ///
+    /// # Errors
+    ///
+    /// That cannot be noted: it must not be started.
+    pub(crate) async fn record(&self, host: HostId) -> Result<(), Ended> {
+        match self.intent(host) {
+            Some(intent) => intent.recorded().await.map_err(Ended::before_command),
+            None => Ok(()),
+        }
     }
 
     /// Tells the fleet that a host is in this phase now.

@@ -181,6 +181,7 @@ fn outcomes(hosts: Vec<HostPlan>, jumps: Vec<Endpoint>, workers: usize) -> Vec<O
         timing: None,
         rolling: None,
         keeper: None,
+        journal: None,
     };
     let (tell, told) = mpsc::channel();
     std::thread::spawn(move || tell.send(run(plan, Results::default()).unwrap().summary));

@@ -228,6 +228,10 @@ impl ChannelTable {
         }
     }
 
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Channel> {
+        self.slots.iter().filter_map(Option::as_deref)
+    }
+
     pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = (LocalChannel, &mut Channel)> {
         self.slots
             .iter_mut()

@@ -109,6 +109,23 @@ impl<'a> Head<'a> {
     }
 }
 
+/// What a run is called.
+#[derive(Serialize)]
+struct RunRecord<'a> {
+    r#type: &'static str,
+    version: u32,
+    run: &'a str,
+}
+
+/// The object that names a run in its result file, without the newline.
+pub(crate) fn run_record(run: &str) -> Vec<u8> {
+    serialise(&RunRecord {
+        r#type: "run",
+        version: SCHEMA_VERSION,
+        run,
+    })
+}
+
 /// A host's object as text on one line, without the newline.
 pub(crate) fn host_record(host: &Host, result: &HostResult) -> Vec<u8> {
     let mut record = HostRecord {

@@ -15,7 +15,7 @@ use sshoal_targets::{Item, Target, parse_list};
 use tempfile::NamedTempFile;
 use thiserror::Error;
 
-use crate::json::{SCHEMA_VERSION, read_options};
+use crate::json::{self, SCHEMA_VERSION, read_options};
 
 /// Where the results are kept: `$XDG_STATE_HOME/sshoal/last-run.jsonl`, or under `~/.local/state`. Relative
 /// values are ignored, as the XDG Base Directory Specification wants. `None` if no home is known.
@@ -36,8 +36,11 @@ pub(crate) struct ResultFile {
 impl ResultFile {
     /// Replaces `path` by a new file, readable by its owner only, in one step; missing directories are made, 0700.
     /// If that fails the file of the run before is gone, too, where it can be removed.
-    pub(crate) fn begin(path: &Path) -> io::Result<ResultFile> {
-        let begun = ResultFile::replace(path);
+    pub(crate) fn begin(path: &Path, run: Option<&str>) -> io::Result<ResultFile> {
+        let begun = ResultFile::replace(path).and_then(|mut file| {
+            file.name(run)?;
+            Ok(file)
+        });
         if begun.is_err() {
             // A folder that nothing can be made in may not let go of anything either: then that is told.
             let _ = fs::remove_file(path);
@@ -51,6 +54,13 @@ impl ResultFile {
         let file = NamedTempFile::with_prefix_in(".last-run-", dir)?; // created with mode 0600
         let file = BufWriter::new(file.persist(path)?);
         Ok(ResultFile { file })
+    }
+
+    /// Says at once which run's results these are: its journal knows them as well, and whatever becomes of this program.
+    fn name(&mut self, run: Option<&str>) -> io::Result<()> {
+        let Some(run) = run else { return Ok(()) };
+        self.record(&json::run_record(run))?;
+        self.file.flush()
     }
 
     pub(crate) fn record(&mut self, line: &[u8]) -> io::Result<()> {
@@ -131,6 +141,20 @@ pub fn read_last_run(path: &Path) -> Result<Vec<PastHost>, LastRunError> {
     }
 }
 
+/// What the last run is called, if it has a journal.
+///
+/// # Errors
+/// The file cannot be read.
+pub fn last_run_id(path: &Path) -> Result<Option<String>, LastRunError> {
+    let label = path.display().to_string();
+    let contents = fs::read(path).map_err(|source| LastRunError::Read { label, source })?;
+    let first = contents.split(|byte| *byte == b'\n').next();
+    let record: Option<PastRecord> = first.and_then(|line| serde_json::from_slice(line).ok());
+    Ok(record
+        .filter(|record| record.r#type == "run")
+        .and_then(|record| record.run))
+}
+
 /// What is read of an object.
 #[derive(Deserialize)]
 struct PastRecord {
@@ -143,6 +167,7 @@ struct PastRecord {
     #[serde(default)]
     outcome: String,
     failure: Option<String>,
+    run: Option<String>,
 }
 
 /// Parses a result file, or what `--json` wrote, in the order in which the hosts ended.

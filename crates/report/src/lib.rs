@@ -47,7 +47,7 @@ pub use host::{Host, Way};
 pub use json::{SCHEMA_VERSION, dry_run_record, target_options};
 pub use kept::MAX_KEPT;
 pub use last_run::{
-    LastRunError, PastEnding, PastHost, last_run_path, parse_last_run, read_last_run,
+    LastRunError, PastEnding, PastHost, last_run_id, last_run_path, parse_last_run, read_last_run,
 };
 pub use lines::MAX_LINE;
 pub use options::{Layout, Options, Verbosity};

@@ -50,6 +50,8 @@ pub struct Options {
     pub outdir: Option<PathBuf>,
     /// Where the results are kept (see [`crate::last_run_path`]).
     pub result_file: Option<PathBuf>,
+    /// The run's identifier, by which [`crate::read_last_run`] finds its journal.
+    pub run: Option<String>,
     /// Where output that is too much for memory goes, in a file without a name.
     pub spill_dir: PathBuf,
     /// What the exit status tells.
@@ -64,6 +66,7 @@ impl Default for Options {
             progress: true,
             outdir: None,
             result_file: None,
+            run: None,
             spill_dir: std::env::temp_dir(),
             exit_policy: ExitPolicy::default(),
         }

@@ -114,7 +114,9 @@ impl Reporter {
     }
 
     fn begin_result_file(&mut self) {
-        match self.options.result_file.as_deref().map(ResultFile::begin) {
+        let run = self.options.run.as_deref();
+        let path = self.options.result_file.as_deref();
+        match path.map(|path| ResultFile::begin(path, run)) {
             Some(Ok(file)) => self.result_file = Some(file),
             Some(Err(error)) => self.results_lost(&error),
             None => {}

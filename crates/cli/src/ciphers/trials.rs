@@ -119,6 +119,7 @@ impl Trials<'_> {
             timing: None,
             rolling: None,
             keeper: None,
+            journal: None,
             trial: Some(TrialPlan {
                 way: self.way,
                 blocks: trials.iter().map(|trial| trial.blocks).collect(),

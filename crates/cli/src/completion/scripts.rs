@@ -30,6 +30,8 @@ _sshoal_names() {
         *" -w" | *" -x" | *" --hosts" | *" --exclude" | *" --exclude-hosts" | *" -J" | *" --jump") kind=hosts ;;
         *" -g" | *" -X" | *" --group" | *" --exclude-group") kind=groups ;;
         *" --retry-failed") kind=kinds ;;
+        *" --of") kind=runs ;;
+        "show show" | "resume resume") kind=runs ;;
         *) case "${words[*]:1}" in
             TAKERS
             esac
@@ -66,6 +68,11 @@ _sshoal_kinds() {
     names=("${(@f)$(sshoal complete-hosts --kinds -- "$PREFIX" 2>/dev/null)}")
     compadd -a names
 }
+_sshoal_runs() {
+    local -a names
+    names=("${(@f)$(sshoal complete-hosts --runs -- "$PREFIX" 2>/dev/null)}")
+    compadd -a names
+}
 
 "#;
 
@@ -90,8 +97,12 @@ pub(crate) fn script(shell: Shell) -> String {
             script.into_owned() + &BASH.replace(BASH_TAKERS, &cases)
         }
         Shell::Zsh => script
+            .lines()
+            .map(|line| zsh(line) + "\n")
+            .collect::<String>()
             .replace(&format!(":GROUP{ZSH_HOSTS}"), ":GROUP:_sshoal_groups")
             .replace(":KINDS:_default", ":KINDS:_sshoal_kinds")
+            .replace(":RUN:_default", ":RUN:_sshoal_runs")
             // A colon ends what is shown of a value, unless it is quoted.
             .replace("HOST[:PORT]", "HOST[\\:PORT]")
             .replace(ZSH_HOSTS, ":_sshoal_hosts")
@@ -99,7 +110,7 @@ pub(crate) fn script(shell: Shell) -> String {
         Shell::Fish => {
             let lines: String = script.lines().map(|line| fish(line) + "\n").collect();
             let hosts: String = takers.iter().map(Taker::fish).collect();
-            format!("{FISH}{lines}{hosts}")
+            format!("{FISH}{lines}{hosts}{}", runs_in_fish())
         }
         _ => script.into_owned(),
     }
@@ -122,9 +133,20 @@ fn visible() -> Command {
     command
 }
 
+/// A run that stands without a flag.
+fn zsh(line: &str) -> String {
+    match line.trim_start().starts_with("':run -- ") {
+        true => line.replace(":_default", ":_sshoal_runs"),
+        false => line.to_owned(),
+    }
+}
+
 fn fish(line: &str) -> String {
     if line.contains(" -l retry-failed ") {
         return format!("{line} -f -a \"(__fish_sshoal_names --kinds)\"");
+    }
+    if line.contains(" -l of ") {
+        return format!("{line} -f -a \"(__fish_sshoal_names --runs)\"");
     }
     let is_about_groups = [" -l group ", " -l exclude-group "];
     let flag = match is_about_groups.iter().any(|flag| line.contains(flag)) {
@@ -132,6 +154,17 @@ fn fish(line: &str) -> String {
         false => "",
     };
     line.replace(FISH_HOSTS, &format!("(__fish_sshoal_names{flag})"))
+}
+
+/// The commands that take a run.
+fn runs_in_fish() -> String {
+    ["show", "resume"]
+        .map(|command| {
+            format!(
+                "complete -c sshoal -n \"__fish_sshoal_using_subcommand {command}\" -f -a \"(__fish_sshoal_names --runs)\"\n"
+            )
+        })
+        .concat()
 }
 
 /// A command that takes hosts without a flag, which clap_complete knows to write for zsh only.
@@ -213,6 +246,11 @@ mod tests {
         assert!(!zsh.contains(":_hosts"), "{zsh}");
         assert!(zsh.contains(":LIST:_sshoal_hosts") && zsh.contains(":GROUP:_sshoal_groups"));
         assert!(zsh.contains(":KINDS:_sshoal_kinds"));
+        assert_eq!(
+            zsh.matches(":_sshoal_runs").count() - zsh.matches(":RUN:_sshoal_runs").count(),
+            2,
+            "{zsh}"
+        );
         assert!(zsh.find("_sshoal_groups() {") < zsh.find(ZSH_END), "{zsh}");
         let fish = script(Shell::Fish);
         assert!(!fish.contains("__fish_print_hostnames"), "{fish}");

@@ -164,6 +164,7 @@ impl<'a> Ready<'a> {
             timing: None,
             rolling: self.rolling,
             keeper: None,
+            journal: None,
         };
         let showing = Showing {
             output: &output(args),

@@ -255,6 +255,7 @@ fn plan(work: Work) -> RunPlan {
         timing: None,
         rolling: None,
         keeper: None,
+        journal: None,
     }
 }
 

@@ -33,6 +33,18 @@ pub(crate) fn confirm(
     }
 }
 
+/// Asks a question with yes or no; without an answer it is no.
+pub(crate) fn is_agreed(question: &str) -> bool {
+    let mut question = format!("{question} (yes/no)? ");
+    loop {
+        match line(&question, &|| true).map(|typed| meaning(&typed, None)) {
+            Ok(Some(is_yes)) => return is_yes,
+            Ok(None) => question = "Please type 'yes' or 'no': ".to_owned(),
+            Err(_) => return false,
+        }
+    }
+}
+
 /// Whether it is a yes; `None` if it is no answer.
 fn meaning(typed: &str, fingerprint: Option<&str>) -> Option<bool> {
     let typed = typed.split_ascii_whitespace().next().unwrap_or_default();

@@ -13,7 +13,7 @@ use sshoal_net::Secret;
 
 use crate::say::visible_lines;
 use askpass::AskPass;
-pub(crate) use confirm::confirm;
+pub(crate) use confirm::{confirm, is_agreed};
 
 /// Why there is no answer.
 #[derive(Debug, thiserror::Error)]

@@ -7,5 +7,5 @@ mod status;
 mod up;
 
 pub(crate) use args::{DownArgs, StatusArgs, UpArgs};
-pub(crate) use status::{down, status};
+pub(crate) use status::{age, down, status};
 pub(crate) use up::up;

@@ -131,7 +131,7 @@ fn row(host: &HostStatus) -> [String; 9] {
 }
 
 /// `3 s`, `4 min`, `5 h`, `6 d`.
-fn age(age: Duration) -> String {
+pub(crate) fn age(age: Duration) -> String {
     match age.as_secs() {
         seconds @ 0..=119 => format!("{seconds} s"),
         seconds @ 120..=7_199 => format!("{} min", seconds / 60),

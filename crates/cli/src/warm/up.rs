@@ -176,6 +176,7 @@ fn plan(
         timing: None,
         rolling: None,
         keeper: Some(Arc::new(pool.clone())),
+        journal: None,
     })
 }
 

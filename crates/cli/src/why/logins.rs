@@ -165,6 +165,7 @@ pub(super) fn plan(
         timing: None,
         rolling: None,
         keeper: None,
+        journal: None,
     })
 }
 

@@ -321,7 +321,7 @@ impl Connection {
             return first.clone();
         }
         match goodbye(&error) {
-            Some(reason_code) if !self.command_is_queued() => {
+            Some(reason_code) if !self.has_queued_command() => {
                 let message = Disconnect {
                     reason_code,
                     description: b"",

@@ -50,6 +50,14 @@ impl Connection {
         self.open(Purpose::DirectTcpip(fields))
     }
 
+    /// Whether what [`poll_transmit`](Self::poll_transmit) has is, or ends, a command that has not left yet. Whoever keeps a
+    /// record of what may have run writes it before those octets.
+    pub fn has_queued_command(&self) -> bool {
+        let left = self.outgoing.total_left();
+        let mut sessions = self.channels.iter().filter_map(Channel::progress);
+        sessions.any(|progress| progress.is_queued(left))
+    }
+
     /// The agent is not forwarded after all, for the host is not the one that was meant: sessions that have not been
     /// started do not ask for it. To be said before the login.
     pub fn withhold_agent(&mut self) {
@@ -194,15 +202,6 @@ impl Connection {
                 }) => Some((number, position.sequence)),
                 _ => None,
             })
-    }
-
-    /// Whether octets of a command are still queued.
-    pub(super) fn command_is_queued(&mut self) -> bool {
-        let left = self.outgoing.total_left();
-        self.channels
-            .iter_mut()
-            .filter_map(|(_, channel)| channel.progress())
-            .any(|progress| progress.is_queued(left))
     }
 
     /// The command of `channel` was proven to be thrown away: it waits again, its channel unasked for.

@@ -1,0 +1,261 @@
+//! `runs`, `show`, `resume`: runs that are kept.
+
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+
+use rustix::process::{Signal, kill_process};
+use sshoal_testbed::simulated::Simulation;
+use support::program::{Ended, Running};
+use support::{Shoal, wait_until};
+
+fn sshoal(shoal: &Shoal<Simulation>, words: &[&str]) -> Ended {
+    let mut command = shoal.user.command(env!("CARGO_BIN_EXE_sshoal"));
+    Running::start(command.args(words)).wait()
+}
+
+/// The folder of the journals.
+fn folder(shoal: &Shoal<Simulation>) -> PathBuf {
+    shoal.user.home().join(".local/state/sshoal/runs")
+}
+
+/// What `runs --json` says.
+fn runs(shoal: &Shoal<Simulation>) -> Vec<serde_json::Value> {
+    let listed = sshoal(shoal, &["runs", "--json"]).expect(0).stdout();
+    let lines = listed.lines();
+    lines
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
+}
+
+/// Starts a run, and kills it when so many commands have begun in all.
+fn killed(shoal: &Shoal<Simulation>, words: &[&str], execs: u64) {
+    let running = Running::start(&mut shoal.command(words));
+    wait_until("they run", || shoal.hosts.totals().execs == execs);
+    kill_process(running.pid(), Signal::KILL).unwrap();
+    drop(running);
+    wait_until("all is quiet", || shoal.hosts.totals().open == 0);
+}
+
+fn count(shoal: &Shoal<Simulation>, hosts: usize) -> Vec<u64> {
+    (0..hosts)
+        .map(|host| shoal.hosts.count(host, "runs"))
+        .collect()
+}
+
+#[test]
+fn a_run_is_listed_shown_in_every_form_and_only_the_users() {
+    let shoal = Shoal::simulated(3, &["2=auth-denied"]);
+    let lines = shoal.run(&["--record", "hostname"]).expect(3);
+    assert_eq!(
+        sshoal(&shoal, &["runs", "--json"])
+            .expect(0)
+            .stdout()
+            .lines()
+            .count(),
+        1
+    );
+    let run = runs(&shoal).remove(0);
+    let facts = [
+        &run["state"],
+        &run["hosts"],
+        &run["ok"],
+        &run["failed"],
+        &run["not_run"],
+    ];
+    assert_eq!(
+        serde_json::json!(facts),
+        serde_json::json!(["ended", 3, 2, 1, 0])
+    );
+    assert!(
+        run["command"]
+            .as_str()
+            .unwrap()
+            .ends_with("--record hostname"),
+        "{run}"
+    );
+    let id = run["run"].as_str().unwrap();
+    assert!(sshoal(&shoal, &["runs"]).expect(0).stdout().contains(id));
+
+    let shown = sshoal(&shoal, &["show", &id[..11]]).expect(3);
+    let sorted = |text: String| {
+        let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+        lines.sort_unstable();
+        lines
+    };
+    assert_eq!(sorted(shown.stdout()), sorted(lines.stdout()));
+    shown.says(&["2 of 3 hosts ok", "auth-denied"]);
+    let gathered = sshoal(&shoal, &["show", "last", "-b"]).expect(3).stdout();
+    assert!(
+        gathered.contains("sim0") && gathered.contains("sim1"),
+        "{gathered}"
+    );
+    let diff = sshoal(&shoal, &["show", "last", "--diff"])
+        .expect(3)
+        .stdout();
+    assert!(diff.contains("sim0") || diff.contains("sim1"), "{diff}");
+    let records = sshoal(&shoal, &["show", "last", "--json"])
+        .expect(3)
+        .records()
+        .by_name();
+    assert_eq!(records[&shoal.name(0)].stdout.as_deref(), Some("sim0\n"));
+    assert_eq!(
+        records[&shoal.name(2)].failure.as_deref(),
+        Some("auth-denied")
+    );
+    assert!(records[&shoal.name(0)].times_us.login.is_some());
+    let outdir = shoal.file("outdir");
+    sshoal(&shoal, &["show", "last", "-q", "--outdir", &outdir]).expect(3);
+    let written = fs::read_to_string(format!("{outdir}/{}.out", shoal.name(1)));
+    assert_eq!(written.unwrap(), "sim1\n");
+
+    let mode = |path: PathBuf| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(folder(&shoal)), 0o700);
+    assert_eq!(mode(folder(&shoal).join(format!("{id}.run"))), 0o600);
+    sshoal(&shoal, &["show", "nosuchrun"])
+        .expect(2)
+        .says(&["no run is called nosuchrun"]);
+}
+
+#[test]
+fn without_record_no_output_is_kept_and_with_off_nothing() {
+    let shoal = Shoal::simulated(1, &[]);
+    shoal.run(&["--journal=off", "hostname"]).expect(0);
+    assert!(!folder(&shoal).exists());
+    shoal
+        .run(&["--journal=off", "--record", "hostname"])
+        .expect(2);
+    sshoal(&shoal, &["show", "last"])
+        .expect(2)
+        .says(&["no run is kept"]);
+    shoal.run(&["hostname"]).expect(0);
+    let shown = sshoal(&shoal, &["show", "last"]).expect(0);
+    assert_eq!(shown.stdout(), "");
+    shown.says(&["kept no output"]);
+    let journal = fs::read_dir(folder(&shoal))
+        .unwrap()
+        .next()
+        .unwrap()
+        .unwrap();
+    let octets = fs::read(journal.path()).unwrap();
+    assert!(!octets.windows(4).any(|octets| octets == b"sim0"));
+}
+
+#[test]
+fn a_run_that_is_on_is_not_gone_on_with_and_after_a_kill_it_is() {
+    let shoal = Shoal::simulated(4, &[]);
+    let running = Running::start(&mut shoal.command(&["-p", "1", "--record", "sleep 3600"]));
+    wait_until("one runs", || shoal.hosts.totals().execs == 1);
+    sshoal(&shoal, &["resume", "last"])
+        .expect(2)
+        .says(&["is on"]);
+    sshoal(&shoal, &["runs", "--prune", "--keep-size", "0"]).expect(0);
+    assert_eq!(runs(&shoal)[0]["state"], "running");
+    kill_process(running.pid(), Signal::KILL).unwrap();
+    drop(running);
+    let run = runs(&shoal).remove(0);
+    let facts = [&run["state"], &run["may_have_run"], &run["not_run"]];
+    assert_eq!(
+        serde_json::json!(facts),
+        serde_json::json!(["killed", 1, 3])
+    );
+    // The result file names the run, whose journal knows more.
+    let lost = ["--retry-failed", "lost", "count runs"];
+    Running::start(&mut shoal.configured(&lost))
+        .wait()
+        .expect(0);
+    assert_eq!(count(&shoal, 4), [1, 0, 0, 0]);
+    let id = run["run"].as_str().unwrap();
+    let of = ["--retry-failed", "not-started", "--of", id, "count runs"];
+    Running::start(&mut shoal.configured(&of)).wait().expect(0);
+    assert_eq!(count(&shoal, 4), [1, 1, 1, 1]);
+}
+
+#[test]
+fn what_is_left_after_an_interruption_is_run_in_its_batches() {
+    let shoal = Shoal::simulated(5, &[]);
+    let canary = shoal.name(3);
+    let flags = ["--canary", &canary, "--batch", "2", "count runs"];
+    shoal.run(&flags).expect(0);
+    assert_eq!(count(&shoal, 5), [1; 5]);
+    // The canary has run, and the first batch hangs.
+    let words = ["--canary", &canary, "--batch", "2", "slow 2 200"];
+    let running = Running::start(&mut shoal.command(&words));
+    wait_until("the first batch runs", || shoal.hosts.totals().execs == 8);
+    running.interrupt();
+    running.wait().expect(130);
+    let run = runs(&shoal).pop().unwrap();
+    assert_eq!(run["state"], "interrupted");
+    assert_eq!((&run["not_run"], &run["hosts"]), (&2.into(), &5.into()));
+    let resumed = sshoal(&shoal, &["resume", "last", "--maybe-ran", "skip"]);
+    assert_eq!(shoal.hosts.totals().execs, 10, "{}", resumed.stderr());
+    sshoal(&shoal, &["resume", "last"]).says(&["nothing is left"]);
+}
+
+#[test]
+fn after_a_failed_canary_nothing_is_gone_on_with() {
+    let shoal = Shoal::simulated(3, &[]);
+    let canary = shoal.name(0);
+    shoal.run(&["--canary", &canary, "exit", "1"]).expect(3);
+    let resumed = sshoal(&shoal, &["resume", "last"]).expect(2);
+    resumed.says(&["the canary", "has failed in this run"]);
+    shoal
+        .run(&["--max-failures", "0", "-p", "1", "exit", "1"])
+        .expect(3);
+    let resumed = sshoal(&shoal, &["resume", "last"]).expect(2);
+    resumed.says(&["hosts have failed in this run, and --max-failures is 0"]);
+}
+
+#[test]
+fn input_is_read_again_only_if_it_is_the_same() {
+    let shoal = Shoal::simulated(2, &[]);
+    let input = shoal.dir.path().join("input");
+    fs::write(&input, "one\n").unwrap();
+    let path = input.to_str().unwrap();
+    // Host 0 does not end; host 1 is left.
+    killed(&shoal, &["-p", "1", "--stdin", path, "sleep 3600"], 1);
+    fs::write(&input, "another\n").unwrap();
+    let refused = sshoal(&shoal, &["resume", "last"]).expect(2);
+    refused.says(&["standard input", "its size has changed"]);
+    assert_eq!(shoal.hosts.totals().execs, 1);
+
+    killed(&shoal, &["-p", "1", "--stdin", "-", "sleep 3600"], 2);
+    let refused = sshoal(&shoal, &["resume", "last"]).expect(2);
+    refused.says(&["standard input was that of sshoal"]);
+}
+
+#[test]
+fn commands_of_this_machine_are_gone_on_with_in_their_folder() {
+    let shoal = Shoal::simulated(1, &[]);
+    let here = shoal.dir.path().join("here");
+    fs::create_dir(&here).unwrap();
+    // What is killed with sshoal is not what it has started: that waits for a file, not for ever.
+    let script = "echo %h >>log; [ %h != b ] || { touch began; for i in $(seq 600); do [ -e go ] && break; sleep 0.1; done; }";
+    let words = ["each", "-w", "a,b,c", "-p", "1", "sh", "-c", script];
+    let mut command = shoal.user.command(env!("CARGO_BIN_EXE_sshoal"));
+    let running = Running::start(command.args(words).current_dir(&here));
+    wait_until("b has begun", || here.join("began").exists());
+    kill_process(running.pid(), Signal::KILL).unwrap();
+    drop(running);
+    sshoal(&shoal, &["resume", "last"])
+        .expect(3)
+        .says(&["the command may have run on 1 host", "b"]);
+    fs::write(here.join("go"), "").unwrap();
+    assert_eq!(fs::read_to_string(here.join("log")).unwrap(), "a\nb\nc\n");
+}
+
+#[test]
+fn a_synced_run_is_like_any_other() {
+    let shoal = Shoal::simulated(30, &["3=auth-denied"]);
+    shoal.run(&["--journal=sync", "count runs"]).expect(3);
+    let run = runs(&shoal).remove(0);
+    assert_eq!((&run["ok"], &run["failed"]), (&29.into(), &1.into()));
+    let names = sshoal(&shoal, &["complete-hosts", "--runs", ""])
+        .expect(0)
+        .stdout();
+    assert_eq!(names, format!("{}\nlast\n", run["run"].as_str().unwrap()));
+}

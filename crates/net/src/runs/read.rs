@@ -1,0 +1,97 @@
+//! Reading a run's journal.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::PathBuf;
+
+use rustix::fs::{FlockOperation, flock};
+use sshoal_journal::run::{RunId, RunJournalError, RunReader, RunRecord, RunState};
+
+use super::folder;
+
+/// Octets read at a time.
+const PIECE: usize = 256 * 1024;
+
+/// What a journal says, and whether its run is on.
+#[derive(Debug)]
+pub struct KnownRun {
+    /// What the run is called.
+    pub id: RunId,
+    /// All that it says.
+    pub state: RunState,
+    /// Octets of it that add up.
+    pub valid: u64,
+    /// Whether a process carries the run out now.
+    pub is_on: bool,
+}
+
+/// Why a run's journal cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    /// It cannot be read.
+    #[error("cannot read the journal {path}: {error}")]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        error: io::Error,
+    },
+    /// It says nothing.
+    #[error("the journal {path} cannot be used: {error}")]
+    Unusable {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        error: RunJournalError,
+    },
+}
+
+/// Reads the journal of a run; `hear` is told each record.
+///
+/// # Errors
+///
+/// It cannot be read, or says nothing.
+pub fn read_run(id: RunId, mut hear: impl FnMut(&RunRecord)) -> Result<KnownRun, ReadError> {
+    let folder = folder::runs_folder().unwrap_or_default();
+    let path = folder::run_path(&folder, id);
+    let unreadable = |error| ReadError::Unreadable {
+        path: path.clone(),
+        error,
+    };
+    let mut file = File::open(&path).map_err(unreadable)?;
+    let is_on = is_locked(&file).map_err(unreadable)?;
+    let (mut reader, mut state) = (RunReader::default(), RunState::default());
+    let mut piece = vec![0; PIECE];
+    loop {
+        let read = file.read(&mut piece).map_err(unreadable)?;
+        reader.handle_input(&piece[..read]);
+        while let Some(record) = reader.poll_record().map_err(|error| ReadError::Unusable {
+            path: path.clone(),
+            error,
+        })? {
+            hear(&record);
+            state.apply(record);
+        }
+        if read == 0 {
+            break;
+        }
+    }
+    Ok(KnownRun {
+        id,
+        state,
+        valid: reader.valid(),
+        is_on,
+    })
+}
+
+/// Whether somebody carries the run out.
+fn is_locked(file: &File) -> io::Result<bool> {
+    match flock(file, FlockOperation::NonBlockingLockShared) {
+        Ok(()) => {
+            flock(file, FlockOperation::Unlock)?;
+            Ok(false)
+        }
+        Err(rustix::io::Errno::WOULDBLOCK) => Ok(true),
+        Err(error) => Err(error.into()),
+    }
+}

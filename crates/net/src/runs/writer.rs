@@ -1,0 +1,365 @@
+//! One run's journal while the run is on.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use rustix::fs::{FlockOperation, flock};
+use sshoal_fleet::HostId;
+use sshoal_journal::run::{
+    FileIdentity, Plan, PlannedHost, RunId, RunReader, RunRecord, put_hosts, put_output, put_sent,
+};
+use sshoal_proto::Stream;
+
+use super::endings::ending_of;
+use super::folder;
+use super::sync::{Synced, Syncing};
+use crate::observer::Notice;
+use crate::signals::Interruption;
+
+/// Octets written before the file is given to others that wait for it.
+const PIECE: usize = 256 * 1024;
+/// How long a lock is waited for that somebody only looks at, and how often.
+const LOCK_GLANCE: Duration = Duration::from_millis(5);
+const LOCK_GLANCES: usize = 40;
+/// Identifiers that may be taken before there is none to be had.
+const MAX_TAKEN: usize = 100;
+/// SIGINT, in a journal.
+const INTERRUPTED: u32 = 2;
+
+/// What a journal survives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Durability {
+    /// The end of this process, whatever kills it.
+    Write,
+    /// The end of this machine as well: nothing leaves, and no result is shown, that is not on the disk.
+    Sync,
+}
+
+/// A run that begins.
+#[derive(Debug, Clone)]
+pub struct NewRun {
+    /// What is to be done; the time is filled in.
+    pub plan: Plan,
+    /// The command line.
+    pub arguments: Vec<Vec<u8>>,
+    /// The files that it reads.
+    pub files: Vec<FileIdentity>,
+    /// What of its input can be read once only, and why.
+    pub once: Option<String>,
+    /// Its hosts, in the order in which they start.
+    pub hosts: Vec<PlannedHost>,
+}
+
+/// A run's journal that is being written.
+pub struct RunJournal {
+    id: RunId,
+    path: PathBuf,
+    /// What the journal calls the hosts, if not as the fleet does.
+    numbers: Option<Vec<u32>>,
+    keeps_output: bool,
+    /// Which hosts' commands are noted as sent.
+    sent: Vec<AtomicBool>,
+    /// `None` once it could not be written.
+    file: Mutex<Option<File>>,
+    /// Set when it is lost and nobody has been told.
+    lost: Mutex<Option<String>>,
+    syncing: Option<Syncing>,
+}
+
+impl RunJournal {
+    /// Makes the journal of a run that begins.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be made or written.
+    pub fn create(folder: &Path, new: NewRun, durability: Durability) -> io::Result<RunJournal> {
+        folder::make(folder)?;
+        let now = since_1970();
+        let (id, file) = created(folder, now)?;
+        let path = folder::run_path(folder, id);
+        let hosts = new.hosts.len();
+        let keeps_output = new.plan.keeps_output;
+        let journal = RunJournal {
+            id,
+            path,
+            numbers: None,
+            keeps_output,
+            sent: unsent(hosts),
+            syncing: syncing(&file, durability)?,
+            file: Mutex::new(Some(file)),
+            lost: Mutex::default(),
+        };
+        if let Err(error) = journal.begin(new, now) {
+            // Half a plan is of no use to anybody.
+            let _ = fs::remove_file(&journal.path);
+            return Err(error);
+        }
+        if durability == Durability::Sync {
+            File::open(folder)?.sync_all()?;
+        }
+        Ok(journal)
+    }
+
+    /// Goes on with a run, of whose journal `valid` octets add up. `hosts` are those of its hosts that are performed now, in this
+    /// order.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be written, or the run is on.
+    pub fn go_on(
+        id: RunId,
+        valid: u64,
+        hosts: Vec<u32>,
+        keeps_output: bool,
+        durability: Durability,
+    ) -> io::Result<RunJournal> {
+        let folder = folder::runs_folder().ok_or(io::ErrorKind::NotFound)?;
+        let path = folder::run_path(&folder, id);
+        let file = OpenOptions::new().append(true).open(&path)?;
+        lock(&file)?;
+        let metadata = file.metadata()?;
+        if metadata.nlink() == 0 {
+            return Err(io::ErrorKind::NotFound.into());
+        }
+        if metadata.len() < valid {
+            return Err(io::Error::other("it has become shorter"));
+        }
+        file.set_len(valid)?;
+        let journal = RunJournal {
+            id,
+            path,
+            sent: unsent(hosts.len()),
+            numbers: Some(hosts),
+            keeps_output,
+            syncing: syncing(&file, durability)?,
+            file: Mutex::new(Some(file)),
+            lost: Mutex::default(),
+        };
+        let mut out = Vec::new();
+        began(since_1970()).put(&mut out);
+        journal.append(&out)?;
+        journal.sync_now()?;
+        Ok(journal)
+    }
+
+    fn begin(&self, new: NewRun, now: Duration) -> io::Result<()> {
+        let mut out = RunReader::header();
+        let plan = Plan {
+            at_ms: milliseconds(now),
+            ..new.plan
+        };
+        RunRecord::Plan(plan).put(&mut out);
+        for word in new.arguments {
+            RunRecord::Argument(word).put(&mut out);
+        }
+        for file in new.files {
+            RunRecord::File(file).put(&mut out);
+        }
+        if let Some(why) = new.once {
+            RunRecord::Once(why).put(&mut out);
+        }
+        put_hosts(new.hosts, &mut out);
+        RunRecord::Planned.put(&mut out);
+        began(now).put(&mut out);
+        self.append(&out)?;
+        self.sync_now()
+    }
+
+    /// What the run is called.
+    pub fn id(&self) -> RunId {
+        self.id
+    }
+
+    fn number(&self, host: HostId) -> u32 {
+        match &self.numbers {
+            None => host.0,
+            Some(numbers) => numbers.get(host.0 as usize).copied().unwrap_or(u32::MAX),
+        }
+    }
+
+    /// Notes that a host's command is about to leave. It may once this returns `None`, or the answer has come.
+    pub(super) fn note_sent(&self, host: HostId) -> io::Result<Option<Synced>> {
+        let is_noted = &self.sent[host.0 as usize];
+        if !is_noted.swap(true, Ordering::Relaxed) {
+            let mut out = Vec::with_capacity(32);
+            put_sent(self.number(host), &mut out);
+            self.append(&out)?;
+        }
+        // What is noted may not be on the disk yet.
+        Ok(self.syncing.as_ref().map(Syncing::ask))
+    }
+
+    /// Notes that a host's command is proven not to have run, if it is noted as sent.
+    pub(crate) fn note_unsent(&self, host: HostId) {
+        if self.sent[host.0 as usize].swap(false, Ordering::Relaxed) {
+            let mut out = Vec::new();
+            RunRecord::Unsent(self.number(host)).put(&mut out);
+            // Where this is lost the command may have run, as far as anybody knows.
+            let _ = self.append(&out);
+        }
+    }
+
+    /// Notes results, and output if it is to be kept. With [`Durability::Sync`] results are on the disk when this returns.
+    pub(crate) fn note(&self, notices: &[Notice]) -> io::Result<()> {
+        let mut out = Vec::new();
+        let mut has_results = false;
+        for notice in notices {
+            match notice {
+                Notice::Result(result) => {
+                    has_results = true;
+                    let (host, ending) = (self.number(result.host), ending_of(result));
+                    RunRecord::Result { host, ending }.put(&mut out);
+                }
+                Notice::Output(output) if self.keeps_output => {
+                    let is_stderr = output.stream == Stream::Stderr;
+                    put_output(
+                        self.number(output.host),
+                        is_stderr,
+                        &output.octets,
+                        &mut out,
+                    );
+                }
+                _ => {}
+            }
+            if out.len() >= PIECE {
+                self.append(&std::mem::take(&mut out))?;
+            }
+        }
+        if !out.is_empty() {
+            self.append(&out)?;
+        }
+        match has_results {
+            true => self.sync_now(),
+            false => Ok(()),
+        }
+    }
+
+    /// Notes that all hosts have ended.
+    pub(crate) fn note_end(&self, interruption: Interruption) -> io::Result<()> {
+        let signal = match (interruption.stopped_by, interruption.interrupts) {
+            (Some(signal), _) => signal.cast_unsigned(),
+            (None, 0) => 0,
+            (None, _) => INTERRUPTED,
+        };
+        let at_ms = milliseconds(since_1970());
+        let mut out = Vec::new();
+        RunRecord::Ended { at_ms, signal }.put(&mut out);
+        self.append(&out)?;
+        self.sync_now()
+    }
+
+    /// What the user is to be told of a journal that could not be written, once.
+    pub(crate) fn take_loss(&self) -> Option<String> {
+        self.lost
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take()
+    }
+
+    fn sync_now(&self) -> io::Result<()> {
+        match &self.syncing {
+            Some(syncing) => syncing.ask().wait(),
+            None => Ok(()),
+        }
+    }
+
+    /// Appends whole records. What has no place any more is no error where only this process is to be survived: then there is no
+    /// journal of this run, for one that lacks what was sent would have it sent again.
+    fn append(&self, octets: &[u8]) -> io::Result<()> {
+        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(open) = file.as_mut() else {
+            return match self.syncing {
+                None => Ok(()),
+                Some(_) => Err(io::Error::other("an earlier record could not be written")),
+            };
+        };
+        let Err(error) = open.write_all(octets) else {
+            return Ok(());
+        };
+        let path = self.path.display();
+        if self.syncing.is_some() {
+            *file = None;
+            return Err(io::Error::new(error.kind(), format!("{path}: {error}")));
+        }
+        let removed = fs::remove_file(&self.path);
+        *file = None;
+        let what = match removed {
+            Ok(()) => "it was removed".to_owned(),
+            Err(why) => {
+                format!("it is not complete and must not be used, but cannot be removed ({why})")
+            }
+        };
+        let text = format!(
+            "the journal {path} cannot be written: {error}; {what}, and this run cannot be resumed"
+        );
+        *self.lost.lock().unwrap_or_else(PoisonError::into_inner) = Some(text);
+        Ok(())
+    }
+}
+
+/// A new journal under an identifier that nobody has, locked.
+fn created(folder: &Path, now: Duration) -> io::Result<(RunId, File)> {
+    for _ in 0..MAX_TAKEN {
+        let mut chance = [0; 4];
+        sshoal_crypto::random(&mut chance);
+        let id = RunId::new(now, u32::from_be_bytes(chance));
+        let mut options = OpenOptions::new();
+        options.append(true).create_new(true).mode(0o600);
+        match options.open(folder::run_path(folder, id)) {
+            Ok(file) => {
+                flock(&file, FlockOperation::LockExclusive)?;
+                return Ok((id, file));
+            }
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Err(io::ErrorKind::AlreadyExists.into())
+}
+
+/// Whoever lists runs holds the lock for a moment.
+fn lock(file: &File) -> io::Result<()> {
+    for _ in 0..LOCK_GLANCES {
+        if folder::locked(file)? {
+            return Ok(());
+        }
+        thread::sleep(LOCK_GLANCE);
+    }
+    Err(io::Error::other(
+        "the run is on: another sshoal carries it out",
+    ))
+}
+
+fn syncing(file: &File, durability: Durability) -> io::Result<Option<Syncing>> {
+    match durability {
+        Durability::Write => Ok(None),
+        Durability::Sync => Syncing::start(file.try_clone()?).map(Some),
+    }
+}
+
+fn unsent(hosts: usize) -> Vec<AtomicBool> {
+    (0..hosts).map(|_| AtomicBool::new(false)).collect()
+}
+
+fn began(now: Duration) -> RunRecord {
+    RunRecord::Began {
+        at_ms: milliseconds(now),
+        pid: std::process::id(),
+    }
+}
+
+fn since_1970() -> Duration {
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default()
+}
+
+fn milliseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
