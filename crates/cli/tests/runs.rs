@@ -239,6 +239,7 @@ fn commands_of_this_machine_are_gone_on_with_in_their_folder() {
     let mut command = shoal.user.command(env!("CARGO_BIN_EXE_sshoal"));
     let running = Running::start(command.args(words).current_dir(&here));
     wait_until("b has begun", || here.join("began").exists());
+    wait_until("the end of a is noted", || runs(&shoal)[0]["ok"] == 1);
     kill_process(running.pid(), Signal::KILL).unwrap();
     drop(running);
     sshoal(&shoal, &["resume", "last"])
