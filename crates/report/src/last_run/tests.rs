@@ -88,7 +88,7 @@ fn the_file_is_private_and_of_the_last_run_from_its_beginning() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("state/sshoal/last-run.jsonl");
     let web1 = host("web1", "ok", "null");
-    let mut first = ResultFile::begin(&path).unwrap();
+    let mut first = ResultFile::begin(&path, None).unwrap();
     first.record(web1.as_bytes()).unwrap();
     let unfinished = read_last_run(&path);
     assert!(matches!(unfinished, Err(LastRunError::CutOff { .. })));
@@ -98,7 +98,7 @@ fn the_file_is_private_and_of_the_last_run_from_its_beginning() {
     assert_eq!((mode(&path), mode(path.parent().unwrap())), (0o600, 0o700));
 
     // As if killed: nothing is committed, and nothing of it is cleaned up.
-    let mut killed = ResultFile::begin(&path).unwrap();
+    let mut killed = ResultFile::begin(&path, None).unwrap();
     killed.record(web1.as_bytes()).unwrap();
     killed.file.flush().unwrap();
     std::mem::forget(killed);
@@ -122,6 +122,6 @@ fn what_cannot_be_replaced_is_not_taken_for_the_last_run() {
     fs::create_dir_all(&dir).unwrap();
     let path = dir.join("last");
     fs::write(&path, "of the run before").unwrap();
-    assert!(ResultFile::begin(&path).is_err());
+    assert!(ResultFile::begin(&path, None).is_err());
     assert!(!path.exists());
 }
