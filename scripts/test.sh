@@ -8,10 +8,18 @@ scripts/check.sh
 log="$(mktemp)"
 trap 'rm -f "$log"' EXIT
 status=0
-# Binaries first: tests of one crate run the programs of others.
-cargo build --workspace --bins --locked
-# Whoever runs this in the background may have SIGINT ignored, which programs inherit: tests send it.
-env --default-signal=HUP,INT,QUIT,TERM cargo test --workspace --no-fail-fast --locked 2>&1 | tee "$log" || status=$?
+# Nothing is built twice here: there is no use in what makes the second time quicker.
+[[ -z "${CI:-}" ]] || export CARGO_INCREMENTAL=0
+# Binaries first, as tests of one crate run the programs of others; with all that the tests need, so that features are the same.
+cargo build --workspace --bins --tests --locked
+# A test program that hangs is ended, and its last lines say in which test.
+runner="CARGO_TARGET_$(rustc -vV | awk '/^host:/ { print toupper($2) }' | tr - _)_RUNNER"
+export "$runner=timeout --foreground --verbose --kill-after=10 ${TEST_PROGRAM_SECONDS:-1200}"
+# Whoever runs this in the background may have SIGINT ignored, which programs inherit: tests send it. Through a file and not a pipe, which
+# what a hanging test has left behind could keep open.
+env --default-signal=HUP,INT,QUIT,TERM cargo test --workspace --no-fail-fast --locked >"$log" 2>&1 &
+tail --lines=+1 --follow --pid=$! "$log"
+wait $! || status=$?
 
 # "test result: ok. 12 passed; 0 failed; 0 ignored; ..." once for each test binary.
 read -r passed failed < <(awk '
