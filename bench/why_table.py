@@ -18,12 +18,14 @@ REPO = Path(__file__).resolve().parents[1]
 BEGIN, END = "<!-- score:begin -->", "<!-- score:end -->"
 SETS = {"testbed": "the test bed's", "fresh": "the others"}
 LOADS = {"idle": "idle", "loaded": "under load"}
+TIERS = ("root", "no-root", "client")
 
 
-def rows_of(folders):
+def experiments(folders, name):
+    """All rows of an experiment."""
     found = []
     for folder in folders:
-        found += json.loads((folder / "raw.json").read_text())["experiments"]["why"]["rows"]
+        found += json.loads((folder / "raw.json").read_text())["experiments"].get(name, {"rows": []})["rows"]
     return found
 
 
@@ -75,7 +77,7 @@ def silence(rows):
 def cell(found):
     """`+3`: found by name, and 3 ms too many; in brackets: among others; `no`: not found."""
     if not found:
-        return ""
+        return "-"
     row = found[0]
     ways, _ = judging.judged(row)
     if None in ways:
@@ -86,30 +88,31 @@ def cell(found):
 
 
 def each(rows, of, loaded):
-    """Every cause of a set with each size: how it was found, by tier."""
+    """Every cause of a set with each size: how it was found, by one tier after the other."""
     rows = [row for row in rows if row["role"] == "cause" and row["set"] == of and row["load"] == loaded]
     sizes = sorted({row["milliseconds"] for row in rows if row["milliseconds"]})
-    tiers = list(groups(rows, "tier"))
+    tiers = [tier for tier in TIERS if any(row["tier"] == tier for row in rows)]
     lines = []
     for (name,), found in groups(rows, "name").items():
         line = [name]
-        for (tier,) in tiers:
-            for size in [*sizes, None]:
-                line.append(cell([row for row in found if row["tier"] == tier and row["milliseconds"] == size]))
+        for size in [*sizes, None]:
+            of_size = [row for row in found if row["milliseconds"] == size]
+            line.append(" / ".join(cell([row for row in of_size if row["tier"] == tier]) for tier in tiers) if of_size else "")
         lines.append(line)
-    heads = [f"{tier}, {f'{size} ms' if size else 'fixed'}" for (tier,) in tiers for size in [*sizes, None]]
-    return table(["injection", *heads], lines)
+    return table(["injection", *(f"{size} ms" for size in sizes), "fixed"], lines)
 
 
 def pairs(rows):
     lines = []
-    for (name,), found in groups([row for row in rows if row["role"] == "pair"], "name").items():
-        for row in found:
-            ways, wrong = judging.judged(row)
-            names = [names[0] for names in row["expected"]]
-            told = [f"{name}: {way or 'no'}" for name, way in zip(names, ways)]
-            lines.append([f"`{name}`", row["tier"], LOADS[row["load"]], "; ".join(told), ", ".join(wrong) or "-"])
-    return table(["two causes", "tier", "machine", "found", "other findings"], lines)
+    for (name, loaded), found in groups([row for row in rows if row["role"] == "pair"], "name", "load").items():
+        line = [f"`{name}`"]
+        for tier in TIERS:
+            for row in (row for row in found if row["tier"] == tier):
+                ways, wrong = judging.judged(row)
+                told = [f"{names[0]}: {way or 'no'}" for names, way in zip(row["expected"], ways)]
+                line.append("; ".join(told) + (f"; beside it {', '.join(wrong)}" if wrong else ""))
+        lines.append(line)
+    return table(["two causes", *TIERS], lines)
 
 
 def fixes(rows):
@@ -126,14 +129,30 @@ def fixes(rows):
     return table(["injection", "changed by", "predicted", "saved", "found afterwards"], lines)
 
 
+def seed_case(rows):
+    """What came of the login that all this was begun for."""
+    lines = []
+    milliseconds = lambda us: f"{us / 1000:.0f} ms"  # noqa: E731
+    for row in rows:
+        for by, fix in row["fix"].items():
+            off = (fix["predicted_us"] - fix["saved_us"]) / fix["saved_us"]
+            found = [f"{row['found']} of {len(row['told'])}", f"{row['right_links']}", f"{row['first']} ({row['certainty']})"]
+            times = [milliseconds(fix[name]) for name in ("before_us", "after_us", "predicted_us", "saved_us")]
+            lines.append([by, *found, *times, f"{off:+.1%}"])
+    head = ["client", "processes found", "under the right parent", "named first", "login before", "after the fix", "predicted", "saved", "off by"]
+    return table(head, lines)
+
+
 def whole(rows, folders):
     lines = summary(rows)
     lines += ["", "Hosts on which nothing is slow, and decoys:", "", *silence(rows)]
-    lines += ["", "Two causes at once:", "", *pairs(rows)]
+    if seed := experiments(folders, "seed-case"):
+        lines += ["", "The seed's case, 60 processes of update-motd.d with a program beside it that writes to the disk, and its printed fix applied:", "", *seed_case(seed)]
+    lines += ["", "Two causes at once, by each tier:", "", *pairs(rows)]
     for of in SETS:
         for loaded in LOADS:
             if any(row["set"] == of and row["load"] == loaded and row["role"] == "cause" for row in rows):
-                title = f"Each injection ({SETS[of]}), {LOADS[loaded]}: by how many milliseconds what is attributed is off; in brackets: told among those that look the same; yes: found, where logins fail or what it takes is not known:"
+                title = f"Each injection ({SETS[of]}), {LOADS[loaded]}: by how many milliseconds what is attributed is off, by root / no-root / client; in brackets: told among those that look the same; yes: found, where logins fail or what it takes is not known:"
                 lines += ["", title, "", *each(rows, of, loaded)]
     lines += ["", "The printed change made, by the script of `--fix` or by hand where it leaves that to a human:", "", *fixes(rows)]
     machine = json.loads((folders[0] / "machine.json").read_text())
@@ -153,7 +172,7 @@ def main():
     folders = [Path(word).resolve() for word in sys.argv[1:] if word != "--write"]
     if not folders:
         sys.exit("usage: why_table.py RESULTS_FOLDER... [--write]")
-    text = whole(rows_of(folders), folders)
+    text = whole(experiments(folders, "why"), folders)
     write(text) if "--write" in sys.argv else print(text)
 
 

@@ -53,6 +53,16 @@ def all_of(sets, milliseconds):
     return found
 
 
+def under_load():
+    """The smaller set that is measured under load: only sizes and names of expected.toml's `loaded`; and how many clean hosts."""
+    choice = load("expected.toml")["loaded"]
+    wanted = {(name, time) for name in choice["scaled"] for time in choice["milliseconds"]}
+    wanted |= {(name, time) for name, times in choice["some"].items() for time in times}
+    wanted |= {(name, None) for name in choice["unscaled"]}
+    found = all_of(SETS, sorted({time for _, time in wanted if time}))
+    return [one for one in found if (one.name, one.milliseconds) in wanted], choice["clean"]
+
+
 def clean(count):
     """So many hosts on which nothing is slow."""
     return [Injection("testbed", "clean", "clean") for _ in range(count)]

@@ -25,24 +25,33 @@ def ordinary(pid):
 
 
 @contextlib.contextmanager
-def loaded(burn):
-    """Until the block is left. `burn` is the program that computes (slow_logins/burn.c)."""
+def writing():
+    """A program writes to the disk until the block is left."""
     with tempfile.TemporaryDirectory(prefix="load-", dir=REPO / "target") as folder:
         written = os.path.join(folder, "written")
         lines = f"while :; do dd if=/dev/zero of={written} bs=1M count={MEBIBYTES} conv=fdatasync 2>/dev/null; done"
-        # What is under load shares with it.
-        ordinary(0)
-        programs = [subprocess.Popen([burn, str(10**9)]) for _ in os.sched_getaffinity(0)]
-        writer = subprocess.Popen(["sh", "-c", lines], start_new_session=True)
+        writer = subprocess.Popen(["sh", "-c", lines], start_new_session=True, preexec_fn=lambda: ordinary(0))
         try:
             time.sleep(SETTLE_SECONDS)
             yield
         finally:
-            for program in programs:
-                program.kill()
-                program.wait()
             os.killpg(writer.pid, 9)
             writer.wait()
+
+
+@contextlib.contextmanager
+def loaded(burn):
+    """The disk and all processors are busy until the block is left. `burn` is the program that computes (slow_logins/burn.c)."""
+    # What is under load shares with it.
+    ordinary(0)
+    programs = [subprocess.Popen([burn, str(10**9)]) for _ in os.sched_getaffinity(0)]
+    try:
+        with writing():
+            yield
+    finally:
+        for program in programs:
+            program.kill()
+            program.wait()
 
 
 @contextlib.contextmanager

@@ -18,9 +18,8 @@ DEAD_ADDRESS = "127.0.0.77"
 class Client:
     """Runs programs as that client. Everything of it is in a folder."""
 
-    def __init__(self, folder, host):
-        self.folder, self.host = Path(folder), host
-        self.entry = host.injection.entry
+    def __init__(self, folder, host, entry):
+        self.folder, self.host, self.entry = Path(folder), host, entry
         self.name = host.about["name"]
         self.environment = {"PATH": os.environ["PATH"], "HOME": str(self.folder), "LANG": "C.UTF-8"}
         # What comes before each command line.
@@ -87,10 +86,11 @@ def hashed(folder, count, key):
 
 
 @contextlib.contextmanager
-def of(host):
-    """The client of a host, until the block is left."""
+def of(host, is_slow=True):
+    """The client of a host, until the block is left; as slow as its injection makes it, or as any other."""
     with contextlib.ExitStack() as ends:
-        client = Client(ends.enter_context(tempfile.TemporaryDirectory(prefix="sshoal-client-")), host)
+        entry = host.injection.entry if is_slow else {}
+        client = Client(ends.enter_context(tempfile.TemporaryDirectory(prefix="sshoal-client-")), host, entry)
         client.write()
         if "agent" in client.entry:
             ends.callback(end_agent, client, agent(client, client.entry["agent"]))

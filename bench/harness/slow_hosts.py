@@ -52,8 +52,8 @@ class Tools:
 class Host:
     """A running host. `about` is what the test bed says of it."""
 
-    def __init__(self, injection, tools, process, log, folder):
-        self.injection, self.tools, self.process, self.log = injection, tools, process, log
+    def __init__(self, injection, tools, process, log, folder, ends):
+        self.injection, self.tools, self.process, self.log, self.ends = injection, tools, process, log, ends
         self.about = json.loads((folder / "hosts.jsonl").read_text())
         self.config = (folder / "ssh_config").read_text()
         self.port = self.about["port"]
@@ -98,6 +98,24 @@ class Host:
             time.sleep(0.005)
         raise Failed(f"the test bed does not answer:\n{self.log.read_text(errors='replace')[-2000:]}")
 
+    def make_slow(self):
+        """What fresh.toml has of the host, and beside it."""
+        entry = self.injection.entry
+        if "dns" in entry:
+            names = {NAME: self.address}
+            self.name_server = self.ends.enter_context(name_server.NameServer(entry["dns"], names, self.injection.milliseconds))
+        if self.injection.name == "group-service":
+            self.tools.roster(self.injection.milliseconds)
+        self.inject()
+        if entry.get("listener"):
+            self.ends.callback(stop, listener(self))
+        for _ in range(entry.get("hold", 0)):
+            held = self.ends.enter_context(socket.create_connection((self.address, self.port)))
+            if not held.recv(256).startswith(b"SSH-2.0-"):
+                raise Failed(f"{self.injection.label}: a connection that was to be held is refused")
+        if "crowded" in entry:
+            self.ends.enter_context(load.crowded(self.tools.burn, self.about["pid"], entry["crowded"]))
+
     def inject(self):
         """What fresh.toml says; sshd reads its configuration again."""
         if setup := self.injection.entry.get("setup"):
@@ -139,39 +157,18 @@ class Host:
 
 @contextlib.contextmanager
 def started(injection, testbed, tools):
-    """The host of an injection, until the block is left."""
+    """The host of an injection, until the block is left. What is fresh.toml's comes with `make_slow`."""
     with contextlib.ExitStack() as ends:
         folder = Path(ends.enter_context(tempfile.TemporaryDirectory(prefix="sshoal-score-")))
         log = folder / "log"
-        words = [str(testbed), "slow-hosts", injection.words, "--dir", str(folder / "hosts"), "--until-eof"]
+        words = [str(testbed), "slow-hosts", injection.words, "--sudo", "--dir", str(folder / "hosts"), "--until-eof"]
         with log.open("wb") as said:
             # Nobody is held to a quota who goes before all others.
             first = (lambda: load.ordinary(0)) if injection.name == "cpu-quota" else None
             process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=said, stderr=said, preexec_fn=first)
         ends.callback(stop, process)
         wait_until_ready(process, log, folder / "hosts/ready")
-        host = Host(injection, tools, process, log, folder / "hosts")
-        make_slow(host, ends)
-        yield host
-
-
-def make_slow(host, ends):
-    """What fresh.toml has of the host, and beside it."""
-    entry = host.injection.entry
-    if "dns" in entry:
-        names = {NAME: host.address}
-        host.name_server = ends.enter_context(name_server.NameServer(entry["dns"], names, host.injection.milliseconds))
-    if host.injection.name == "group-service":
-        host.tools.roster(host.injection.milliseconds)
-    host.inject()
-    if entry.get("listener"):
-        ends.callback(stop, listener(host))
-    for _ in range(entry.get("hold", 0)):
-        held = ends.enter_context(socket.create_connection((host.address, host.port)))
-        if not held.recv(256).startswith(b"SSH-2.0-"):
-            raise Failed(f"{host.injection.label}: a connection that was to be held is refused")
-    if "crowded" in entry:
-        ends.enter_context(load.crowded(host.tools.burn, host.about["pid"], entry["crowded"]))
+        yield Host(injection, tools, process, log, folder / "hosts", ends)
 
 
 def listener(host):

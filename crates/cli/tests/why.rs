@@ -132,6 +132,9 @@ fn facts_of_both_ends_are_found_out() {
     ] {
         assert!(facts[time].is_u64(), "{time}: {facts:#}");
     }
+    // Unless the kernel was built without.
+    let tells = fs::exists("/proc/self/schedstat").unwrap();
+    assert_eq!(facts["host.contention.time"].is_u64(), tells, "{facts:#}");
     assert_eq!(facts["local.ssh_config.match_exec"], false);
     assert_eq!(facts["local.known_hosts.hashed"], false);
     assert!(facts["local.known_hosts.octets"].as_f64() > Some(0.0));

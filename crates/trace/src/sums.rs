@@ -24,6 +24,8 @@ const SHARES: [&str; 8] = [
 ];
 /// Functions of the C library that ask for names of hosts and addresses.
 const LOOKUPS: [&str; 2] = ["getaddrinfo", "getnameinfo"];
+/// And for users and their groups.
+const USERS: [&str; 3] = ["getpwnam_r", "getgrouplist", "initgroups"];
 /// Most calls of probed functions that are kept.
 const MAX_CALLS: usize = 4096;
 /// Most calls that are within one another.
@@ -50,6 +52,8 @@ pub struct Traced {
     pub by: String,
     /// Each process's part of the path with all that came of it, in nanoseconds.
     with_children: Vec<u64>,
+    /// What of that is waiting for a processor that others have.
+    contended: Vec<u64>,
     /// Which processes are the login's own.
     own: Vec<bool>,
     /// And which the server's.
@@ -114,7 +118,8 @@ impl Traced {
         let pieces = path(&tree, &recording.names, &login);
         let mut traced = Traced {
             calls: calls(&tree, &recording.probes, &login),
-            with_children: with_children(&tree, &pieces),
+            with_children: with_children(&tree, pieces.iter()),
+            contended: with_children(&tree, contended(&pieces)),
             own: tree.all_below(login.root),
             servers: servers(&tree),
             shares: Vec::new(),
@@ -149,6 +154,80 @@ impl Traced {
     /// How much of the path is a process's, and that of all that came of it; nanoseconds.
     pub fn with_children(&self, process: ProcessId) -> u64 {
         self.with_children.get(process.0).copied().unwrap_or(0)
+    }
+
+    /// The same without what it waited for a processor meanwhile: what others take from it is not its own.
+    pub fn own(&self, process: ProcessId) -> u64 {
+        let contended = self.contended.get(process.0).copied().unwrap_or(0);
+        self.with_children(process).saturating_sub(contended)
+    }
+
+    /// How long a call takes by itself, waiting for a processor aside; nanoseconds.
+    pub fn own_of(&self, call: &Call) -> u64 {
+        let shared = |piece: &Piece| overlap((piece.from, piece.to), call);
+        let contended: u64 = contended(&self.pieces).map(shared).sum();
+        (call.to - call.from).saturating_sub(contended)
+    }
+
+    /// How long a module of PAM takes by itself: what it asks for users meanwhile is the name service's, too.
+    pub fn own_of_module(&self, call: &Call) -> u64 {
+        let asked = self.asked_for_users();
+        let inside = asked.filter(|asked| asked.process == call.process);
+        let inside = inside.filter(|asked| overlap((asked.from, asked.to), call) > 0);
+        let inside: u64 = inside.map(|asked| self.own_of(asked)).sum();
+        self.own_of(call).saturating_sub(inside)
+    }
+
+    /// Calls that ask for users and their groups, and what they take by themselves.
+    pub fn users(&self) -> (usize, u64) {
+        let calls = self.asked_for_users();
+        calls.fold((0, 0), |(count, time), call| {
+            (count + 1, time + self.own_of(call))
+        })
+    }
+
+    /// Those calls; of those within one another the outer one.
+    fn asked_for_users(&self) -> impl Iterator<Item = &Call> {
+        let mut until: BTreeMap<ProcessId, u64> = BTreeMap::new();
+        self.calls.iter().filter(move |call| {
+            let until = until.entry(call.process).or_default();
+            let is_one = USERS.contains(&call.probe.function.as_str()) && call.from >= *until;
+            if is_one {
+                *until = call.to;
+            }
+            is_one
+        })
+    }
+
+    /// What the command takes of the path by itself, the user's shell or what stands in for it included.
+    pub fn command_time(&self) -> u64 {
+        self.own(self.login.command)
+            .saturating_sub(self.before_command())
+    }
+
+    /// What the server's process runs before it becomes the command, as the user: sshrc, xauth.
+    pub fn before_command(&self) -> u64 {
+        let command = self.tree.process(self.login.command);
+        let since = command.programs.first().map_or(0, |program| program.since);
+        let is_one = |(_, process): &(ProcessId, &Process)| {
+            process.parent == Some(self.login.command) && process.born < since
+        };
+        let found = self.processes().filter(is_one);
+        found.map(|(id, _)| self.own(id)).sum()
+    }
+
+    /// How often a program was run before the output, and what its runs took by themselves.
+    pub fn runs_of(&self, program: &str) -> (usize, u64) {
+        let runs = |(_, process): &(ProcessId, &Process)| {
+            process
+                .programs
+                .first()
+                .is_some_and(|it| it.file == program)
+        };
+        let found = self.processes().filter(runs);
+        found.fold((0, 0), |(count, time), (id, _)| {
+            (count + 1, time + self.own(id))
+        })
     }
 
     /// The wall time in parts, which add up to it.
@@ -230,7 +309,7 @@ impl Traced {
         sums
     }
 
-    /// Scripts of update-motd.d that ran before the output, the longest first: their paths, and how much of the path is theirs.
+    /// Scripts of update-motd.d that ran before the output, the longest first: their paths, and how much of the path is their own.
     pub fn motd_scripts(&self) -> Vec<(String, u64)> {
         let mut found = Vec::new();
         for (id, process) in self.processes() {
@@ -239,14 +318,14 @@ impl Traced {
                 .iter()
                 .find(|it| it.file.starts_with(MOTD_SCRIPTS));
             if let Some(script) = script {
-                found.push((script.file.clone(), self.with_children(id)));
+                found.push((script.file.clone(), self.own(id)));
             }
         }
         found.sort_by_key(|(_, time)| std::cmp::Reverse(*time));
         found
     }
 
-    /// What all of update-motd.d takes of the path, with what runs it.
+    /// What all of update-motd.d takes of the path by itself, with what runs it.
     pub fn motd_time(&self) -> Option<u64> {
         let runs_one = |(_, process): &(ProcessId, &Process)| {
             let mut programs = process.programs.iter();
@@ -259,7 +338,7 @@ impl Traced {
             .collect();
         makers.sort_unstable();
         makers.dedup();
-        let times = makers.iter().map(|maker| self.with_children(*maker));
+        let times = makers.iter().map(|maker| self.own(*maker));
         (!makers.is_empty()).then(|| times.sum())
     }
 
@@ -279,7 +358,17 @@ impl Traced {
     }
 }
 
-fn with_children(tree: &Tree, pieces: &[Piece]) -> Vec<u64> {
+/// For how long a stretch of time and a call are both under way.
+fn overlap((from, to): (u64, u64), call: &Call) -> u64 {
+    to.min(call.to).saturating_sub(from.max(call.from))
+}
+
+fn contended(pieces: &[Piece]) -> impl Iterator<Item = &Piece> {
+    let pieces = pieces.iter();
+    pieces.filter(|piece| piece.kind == Kind::Contention)
+}
+
+fn with_children<'p>(tree: &Tree, pieces: impl Iterator<Item = &'p Piece>) -> Vec<u64> {
     let mut times = vec![0; tree.processes.len()];
     for piece in pieces {
         times[piece.process.0] += piece.time();

@@ -1,60 +1,96 @@
-//! Judges what was measured once more, by the rules as they are now: a rule that was changed is tried on old measurements.
+//! Judges what was measured once more, by the rules as they are now: a rule that was changed is tried on old measurements, and one
+//! measurement is judged by each tier.
 //!
 //! Reads lines of JSON with a member `report`, an object of `sshoal why --json` (docs/json.md), and writes them with what the rules say of
-//! its `measured` and `facts` today. `bench/score_why.py --keep` writes such lines, and `--again` scores them.
+//! its `measured` and `facts` today, and with `script`, what `--fix` would print. `bench/score_why.py` writes such lines, and scores
+//! them.
 //!
 //! ```text
 //! judge_again <reports.jsonl >judged.jsonl
-//! judge_again client <reports.jsonl >judged.jsonl
+//! judge_again client no-root root <reports.jsonl >judged.jsonl
 //! ```
 //!
-//! With `client` it is judged without what was found out on the host: as with --no-host, of the same logins.
+//! With names of tiers each report is judged once for each: without what the trace tells as `no-root`, and without what was found out
+//! on the host at all as `client`; of the same logins.
 
 use std::error::Error;
 use std::io::{self, BufRead, Write};
 use std::time::Duration;
 
 use serde_json::Value;
-use sshoal_why::{Client, Diagnosis, Evidence, Facts, Login, Phase, Span, Tier, report};
+use sshoal_why::{
+    Client, Diagnosis, Evidence, Facts, Login, Phase, Span, Tier, fix_script, report,
+};
 
 /// The spread of a normal distribution is this many times the median distance from the median: as the rules reckon it.
 const DISTANCES: f64 = 1.4826;
 
+const TIERS: [Tier; 3] = [Tier::Client, Tier::NoRoot, Tier::Root];
+
 fn main() -> Result<(), Box<dyn Error>> {
-    let from_here_alone = std::env::args().nth(1).is_some_and(|word| word == "client");
+    let tiers = std::env::args().skip(1).map(|word| tier(&word));
+    let tiers: Vec<Tier> = tiers
+        .collect::<Option<_>>()
+        .ok_or("usage: judge_again [client] [no-root] [root]")?;
     let mut out = io::stdout().lock();
     for line in io::stdin().lock().lines() {
         let mut line: Value = serde_json::from_str(&line?)?;
         let before = line["report"].take();
-        let mut evidence = evidence(&before).ok_or("a line without a report of `sshoal why`")?;
-        if from_here_alone {
-            evidence.tier = Tier::Client;
-            evidence.facts =
-                facts(&Value::Object(of_this_side(&before["facts"]))).unwrap_or_default();
-            line["row"]["tier"] = Tier::Client.name().into();
+        let evidence = evidence(&before).ok_or("a line without a report of `sshoal why`")?;
+        if tiers.is_empty() {
+            judge(&evidence, &before, &mut line);
+            writeln!(out, "{line}")?;
         }
-        let mut judged = report::json(&Diagnosis::of(&evidence));
-        for member in ["facts", "measured"] {
-            judged[member] = before[member].clone();
+        for tier in &tiers {
+            judge(&known_to(*tier, &evidence), &before, &mut line);
+            line["row"]["tier"] = tier.name().into();
+            writeln!(out, "{line}")?;
         }
-        line["report"] = judged;
-        writeln!(out, "{line}")?;
     }
     Ok(())
+}
+
+fn tier(name: &str) -> Option<Tier> {
+    TIERS.into_iter().find(|tier| tier.name() == name)
+}
+
+fn judge(evidence: &Evidence, before: &Value, line: &mut Value) {
+    let diagnosis = Diagnosis::of(evidence);
+    let mut judged = report::json(&diagnosis);
+    for member in ["facts", "measured"] {
+        judged[member] = before[member].clone();
+    }
+    line["report"] = judged;
+    line["script"] = fix_script(&diagnosis).into();
+}
+
+/// What is known with these rights.
+fn known_to(tier: Tier, evidence: &Evidence) -> Evidence {
+    let is_known = |name: &str| match tier {
+        Tier::Client => !name.starts_with("host.") && !name.starts_with("trace."),
+        Tier::NoRoot => !name.starts_with("trace."),
+        Tier::Root => true,
+    };
+    let mut facts = Facts::default();
+    for (name, fact) in evidence.facts.iter().filter(|(name, _)| is_known(name)) {
+        facts.insert(name, fact.clone());
+    }
+    Evidence {
+        tier: evidence.tier.min(tier),
+        facts,
+        ..evidence.clone()
+    }
 }
 
 /// What was measured, as far as a report tells it: of the round-trip times their middle and their spread.
 fn evidence(report: &Value) -> Option<Evidence> {
     let text = |name: &str| report[name].as_str().map(str::to_owned);
-    let tiers = [Tier::Client, Tier::NoRoot, Tier::Root];
     let notes = report["tier_notes"].as_array()?.iter();
     Some(Evidence {
         host: text("host")?,
         address: text("address"),
         identification: text("identification"),
-        tier: tiers
-            .into_iter()
-            .find(|tier| Some(tier.name()) == report["tier"].as_str())?,
+        tier: tier(report["tier"].as_str()?)?,
         tier_notes: notes
             .filter_map(|note| note.as_str().map(str::to_owned))
             .collect(),
@@ -103,14 +139,6 @@ fn span(span: &Value) -> Option<Span> {
         duration: microseconds(span["duration_us"].as_f64()?),
         detail: span["detail"].as_str()?.to_owned(),
     })
-}
-
-fn of_this_side(members: &Value) -> serde_json::Map<String, Value> {
-    let members = members.as_object().into_iter().flatten();
-    let known = members.filter(|(name, _)| !name.starts_with("host."));
-    known
-        .map(|(name, value)| (name.clone(), value.clone()))
-        .collect()
 }
 
 /// What ends in `.time` is in microseconds.

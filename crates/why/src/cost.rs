@@ -12,17 +12,28 @@ const DELAYED_ACK: [Duration; 2] = [Duration::from_millis(34), Duration::from_mi
 /// What a command that does nothing takes even where nothing is slow.
 const USUAL: Duration = Duration::from_millis(2);
 
-/// sshd and the shell look a user and its groups up a few times in each phase.
+/// What was measured apart may take so much longer in a login: sshd starts it, and reads what it says.
+const AROUND_MEASURED: Duration = Duration::from_millis(5);
+
+/// Per cent of a login's time.
+const MUCH_OF_A_LOGIN: f64 = 25.0;
+
+/// sshd looks a client's name up a few times in each phase, and the modules of PAM a user and its groups.
 const MAX_CALLS: u32 = 6;
+const MAX_USER_CALLS: f64 = 10.0;
 
 /// A way to reckon a cost.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Cost {
     /// All that is lost in its phases.
     Excess,
-    /// What was measured apart (the slowest of these facts), as far as it is lost in its phases; where nothing was measured, all
-    /// that is.
-    Measured(&'static [&'static str]),
+    /// The same with what is too little in one of them to be told from noise by itself.
+    Spread,
+    /// What was measured apart, as far as it is lost in its phases; where nothing was measured, all that is.
+    Measured(&'static str),
+    /// All that is lost in its phases, but hardly more than was measured apart (the first of these facts that is known, the best one
+    /// first); where nothing was measured, what the other way comes to.
+    Bounded(&'static [&'static str], &'static Cost),
     /// What a function reckons, give or take a half for another machine, as far as it is lost in its phases.
     Reckoned(fn(&Case) -> Option<Duration>),
     /// Calls, each as long as the first of these facts that is worth a word: whole numbers of them in each phase.
@@ -31,18 +42,30 @@ pub(crate) enum Cost {
     Lookups(&'static str),
     /// One fact less the other, as far as it is lost; all that is where they are not known.
     Difference(&'static str, &'static str),
-    /// Work for each request that names a key: the signed request loses no more by it than the probe.
-    EachKeyRequest,
+    /// Work for each request that names a key, hardly more than this fact has it, if there is one: the signed request loses no more
+    /// by it than the probe.
+    EachKeyRequest(Option<&'static str>),
     /// All key probes but one.
     FurtherProbes,
     /// What phases take longer that are all stretched alike: it is no excess (`reckoning.rs`).
     Stretch,
-    /// That, and all that is lost beside it.
+    /// That, and of what no other cause explains, suspected ones included, as much as a login was seen to wait for others.
+    Shared(&'static Waited),
+    /// What phases are stretched by, and all that is lost beside it.
     Starved,
     /// What ssh loses beside us by a delayed acknowledgement.
     DelayedAck,
     /// Logins that failed. Nothing of a login that succeeded.
     FailedLogins,
+}
+
+/// How a login was seen to wait for others: of each kind of fact the first that is known.
+#[derive(Debug)]
+pub(crate) struct Waited {
+    /// For how long.
+    pub(crate) times: &'static [&'static str],
+    /// For how much of all its time, in per cent.
+    pub(crate) shares: &'static [&'static str],
 }
 
 /// What a cause costs in each phase.
@@ -53,9 +76,14 @@ impl Cost {
     pub(crate) fn shares(self, phases: &[Phase], case: &Case) -> Shares {
         match self {
             Cost::Excess => excess(phases, case),
-            Cost::Measured(facts) => match slowest(facts, case) {
+            Cost::Spread => excess_of_any_size(phases, case),
+            Cost::Measured(fact) => match case.time(fact) {
                 Some(time) => capped(time.saturating_sub(USUAL), phases, case),
                 None => excess(phases, case),
+            },
+            Cost::Bounded(facts, other) => match first(facts, case) {
+                Some(time) => capped(time + AROUND_MEASURED, phases, case),
+                None => other.shares(phases, case),
             },
             Cost::Reckoned(reckoned) => match reckoned(case) {
                 Some(time) => capped(time + time / 2, phases, case),
@@ -76,13 +104,31 @@ impl Cost {
                 Some((whole, part)) => capped(whole.saturating_sub(part), phases, case),
                 None => excess(phases, case),
             },
-            Cost::EachKeyRequest => each_key_request(phases, case),
+            Cost::EachKeyRequest(fact) => {
+                let measured = fact.and_then(|fact| case.time(fact));
+                each_key_request(measured, phases, case)
+            }
             Cost::FurtherProbes => further_probes(case),
             Cost::Stretch => stretch(phases, case),
+            Cost::Shared(waited) => shared(waited, phases, case),
             Cost::Starved => starved(phases, case),
             Cost::DelayedAck => delayed_ack(phases, case),
             Cost::FailedLogins => Vec::new(),
         }
+    }
+
+    /// Whether it is known by itself, so that what the repetitions of a phase differ by is no reason to doubt it.
+    pub(crate) fn is_measured(self, case: &Case) -> bool {
+        match self {
+            Cost::Bounded(facts, _) => first(facts, case).is_some(),
+            Cost::Stretch | Cost::Shared(_) => true,
+            _ => false,
+        }
+    }
+
+    /// Whether it is others who take the time, so that every cause of the login's own comes first.
+    pub(crate) fn is_of_others(self) -> bool {
+        matches!(self, Cost::Shared(_))
     }
 }
 
@@ -99,8 +145,8 @@ fn excess(phases: &[Phase], case: &Case) -> Shares {
     phases.iter().filter_map(lost).collect()
 }
 
-fn slowest(facts: &[&str], case: &Case) -> Option<Duration> {
-    facts.iter().filter_map(|fact| case.time(fact)).max()
+fn first(facts: &[&str], case: &Case) -> Option<Duration> {
+    facts.iter().find_map(|fact| case.time(fact))
 }
 
 /// A time that lies in these phases together, as far as it is lost in them.
@@ -116,16 +162,50 @@ fn capped(time: Duration, phases: &[Phase], case: &Case) -> Shares {
 
 fn calls(call: Duration, phases: &[Phase], case: &Case) -> Shares {
     let of_phase = |phase: &Phase| {
-        let of_shell = match phase {
+        let others = match phase {
             Phase::FirstOutput => shell_startup(case),
+            Phase::ChannelOpen => motd_scripts(case),
+            // The probe is answered before its padding is over, for which the signed request waits.
+            Phase::SignedRequest => left_of_padding(case),
             _ => Duration::ZERO,
         };
-        let remaining = case.ledger.remaining(*phase).saturating_sub(of_shell);
-        let count = (remaining.as_secs_f64() / call.as_secs_f64()).round();
-        let count = count.min(f64::from(MAX_CALLS));
-        (count >= 1.0).then(|| (*phase, remaining.min(call.mul_f64(count))))
+        let remaining = case.ledger.remaining(*phase);
+        let of_calls = remaining.saturating_sub(others);
+        let count = (of_calls.as_secs_f64() / call.as_secs_f64()).round();
+        let work = call.mul_f64(count.min(MAX_USER_CALLS));
+        // Groups and users do not take the same.
+        let most = work + LEAST;
+        match (phase, case.ledger.pad.filter(|pad| pad.doublings.is_some())) {
+            (Phase::SignedRequest, _) if count >= 1.0 || !others.is_zero() => {
+                Some((*phase, remaining.min(others + most)))
+            }
+            (Phase::FirstRequest, Some(pad)) if count >= 1.0 => {
+                let padded = pad.around(work + AROUND_LOOKUP).saturating_sub(pad.base);
+                Some((*phase, of_calls.min(most.max(padded + LEAST))))
+            }
+            _ => (count >= 1.0).then(|| (*phase, of_calls.min(most))),
+        }
     };
-    phases.iter().filter_map(of_phase).collect()
+    let shares = phases.iter().filter_map(of_phase);
+    shares.filter(|(_, share)| !share.is_zero()).collect()
+}
+
+/// What a key's probe is padded by beyond its work, if that is more than usual.
+fn left_of_padding(case: &Case) -> Duration {
+    let probe = case.ledger.row(Phase::KeyProbe).filter(|row| row.is_lost());
+    let Some((probe, pad)) = probe.zip(case.ledger.pad) else {
+        return Duration::ZERO;
+    };
+    let requests = u32::try_from(probe.requests.max(1)).unwrap_or(u32::MAX);
+    let work = probe.excess / requests;
+    // The usual padding is none of it.
+    pad.around(work).saturating_sub(work + pad.base)
+}
+
+/// What the scripts of update-motd.d take, where that is worth a word.
+fn motd_scripts(case: &Case) -> Duration {
+    let time = first(crate::causes::MOTD_TIMES, case);
+    time.filter(|time| *time >= LEAST).unwrap_or_default()
 }
 
 /// What the user's shell takes more than a bare one, by itself.
@@ -145,6 +225,13 @@ fn lookups(lookup: Option<Duration>, phases: &[Phase], case: &Case) -> Shares {
     let Some(lookup) = lookup.filter(|lookup| *lookup >= LEAST) else {
         return shares;
     };
+    if let Some(pad) = case.ledger.pad.filter(|pad| pad.doublings.is_some()) {
+        let padded = pad.around(lookup + AROUND_LOOKUP);
+        let most = padded.saturating_sub(pad.base) + AROUND_MEASURED;
+        for (_, share) in &mut shares {
+            *share = (*share).min(most);
+        }
+    }
     let others = phases.iter().filter(|phase| **phase != Phase::FirstRequest);
     for share in excess(&others.copied().collect::<Vec<_>>(), case) {
         let least = lookup.mul_f64(OF_LOOKUP).saturating_sub(AROUND_LOOKUP);
@@ -157,14 +244,15 @@ fn lookups(lookup: Option<Duration>, phases: &[Phase], case: &Case) -> Shares {
     shares
 }
 
-fn each_key_request(phases: &[Phase], case: &Case) -> Shares {
+fn each_key_request(measured: Option<Duration>, phases: &[Phase], case: &Case) -> Shares {
     let mut shares = excess(phases, case);
     let Some(probe) = case.ledger.row(Phase::KeyProbe) else {
         return shares;
     };
     let requests = u32::try_from(probe.requests.max(1)).unwrap_or(u32::MAX);
     // The same work again, and the padding of both: the probe is answered before its own is over.
-    let work = probe.excess / requests;
+    let seen = probe.excess / requests;
+    let work = measured.map_or(seen, |measured| seen.min(measured + AROUND_MEASURED));
     let most = match case.ledger.pad {
         _ if !probe.is_lost() => Duration::ZERO,
         Some(pad) => {
@@ -176,9 +264,10 @@ fn each_key_request(phases: &[Phase], case: &Case) -> Shares {
         None => work + probe.floor,
     };
     for (phase, share) in &mut shares {
-        if *phase == Phase::SignedRequest {
-            *share = (*share).min(most);
-        }
+        *share = match phase {
+            Phase::SignedRequest => (*share).min(most),
+            _ => (*share).min(work * requests),
+        };
     }
     shares
 }
@@ -203,6 +292,36 @@ fn stretch(phases: &[Phase], case: &Case) -> Shares {
     let rows = phases.iter().filter_map(|phase| case.ledger.row(*phase));
     rows.map(|row| (row.phase, row.stretch))
         .filter(|(_, share)| !share.is_zero())
+        .collect()
+}
+
+/// What phases are stretched by, and what others cost beside it. One login waits longer than another: where it is much of one, it is
+/// all that nobody else explains.
+fn shared(waited: &Waited, phases: &[Phase], case: &Case) -> Shares {
+    let stretched = stretch(phases, case);
+    let Some(time) = first(waited.times, case) else {
+        return stretched;
+    };
+    let mut shares = waited.shares.iter();
+    let share = shares.find_map(|fact| case.number(fact));
+    let most = match share.is_some_and(|share| share >= MUCH_OF_A_LOGIN) {
+        true => Duration::MAX,
+        false => time.saturating_sub(sum(&stretched)),
+    };
+    let mut shares = capped(most, phases, case);
+    for (phase, share) in stretched {
+        match shares.iter_mut().find(|(known, _)| *known == phase) {
+            Some((_, known)) => *known += share,
+            None => shares.push((phase, share)),
+        }
+    }
+    shares.sort_unstable();
+    shares
+}
+
+fn excess_of_any_size(phases: &[Phase], case: &Case) -> Shares {
+    let left = phases.iter();
+    left.map(|phase| (*phase, case.ledger.remaining(*phase)))
         .collect()
 }
 

@@ -4,6 +4,7 @@
 //! reckoning -> a ledger for each client: what is lost in each phase
 //! proven, then likely causes take their share, in the order of the table
 //! suspects take the rest: whoever explains the most comes first
+//! who merely shares the host's processors and disks takes what these leave
 //! what nobody takes is unexplained
 //! ```
 //!
@@ -126,9 +127,12 @@ impl Diagnosis {
     pub fn of(evidence: &Evidence) -> Diagnosis {
         let mut judge = Judge::new(evidence);
         for certainty in [Certainty::Proven, Certainty::Likely] {
-            judge.take_all(certainty);
+            judge.take_all(certainty, |cost| !cost.is_of_others());
         }
         judge.suspect();
+        for certainty in [Certainty::Proven, Certainty::Likely] {
+            judge.take_all(certainty, Cost::is_of_others);
+        }
         judge.finish()
     }
 
@@ -185,9 +189,9 @@ impl<'a> Judge<'a> {
         }
     }
 
-    /// Causes that are known this well take their shares.
-    fn take_all(&mut self, certainty: Certainty) {
-        for cause in causes::all() {
+    /// Causes of these costs that are known this well take their shares.
+    fn take_all(&mut self, certainty: Certainty, takes: fn(Cost) -> bool) {
+        for cause in causes::all().filter(|cause| takes(cause.cost)) {
             for at in self.judged_by(cause.payer) {
                 let standing = standing(cause, &self.case(&self.ledgers, at));
                 let Standing::Known(known, evidence) = standing else {
@@ -353,7 +357,7 @@ impl<'a> Judge<'a> {
     }
 
     fn charge(&mut self, cause: &'static Cause, at: usize, shares: &[(Phase, Duration)]) {
-        if matches!(cause.cost, Cost::Stretch | Cost::Starved) {
+        if matches!(cause.cost, Cost::Stretch | Cost::Shared(_) | Cost::Starved) {
             self.ledgers[at].lose_stretch(shares);
         }
         self.ledgers[at].take(cause.id, shares);
@@ -558,10 +562,10 @@ fn shares(cause: &Cause, case: &Case) -> Option<Shares> {
         }
     }
     shares.retain(|(_, share)| !share.is_zero());
-    let floor = match cause.cost {
-        // What all phases have in common is no noise of one of them.
-        Cost::Stretch => reckoning::LEAST,
-        _ => case.ledger.floor(&shares),
+    let floor = match cause.cost.is_measured(case) {
+        // What was measured by itself, or is common to all phases, is no noise of one of them.
+        true => reckoning::LEAST,
+        false => case.ledger.floor(&shares),
     };
     let enough = cost::sum(&shares) >= floor;
     (enough && !shares.is_empty()).then_some(shares)

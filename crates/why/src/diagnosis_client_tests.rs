@@ -176,3 +176,42 @@ fn behind_a_proxy_command_our_own_login_waits_for_acknowledgements_too() {
         41.0,
     );
 }
+
+#[test]
+fn what_ssh_s_own_log_times_is_proven_and_the_rest_is_the_exchange_s() {
+    let mut evidence = clean(0.05);
+    slow_of(&mut evidence, Client::Ssh, Phase::KeyExchangeInit, 130.0);
+    slow_of(
+        &mut evidence,
+        Client::Ssh,
+        Phase::KeyExchange,
+        90.0 + 200.0 + 140.0,
+    );
+    for login in &mut evidence.logins {
+        for span in &mut login.spans {
+            if login.by == Client::Ssh && span.phase == Phase::KeyExchange {
+                span.detail = "sntrup761x25519-sha512@openssh.com".to_owned();
+            }
+        }
+    }
+    text(&mut evidence, "ssh_config.VerifyHostKeyDNS", "true");
+    time(&mut evidence, "ssh.host_key_dns.time", 195.0);
+    evidence.facts.insert("local.known_hosts.hashed", true);
+    evidence
+        .facts
+        .insert("local.known_hosts.octets", 1_000_000.0);
+    time(&mut evidence, "ssh.known_hosts.time", 265.0);
+    let diagnosis = Diagnosis::of(&evidence);
+    let found = diagnosis.ssh_findings.iter();
+    let found: Vec<_> = found
+        .map(|it| (it.cause.id, it.certainty, (it.cost.as_millis() + 5) / 10))
+        .collect();
+    assert_eq!(
+        found,
+        [
+            ("known-hosts-hashed", Certainty::Proven, 27),
+            ("host-key-dns", Certainty::Proven, 20),
+            ("post-quantum-exchange", Certainty::Likely, 8),
+        ]
+    );
+}

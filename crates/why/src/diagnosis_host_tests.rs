@@ -65,6 +65,10 @@ fn a_key_exchange_in_a_large_group_is_told_by_its_name() {
     assert_eq!(found(&evidence), [""; 0]);
     text(&mut evidence, "login.kex", "diffie-hellman-group18-sha512");
     only(&evidence, "large-group-exchange", Certainty::Likely, 150.0);
+    // sshd sends its reply and goes on reckoning.
+    slow(&mut evidence, Phase::FirstRequest, 9.0);
+    let diagnosis = only(&evidence, "large-group-exchange", Certainty::Likely, 159.0);
+    assert_eq!(diagnosis.findings[0].shares.len(), 2);
 }
 
 #[test]
@@ -72,6 +76,7 @@ fn of_two_rc_files_the_user_s_is_run() {
     let mut evidence = clean_no_root(0.05);
     slow(&mut evidence, Phase::FirstOutput, 200.0);
     evidence.facts.insert("host.sshrc", true);
+    time(&mut evidence, "host.second_exec.time", 205.0);
     let diagnosis = only(&evidence, "sshrc", Certainty::Likely, 200.0);
     assert_eq!(diagnosis.findings[0].cause.fix.file, "/etc/ssh/sshrc");
     evidence.facts.insert("host.user_rc", true);
@@ -96,6 +101,7 @@ fn a_forced_command_takes_what_the_shell_does_not() {
     let mut evidence = clean_no_root(0.05);
     slow(&mut evidence, Phase::FirstOutput, 300.0);
     evidence.facts.insert("host.forced_command", true);
+    time(&mut evidence, "host.second_exec.time", 305.0);
     only(&evidence, "forced-command", Certainty::Likely, 300.0);
     time(&mut evidence, "host.shell.time", 104.0);
     assert_eq!(found(&evidence), ["forced-command", "shell-startup"]);

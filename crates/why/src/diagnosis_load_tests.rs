@@ -59,6 +59,45 @@ fn busy_processors_take_no_more_than_the_phases_are_stretched_by() {
 }
 
 #[test]
+fn a_login_that_was_seen_to_wait_for_a_processor_has_lost_its_time_to_others() {
+    let mut evidence = clean_no_root(0.05);
+    for phase in causes::SERVER {
+        slow(&mut evidence, *phase, 12.0);
+    }
+    // sshd's first process is a new one, which waits for its turn.
+    slow(&mut evidence, Phase::Banner, 1_200.0);
+    evidence.facts.insert("host.pressure.cpu", 99.0);
+    time(&mut evidence, "host.contention.time", 220.0);
+    evidence.facts.insert("host.contention.share", 46.0);
+    only(&evidence, "cpu-pressure", Certainty::Likely, 1_296.0);
+    // One that hardly waited has lost it elsewhere.
+    time(&mut evidence, "trace.contention.time", 60.0);
+    evidence.facts.insert("trace.contention.share", 5.0);
+    let diagnosis = Diagnosis::of(&evidence);
+    assert_eq!(diagnosis.findings[0].cause.id, "cpu-pressure");
+    assert!(diagnosis.findings[0].cost < ms(110.0), "{diagnosis:?}");
+}
+
+#[test]
+fn others_take_what_the_login_s_own_causes_leave() {
+    let mut evidence = clean_no_root(0.05);
+    for phase in causes::SERVER {
+        slow(&mut evidence, *phase, 12.0);
+    }
+    slow(&mut evidence, Phase::SignedRequest, 60.0);
+    evidence.facts.insert("host.pressure.cpu", 55.0);
+    time(&mut evidence, "host.contention.time", 400.0);
+    evidence.facts.insert("host.contention.share", 90.0);
+    let diagnosis = Diagnosis::of(&evidence);
+    let found = diagnosis
+        .findings
+        .iter()
+        .find(|it| it.cause.id == "pam-account");
+    let cost = found.map_or(Duration::ZERO, |it| it.cost);
+    assert!(cost.abs_diff(ms(60.0)) < ms(10.0), "{cost:?}");
+}
+
+#[test]
 fn a_text_in_a_banner_s_place_is_max_startups() {
     let mut evidence = clean(0.05);
     let refused = Login {

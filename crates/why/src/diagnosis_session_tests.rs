@@ -60,6 +60,7 @@ fn a_shell_as_quick_as_a_bare_one_is_not_blamed() {
     let mut evidence = clean_no_root(0.05);
     slow(&mut evidence, Phase::FirstOutput, 260.0);
     evidence.facts.insert("host.user_rc", true);
+    time(&mut evidence, "host.second_exec.time", 265.0);
     let diagnosis = only(&evidence, "ssh-rc", Certainty::Likely, 260.0);
     assert!(is_ruled_out(&diagnosis, "shell-startup"));
 }

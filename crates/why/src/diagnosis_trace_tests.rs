@@ -99,3 +99,50 @@ fn of_a_traced_login_every_resource_is_found_or_ruled_out_with_its_number() {
     evidence.facts.insert("trace.swapped_in", 5000.0);
     assert_eq!(found(&evidence), [true, true, false, true, true]);
 }
+
+#[test]
+fn a_trace_knows_better_than_the_user_what_update_motd_takes() {
+    let mut evidence = clean_no_root(0.05);
+    evidence.tier = Tier::Root;
+    slow(&mut evidence, Phase::ChannelOpen, 420.0);
+    // As the user it waits for something else.
+    time(&mut evidence, "host.motd_scripts.time", 90.0);
+    time(&mut evidence, "trace.motd.time", 420.0);
+    time(&mut evidence, "trace.pam_session.time", 1.0);
+    text(
+        &mut evidence,
+        "trace.motd.slowest",
+        "/etc/update-motd.d/50-slow 400 ms",
+    );
+    let diagnosis = only(&evidence, "pam-motd", Certainty::Proven, 420.0);
+    let told = diagnosis.findings[0].evidence.join("\n");
+    assert!(told.contains("50-slow 400 ms"), "{told}");
+}
+
+#[test]
+fn a_cause_takes_hardly_more_than_was_measured_of_it_whatever_else_is_lost() {
+    let mut evidence = clean_no_root(0.05);
+    evidence.tier = Tier::Root;
+    slow(&mut evidence, Phase::SignedRequest, 90.0);
+    time(&mut evidence, "trace.pam_account.time", 52.0);
+    text(
+        &mut evidence,
+        "trace.pam_account.slowest",
+        "pam_exec.so 51 ms",
+    );
+    only(&evidence, "pam-account", Certainty::Proven, 55.0);
+    assert!(Diagnosis::of(&evidence).timelines[0].unexplained > ms(30.0));
+}
+
+#[test]
+fn lookups_of_users_that_a_traced_login_was_quick_with_are_ruled_out() {
+    let mut evidence = clean_no_root(0.05);
+    for phase in [Phase::Banner, Phase::FirstRequest] {
+        slow(&mut evidence, phase, 60.0);
+    }
+    time(&mut evidence, "host.id.time", 60.0);
+    assert_eq!(found(&evidence), ["name-service"]);
+    evidence.tier = Tier::Root;
+    time(&mut evidence, "trace.users.time", 2.0);
+    assert!(is_ruled_out(&Diagnosis::of(&evidence), "name-service"));
+}

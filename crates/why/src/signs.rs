@@ -97,6 +97,11 @@ pub(crate) enum Test {
     },
     /// Something that was timed takes at least this many milliseconds.
     Slow { fact: &'static str, ms: u64 },
+    /// The same of the first of these that is known: the best one stands first.
+    FirstSlow {
+        facts: &'static [&'static str],
+        ms: u64,
+    },
     /// Something is so.
     Is(&'static str),
     /// More is lost in this phase than noise, and not explained yet.
@@ -174,6 +179,11 @@ impl Test {
             Test::Has { fact, any } => has(case, fact, any),
             Test::AtLeast { fact, number, unit } => at_least(case, fact, *number, unit),
             Test::Slow { fact, ms } => slow(case, fact, Duration::from_millis(*ms)),
+            Test::FirstSlow { facts, ms } => {
+                let known = facts.iter().find(|fact| case.time(fact).is_some());
+                let fact = known.or(facts.first()).copied().unwrap_or_default();
+                slow(case, fact, Duration::from_millis(*ms))
+            }
             Test::Is(fact) => match case.evidence.facts.yes(fact) {
                 Some(true) => Answer::Yes(format!("{fact}: yes")),
                 Some(false) => Answer::No(format!("{fact}: no")),

@@ -108,10 +108,29 @@ fn of_logins(taken: &[(&Done, Option<Apart>)], evidence: &mut Evidence) {
         );
         facts.insert("local.addresses.failed.time", lost_connecting(apart));
     }
+    of_ssh(taken, facts);
     let refused = taken.iter().filter_map(|(done, _)| done.failure.as_ref());
     let mut refused = refused.filter(|failure| failure.kind == FailureKind::Throttled);
     if let Some(failure) = refused.next() {
         facts.insert("login.refused_text", failure.detail.as_str());
+    }
+}
+
+/// What ssh's own log says that it did on this side, in the middle of its logins.
+fn of_ssh(taken: &[(&Done, Option<Apart>)], facts: &mut Facts) {
+    let of_ssh = taken.iter().filter(|(done, _)| done.by == Client::Ssh);
+    let judged: Vec<stock::Judging> = of_ssh
+        .map(|(done, _)| stock::judging(&done.timed))
+        .collect();
+    let known_hosts: Vec<Duration> = judged.iter().filter_map(|it| it.known_hosts).collect();
+    let dns: Vec<Duration> = judged.iter().filter_map(|it| it.host_key_dns).collect();
+    for (name, times) in [
+        ("ssh.known_hosts.time", known_hosts),
+        ("ssh.host_key_dns.time", dns),
+    ] {
+        if let Some(time) = middle(&times) {
+            facts.insert(name, time);
+        }
     }
 }
 
@@ -156,15 +175,19 @@ fn of_host(taken: &[(&Done, Option<Apart>)], asks_host: bool, evidence: &mut Evi
 ///
 /// Nothing could be found out; why, in words.
 fn learn(timed: &TimedLogin, apart: &Apart, facts: &mut Facts) -> Result<(), String> {
-    let [second, script] = timed.errands.as_slice() else {
-        return Err(match timed.errands.last() {
-            Some(last) => host::no_answer(last),
-            None => "no further session could be had on the connection".to_owned(),
-        });
+    let [seconds @ .., script] = timed.errands.as_slice() else {
+        return Err("no further session could be had on the connection".to_owned());
     };
     host::learn(script, facts)?;
-    if let Some((time, _)) = second.output.first() {
-        facts.insert("host.second_exec.time", *time);
+    let login: Duration = apart.spans.iter().map(|span| span.duration).sum();
+    if let Some(waited) = facts.time("host.contention.time") {
+        let share = waited.as_secs_f64() / login.as_secs_f64().max(f64::MIN_POSITIVE);
+        facts.insert("host.contention.share", (share * 100.0).min(100.0));
+    }
+    // What else happens on the host makes one of them longer: the least is the session's own.
+    let firsts = seconds.iter().filter_map(|errand| errand.output.first());
+    if let Some(time) = firsts.map(|(time, _)| *time).min() {
+        facts.insert("host.second_exec.time", time);
     }
     let first = apart
         .spans

@@ -92,7 +92,10 @@ fn what_logins_tell_becomes_facts() {
 #[test]
 fn a_shell_s_start_is_what_it_takes_beyond_a_bare_one() {
     let mut timed = timed();
+    let mut disturbed = errand("\n");
+    disturbed.output[0].0 = ms(30);
     timed.errands = vec![
+        disturbed,
         errand("\n"),
         errand(
             "host.begun yes\n+host.shell.startup.time\nnoise\n-host.shell.startup.time\n\

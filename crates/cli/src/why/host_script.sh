@@ -21,6 +21,24 @@ timed() {
 	end "$name"
 }
 
+# Hundredths of a second since the host was started.
+clock() {
+	now=0
+	read -r now rest </proc/uptime && now=${now%.*}${now#*.}
+} 2>/dev/null
+
+# What takes less than so many of these is timed three times: others who use the host meanwhile make one of them longer.
+brief=25
+timed_well() {
+	clock
+	since=$now
+	timed "$@"
+	clock
+	[ "$now" != 0 ] && [ $((now - since)) -lt "$brief" ] || return 0
+	timed "$@"
+	timed "$@"
+}
+
 # status PID: its parent, and when it was started.
 status() {
 	read -r line <"/proc/$1/stat" || return 1
@@ -31,12 +49,12 @@ status() {
 
 # The processes of sshd above us: the listener, if there is one, and the one that it has for this connection.
 find_sshd() {
-	listener= connection= above= pid=$$ depth=0
+	listener= connection= session= above= pid=$$ depth=0
 	while [ "$depth" -lt "$depth_limit" ] && status "$pid" && [ "$parent" -ge 1 ]; do
 		depth=$((depth + 1)) pid=$parent name=
 		read -r name <"/proc/$pid/comm"
 		case $name in
-		sshd*) connection=$listener listener=$pid ;;
+		sshd*) connection=$listener listener=$pid session=${session:-$pid} ;;
 		*) [ -n "$listener" ] && above=$name && break ;;
 		esac
 	done
@@ -49,6 +67,16 @@ find_sshd() {
 		[ -n "$above" ] && say host.listener no
 		;;
 	esac
+} 2>/dev/null
+
+# Nanoseconds for which sshd's processes of this login could run and did not: the second number (Linux, sched-stats.rst).
+waited() {
+	[ "$session" = "$connection" ] && set -- "$session" || set -- "$session" "$connection"
+	sum=
+	for pid in "$@"; do
+		read -r ran waiting rest <"/proc/$pid/schedstat" && [ "$ran" != 0 ] && sum=$((${sum:-0} + waiting))
+	done
+	[ -n "$sum" ] && say host.waited "$sum"
 } 2>/dev/null
 
 count_processes() {
@@ -218,6 +246,16 @@ name_service() {
 # As pam_motd has them run, by run-parts; but as this user.
 motd_scripts() {
 	[ -d /etc/update-motd.d ] || return
+	clock
+	since=$now
+	all_motd_scripts
+	clock
+	[ "$now" != 0 ] && [ $((now - since)) -lt "$brief" ] || return 0
+	all_motd_scripts
+	all_motd_scripts
+}
+
+all_motd_scripts() {
 	begin host.motd_scripts.time
 	seen=0
 	for file in /etc/update-motd.d/*; do
@@ -240,6 +278,7 @@ main() {
 	say host.begun yes
 	processor processor.before
 	find_sshd
+	[ -n "$connection" ] && waited
 	[ -n "$connection" ] && count_processes
 	say host.shell "${SHELL-}"
 	# By ForceCommand, or by `command` of the key (sshd(8)).
@@ -247,18 +286,18 @@ main() {
 	# As sshd starts it: a shell that it starts is no other's child.
 	unset SHLVL
 	if [ -x "${SHELL-}" ]; then
-		timed host.shell.startup.time "$SHELL" -c : <&3
-		timed host.shell.bare.time env -i /bin/sh -c :
+		timed_well host.shell.startup.time "$SHELL" -c : <&3
+		timed_well host.shell.bare.time env -i /bin/sh -c :
 	fi
 	startup_files
 	# With a name it asks for all groups of the user, as sshd does.
-	timed host.id.time id "${LOGNAME:-${USER-}}"
+	timed_well host.id.time id "${LOGNAME:-${USER-}}"
 	if has getent; then
-		timed host.getent_passwd.time getent passwd "${LOGNAME:-${USER-}}"
+		timed_well host.getent_passwd.time getent passwd "${LOGNAME:-${USER-}}"
 		client=${SSH_CLIENT%% *}
-		[ -n "$client" ] && timed host.getent_hosts.time client_name "$client"
+		[ -n "$client" ] && timed_well host.getent_hosts.time client_name "$client"
 	fi
-	timed host.home.time ls -ld "$HOME/." "$HOME/.ssh"
+	timed_well host.home.time ls -ld "$HOME/." "$HOME/.ssh"
 	say host.home.filesystem "$(stat -f -c %T "$HOME" 2>/dev/null)"
 	pressure
 	read -r load rest </proc/loadavg && say host.load "$load"

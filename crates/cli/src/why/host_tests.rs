@@ -67,6 +67,26 @@ fn what_is_timed_is_timed_by_the_arrival_of_its_lines() {
 }
 
 #[test]
+fn of_what_is_timed_again_the_least_counts() {
+    let facts = learned(
+        "host.begun yes\n+host.id.time\nnoise\n-host.id.time\n+host.id.time\n-host.id.time\n\
+         +host.id.time\nnoise\n-host.id.time\n+motd /etc/update-motd.d/10-a\nnoise\n\
+         -motd /etc/update-motd.d/10-a\n+motd /etc/update-motd.d/10-a\n-motd /etc/update-motd.d/10-a\n",
+    );
+    assert_eq!(facts.time("host.id.time"), Some(ms(10)));
+    let slowest = facts.text("host.motd_scripts.slowest");
+    assert_eq!(slowest, Some("/etc/update-motd.d/10-a 10 ms"));
+}
+
+#[test]
+fn what_sshd_s_processes_have_waited_is_in_nanoseconds() {
+    let facts = learned("host.begun yes\nhost.waited 12000000\n");
+    assert_eq!(facts.time("host.contention.time"), Some(ms(12)));
+    let none = learned("host.begun yes\nhost.waited much\n");
+    assert_eq!(none.time("host.contention.time"), None);
+}
+
+#[test]
 fn what_does_not_end_has_taken_until_the_end() {
     let facts = learned("host.begun yes\n+host.home.time\n");
     assert_eq!(facts.time("host.home.time"), Some(ms(990)));

@@ -8,6 +8,48 @@ use std::time::Duration;
 use sshoal_net::{Passed, TimedLogin};
 use sshoal_why::{Phase, Span};
 
+/// What of a login by ssh is known by itself: how it judges the host key, which is work on this side.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Judging {
+    /// Searching known_hosts, before the key exchange and in it.
+    pub(super) known_hosts: Option<Duration>,
+    /// Asking the name server (VerifyHostKeyDNS).
+    pub(super) host_key_dns: Option<Duration>,
+}
+
+/// How long a login by ssh judged the host key, as far as it came.
+pub(super) fn judging(login: &TimedLogin) -> Judging {
+    let mut judging = Judging::default();
+    // The keys that are known say which algorithms are offered (sshconnect2.c, order_hostkeyalgs).
+    let (mut orders, mut verifies, mut asks) = (None, None, None);
+    for mark in &login.marks {
+        let Passed::Said(line) = &mark.what else {
+            continue;
+        };
+        let said = line.split_once(": ").map_or("", |(_, said)| said);
+        if let Some(since) = asks.take() {
+            judging.host_key_dns = Some(mark.at.saturating_sub(since));
+            verifies = Some(mark.at);
+        }
+        if said.starts_with("Authenticating to ") {
+            orders = Some(mark.at);
+        } else if said.starts_with("SSH2_MSG_KEXINIT sent") {
+            judging.known_hosts = orders.take().map(|since| mark.at.saturating_sub(since));
+        // sshconnect.c, verify_host_key and check_host_key; dns.c, verify_host_key_dns.
+        } else if said.starts_with("Server host key: ") {
+            verifies = Some(mark.at);
+        } else if said.starts_with("verify_host_key_dns") {
+            asks = Some(mark.at);
+        } else if said.contains("' is known and matches the ")
+            && let Some(since) = verifies.take()
+        {
+            let before = judging.known_hosts.unwrap_or_default();
+            judging.known_hosts = Some(before + mark.at.saturating_sub(since));
+        }
+    }
+    judging
+}
+
 /// What is expected next, and what is known of it.
 struct Reading {
     spans: Vec<Span>,

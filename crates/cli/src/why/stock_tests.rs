@@ -176,3 +176,23 @@ proptest::proptest! {
         proptest::prop_assert!(follow_each_other(&spans(&login(&log, Passed::Output))));
     }
 }
+
+#[test]
+fn ssh_says_how_long_it_searches_known_hosts_and_asks_for_the_host_key() {
+    let judged = |log: &str| judging(&login(log, Passed::Output));
+    assert_eq!(judged(LOGIN), Judging::default());
+    let log = "\
+debug1: Authenticating to web1:22 as 'me'
+debug3: record_hostkey: found key type ED25519 in file /home/me/.ssh/known_hosts:1
+debug3: load_hostkeys_file: loaded 1 keys from web1
+debug1: SSH2_MSG_KEXINIT sent
+debug1: SSH2_MSG_KEXINIT received
+debug1: Server host key: ssh-ed25519 SHA256:x
+debug3: verify_host_key_dns
+DNS lookup error: name does not exist
+debug3: load_hostkeys_file: loaded 1 keys from web1
+debug1: Host 'web1' is known and matches the ED25519 host key.";
+    let found = judged(log);
+    assert_eq!(found.known_hosts, Some(Duration::from_millis(15 + 10)));
+    assert_eq!(found.host_key_dns, Some(Duration::from_millis(5)));
+}

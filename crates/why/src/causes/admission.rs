@@ -62,7 +62,7 @@ pub(super) const CAUSES: &[Cause] = &[
             }),
             shape(Test::Lost(Phase::Banner)),
         ],
-        cost: Cost::Excess,
+        cost: Cost::Bounded(&["host.getent_hosts.time"], &Cost::Excess),
         fix: Fix::by_hand(
             Place::Host,
             "/etc/hosts.allow and /etc/hosts.deny",
@@ -137,7 +137,7 @@ pub(super) const CAUSES: &[Cause] = &[
         payer: Payer::Everyone,
         resource: Resource::Cpu,
         signs: &[known(Test::By(large_group))],
-        cost: Cost::Excess,
+        cost: Cost::Spread,
         fix: Fix::sshd("KexAlgorithms +curve25519-sha256"),
         source: "RFC 8268; measured: group 18 takes both ends over 100 ms",
     },

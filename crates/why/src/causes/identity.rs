@@ -6,6 +6,7 @@ use super::{Cause, Payer, Resource};
 use crate::cost::Cost;
 use crate::evidence::{Phase, Tier};
 use crate::fix::{Fix, Place};
+use crate::reckoning::LEAST;
 use crate::signs::{Answer, Case, Test, needed, proof, shape};
 use crate::words;
 
@@ -68,7 +69,7 @@ pub(super) const CAUSES: &[Cause] = &[
             ])),
             shape(Test::Lost(Phase::KeyProbe)),
         ],
-        cost: Cost::EachKeyRequest,
+        cost: Cost::EachKeyRequest(Some("trace.keys_command.time")),
         fix: Fix::by_hand(
             Place::Host,
             "/etc/ssh/sshd_config, and the command that it names",
@@ -92,7 +93,7 @@ pub(super) const CAUSES: &[Cause] = &[
             }),
             shape(Test::Lost(Phase::KeyProbe)),
         ],
-        cost: Cost::EachKeyRequest,
+        cost: Cost::EachKeyRequest(None),
         fix: Fix::by_hand(
             Place::Host,
             "~/.ssh/authorized_keys",
@@ -120,7 +121,7 @@ pub(super) const CAUSES: &[Cause] = &[
             ])),
             shape(Test::Lost(Phase::KeyProbe)),
         ],
-        cost: Cost::EachKeyRequest,
+        cost: Cost::EachKeyRequest(None),
         fix: Fix::by_hand(
             Place::Host,
             "the file that RevokedKeys of sshd_config names",
@@ -220,7 +221,7 @@ pub(super) const CAUSES: &[Cause] = &[
             // A key's request is not merely checked slowly.
             shape(Test::Not(&Test::Lost(Phase::KeyProbe))),
         ],
-        cost: Cost::Measured(&["trace.pam_account.time"]),
+        cost: Cost::Bounded(&["trace.pam_account.time"], &Cost::Excess),
         fix: Fix::by_hand(
             Place::Host,
             "/etc/pam.d/sshd (and what it includes)",
@@ -233,6 +234,10 @@ pub(super) const CAUSES: &[Cause] = &[
 
 /// Whether asking for the user and its groups takes long, beside starting a program that does nothing.
 fn slow_lookups(case: &Case) -> Answer {
+    if let Some(time) = case.time("trace.users.time").filter(|time| *time < LEAST) {
+        let words = format!("lookups of users take {} of a login", words::time(time));
+        return Answer::No(words);
+    }
     let times = [
         ("id", "host.id.time"),
         ("getent passwd", "host.getent_passwd.time"),

@@ -1,8 +1,8 @@
 //! The host's processors, disks and memory. What starves a login stands first: it slows everything down that other causes are
-//! measured by. What it merely shares comes last.
+//! measured by. Whoever merely shares them comes last.
 
 use super::{Cause, Payer, Resource, SERVER};
-use crate::cost::Cost;
+use crate::cost::{Cost, Waited};
 use crate::evidence::{Phase, Tier};
 use crate::fix::{Fix, Place};
 use crate::signs::{Test, known, needed, proof, shape};
@@ -11,6 +11,19 @@ use crate::signs::{Test, known, needed, proof, shape};
 const STRETCHED: Test = Test::Together {
     phases: SERVER,
     least: 4,
+};
+
+const FOR_A_PROCESSOR: Waited = Waited {
+    times: &["trace.contention.time", "host.contention.time"],
+    shares: &["trace.contention.share", "host.contention.share"],
+};
+const FOR_A_DISK: Waited = Waited {
+    times: &["trace.storage.time"],
+    shares: &["trace.storage.share"],
+};
+const NOT_KNOWN: Waited = Waited {
+    times: &[],
+    shares: &[],
 };
 
 pub(super) const STARVED: &[Cause] = &[
@@ -93,12 +106,19 @@ pub(super) const CONTENDED: &[Cause] = &[
         tier: Tier::NoRoot,
         payer: Payer::Everyone,
         resource: Resource::Cpu,
-        signs: &[known(Test::AtLeast {
-            fact: "host.pressure.cpu",
-            number: 20.0,
-            unit: " % of the last 10 s",
-        })],
-        cost: Cost::Stretch,
+        signs: &[
+            needed(Test::AtLeast {
+                fact: "host.pressure.cpu",
+                number: 20.0,
+                unit: " % of the last 10 s",
+            }),
+            shape(STRETCHED),
+            shape(Test::Together {
+                phases: &[Phase::KeyExchange],
+                least: 1,
+            }),
+        ],
+        cost: Cost::Shared(&FOR_A_PROCESSOR),
         fix: Fix::by_hand(
             Place::Host,
             "the unit of the load, or of sshd",
@@ -119,7 +139,7 @@ pub(super) const CONTENDED: &[Cause] = &[
             number: 10.0,
             unit: " % of the last 10 s",
         })],
-        cost: Cost::Stretch,
+        cost: Cost::Shared(&NOT_KNOWN),
         fix: Fix::by_hand(
             Place::Host,
             "the unit of what takes the memory",
@@ -140,7 +160,7 @@ pub(super) const CONTENDED: &[Cause] = &[
             number: 10.0,
             unit: " % of the last 10 s",
         })],
-        cost: Cost::Stretch,
+        cost: Cost::Shared(&FOR_A_DISK),
         fix: Fix::by_hand(
             Place::Host,
             "the unit of the load",

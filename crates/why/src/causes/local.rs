@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::network::HOST_KEY_DNS_TIME;
 use super::{Cause, Payer, Resource};
 use crate::cost::Cost;
 use crate::evidence::{Phase, Tier};
@@ -9,6 +10,9 @@ use crate::fix::{Fix, Place};
 use crate::reckoning::LEAST;
 use crate::signs::{Answer, Case, Test, known, needed, proof};
 use crate::words;
+
+/// What ssh's log says of its own search of known_hosts, before the key exchange and in it.
+const KNOWN_HOSTS_TIME: &str = "ssh.known_hosts.time";
 
 /// No file is taken to be larger.
 const MOST_OCTETS: f64 = 1e12;
@@ -28,7 +32,7 @@ pub(super) const CAUSES: &[Cause] = &[
                 ms: 10,
             }),
         ],
-        cost: Cost::Measured(&["local.ssh_config.time"]),
+        cost: Cost::Measured("local.ssh_config.time"),
         fix: Fix::by_hand(
             Place::Here,
             "~/.ssh/config",
@@ -52,7 +56,7 @@ pub(super) const CAUSES: &[Cause] = &[
                 ms: 10,
             }),
         ],
-        cost: Cost::Measured(&["local.ssh_config.time"]),
+        cost: Cost::Measured("local.ssh_config.time"),
         fix: Fix::by_hand(
             Place::Here,
             "~/.ssh/config",
@@ -64,15 +68,19 @@ pub(super) const CAUSES: &[Cause] = &[
     Cause {
         id: "known-hosts-hashed",
         title: "known_hosts is large and hashed",
-        phases: &[Phase::Local, Phase::KeyExchange],
+        phases: &[Phase::Local, Phase::KeyExchangeInit, Phase::KeyExchange],
         tier: Tier::Client,
         payer: Payer::Ssh,
         resource: Resource::Cpu,
         signs: &[
             needed(Test::Is("local.known_hosts.hashed")),
             known(Test::By(long_known_hosts)),
+            proof(Test::Slow {
+                fact: KNOWN_HOSTS_TIME,
+                ms: 10,
+            }),
         ],
-        cost: Cost::Reckoned(known_hosts_search),
+        cost: Cost::Bounded(&[KNOWN_HOSTS_TIME], &Cost::Reckoned(known_hosts_search)),
         fix: Fix::by_hand(
             Place::Here,
             "~/.ssh/config",
@@ -84,15 +92,19 @@ pub(super) const CAUSES: &[Cause] = &[
     Cause {
         id: "known-hosts-size",
         title: "known_hosts is large",
-        phases: &[Phase::Local, Phase::KeyExchange],
+        phases: &[Phase::Local, Phase::KeyExchangeInit, Phase::KeyExchange],
         tier: Tier::Client,
         payer: Payer::Ssh,
         resource: Resource::Files,
         signs: &[
             needed(Test::Not(&Test::Is("local.known_hosts.hashed"))),
             known(Test::By(long_known_hosts)),
+            proof(Test::Slow {
+                fact: KNOWN_HOSTS_TIME,
+                ms: 10,
+            }),
         ],
-        cost: Cost::Reckoned(known_hosts_search),
+        cost: Cost::Bounded(&[KNOWN_HOSTS_TIME], &Cost::Reckoned(known_hosts_search)),
         fix: Fix::by_hand(
             Place::Here,
             "~/.ssh/config",
@@ -135,7 +147,7 @@ pub(super) const CAUSES: &[Cause] = &[
                 ms: 10,
             }),
         ],
-        cost: Cost::Measured(&["local.agent.time"]),
+        cost: Cost::Measured("local.agent.time"),
         fix: Fix::by_hand(
             Place::Here,
             "the agent (ssh-add)",
@@ -257,12 +269,14 @@ fn known_hosts_search(case: &Case) -> Option<Duration> {
 }
 
 fn long_known_hosts(case: &Case) -> Answer {
-    let Some(time) = known_hosts_search(case) else {
-        return crate::signs::unknown("local.known_hosts.octets");
-    };
     let octets = case.word("local.known_hosts.octets").unwrap_or_default();
+    let (time, words) = match (case.time(KNOWN_HOSTS_TIME), known_hosts_search(case)) {
+        (Some(time), _) => (time, "which ssh reads twice in"),
+        (None, Some(time)) => (time, "which take ssh about"),
+        (None, None) => return crate::signs::unknown("local.known_hosts.octets"),
+    };
     let words = format!(
-        "known_hosts has {octets} octets: about {} of ssh's",
+        "known_hosts has {octets} octets, {words} {}",
         words::time(time)
     );
     if time >= LEAST {
@@ -284,13 +298,15 @@ fn no_canonical_names(case: &Case) -> Answer {
     }
 }
 
-/// What sntrup761 takes where the name server is asked for the host key in the same phase; all that is lost where it is not.
+/// What sntrup761 takes where the name server is asked for the host key in the same phase, and that was not timed apart; all that is lost where it is not.
 fn sntrup_beside_lookups(case: &Case) -> Option<Duration> {
     let keyword = Test::Ssh {
         keyword: "VerifyHostKeyDNS",
         is: &["yes", "true", "ask"],
     };
-    matches!(keyword.answer(case), Answer::Yes(_)).then_some(SNTRUP)
+    let is_apart = case.time(HOST_KEY_DNS_TIME).is_some();
+    let is_asked = matches!(keyword.answer(case), Answer::Yes(_));
+    (is_asked && !is_apart).then_some(SNTRUP)
 }
 
 /// Which key exchange it was: what is noted at the phase itself, or else of our login.

@@ -21,6 +21,8 @@ mod local;
 mod network;
 mod session;
 
+pub(crate) use session::MOTD_TIMES;
+
 use std::fmt;
 
 use crate::cost::Cost;

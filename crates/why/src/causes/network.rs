@@ -6,8 +6,11 @@ use super::{Cause, Payer, Resource};
 use crate::cost::Cost;
 use crate::evidence::{Phase, Tier};
 use crate::fix::{Fix, Place};
-use crate::signs::{Answer, Case, Test, known, needed, shape};
+use crate::signs::{Answer, Case, Test, known, needed, proof, shape};
 use crate::words;
+
+/// How long ssh's log says that it asked for the host key.
+pub(super) const HOST_KEY_DNS_TIME: &str = "ssh.host_key_dns.time";
 
 /// glibc waits so long for a reply (resolv.conf, `timeout`).
 const RESOLVER_TIMEOUT: Duration = Duration::from_secs(5);
@@ -179,11 +182,17 @@ pub(super) const CAUSES: &[Cause] = &[
         tier: Tier::Client,
         payer: Payer::Ssh,
         resource: Resource::Network,
-        signs: &[known(Test::Ssh {
-            keyword: "VerifyHostKeyDNS",
-            is: &["yes", "true", "ask"],
-        })],
-        cost: Cost::Excess,
+        signs: &[
+            known(Test::Ssh {
+                keyword: "VerifyHostKeyDNS",
+                is: &["yes", "true", "ask"],
+            }),
+            proof(Test::Slow {
+                fact: HOST_KEY_DNS_TIME,
+                ms: 10,
+            }),
+        ],
+        cost: Cost::Bounded(&[HOST_KEY_DNS_TIME], &Cost::Excess),
         fix: Fix::ssh("VerifyHostKeyDNS no"),
         source: "RFC 4255; ssh_config(5)",
     },

@@ -13,6 +13,12 @@ const LOGIND_TIMEOUT_MS: u64 = 20_000;
 /// What a shell's start may take beyond that of a bare one.
 const SHELL_MS: u64 = 10;
 
+/// How long the scripts of update-motd.d take: of a login itself, or else as the user runs them.
+pub(crate) const MOTD_TIMES: &[&str] = &["trace.motd.time", "host.motd_scripts.time"];
+
+/// What runs before the command: by itself, or else with the command.
+const RC_TIMES: &[&str] = &["trace.before_command.time", "host.second_exec.time"];
+
 pub(super) const CAUSES: &[Cause] = &[
     Cause {
         id: "pam-motd",
@@ -23,17 +29,17 @@ pub(super) const CAUSES: &[Cause] = &[
         resource: Resource::Programs,
         signs: &[
             needed(Test::By(motd)),
-            needed(Test::Slow {
-                fact: "host.motd_scripts.time",
+            needed(Test::FirstSlow {
+                facts: MOTD_TIMES,
                 ms: 10,
             }),
-            proof(Test::Slow {
-                fact: "host.motd_scripts.time",
+            proof(Test::FirstSlow {
+                facts: MOTD_TIMES,
                 ms: 10,
             }),
             shape(Test::Lost(Phase::ChannelOpen)),
         ],
-        cost: Cost::Measured(&["host.motd_scripts.time"]),
+        cost: Cost::Bounded(MOTD_TIMES, &Cost::Excess),
         fix: Fix::commands(
             Place::Host,
             "/etc/pam.d/sshd",
@@ -75,13 +81,17 @@ pub(super) const CAUSES: &[Cause] = &[
         payer: Payer::Everyone,
         resource: Resource::Files,
         signs: &[
-            known(Test::Has {
+            needed(Test::Has {
                 fact: "host.pam.lastlog",
                 any: &["showfailed"],
             }),
+            proof(Test::Slow {
+                fact: "trace.pam_lastlog.time",
+                ms: 10,
+            }),
             shape(Test::Lost(Phase::ChannelOpen)),
         ],
-        cost: Cost::Excess,
+        cost: Cost::Bounded(&["trace.pam_lastlog.time"], &Cost::Excess),
         fix: Fix::commands(
             Place::Host,
             "/etc/pam.d/sshd",
@@ -114,7 +124,7 @@ pub(super) const CAUSES: &[Cause] = &[
             }),
             shape(Test::Lost(Phase::ChannelOpen)),
         ],
-        cost: Cost::Measured(&["trace.pam_session.time"]),
+        cost: Cost::Bounded(&["trace.pam_session.time"], &Cost::Excess),
         fix: Fix::by_hand(
             Place::Host,
             "/etc/pam.d/sshd (and what it includes)",
@@ -194,7 +204,10 @@ pub(super) const CAUSES: &[Cause] = &[
             needed(Test::Is("host.forced_command")),
             shape(Test::Lost(Phase::FirstOutput)),
         ],
-        cost: Cost::Excess,
+        cost: Cost::Bounded(
+            &["trace.command.time", "host.second_exec.time"],
+            &Cost::Excess,
+        ),
         fix: Fix::by_hand(
             Place::Host,
             "/etc/ssh/sshd_config, or the key's line in authorized_keys",
@@ -216,7 +229,7 @@ pub(super) const CAUSES: &[Cause] = &[
             needed(Test::Not(&Test::Is("host.user_rc"))),
             shape(Test::Lost(Phase::FirstOutput)),
         ],
-        cost: Cost::Excess,
+        cost: Cost::Bounded(RC_TIMES, &Cost::Excess),
         fix: Fix::commands(
             Place::Host,
             "/etc/ssh/sshrc",
@@ -237,7 +250,7 @@ pub(super) const CAUSES: &[Cause] = &[
             needed(Test::Is("host.user_rc")),
             shape(Test::Lost(Phase::FirstOutput)),
         ],
-        cost: Cost::Excess,
+        cost: Cost::Bounded(RC_TIMES, &Cost::Excess),
         fix: Fix::sshd("PermitUserRC no\nX11Forwarding no"),
         source: "sshd(8), SSHRC",
     },
@@ -250,7 +263,8 @@ fn motd(case: &Case) -> Answer {
     };
     let runs = |line: &&str| line.contains("pam_motd") && !line.contains("noupdate");
     if let Some(line) = lines.lines().find(runs) {
-        let slowest = case.word("host.motd_scripts.slowest");
+        let slowest = case.word("trace.motd.slowest");
+        let slowest = slowest.or_else(|| case.word("host.motd_scripts.slowest"));
         let slowest = slowest.map_or(String::new(), |slowest| format!("; slowest: {slowest}"));
         Answer::Yes(format!(
             "/etc/pam.d/sshd: {}{slowest}",

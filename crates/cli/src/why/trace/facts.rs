@@ -1,9 +1,9 @@
-//! What a trace says, as facts for the rules. Their names begin with `trace`; where the trace knows better than the user's own
-//! commands, theirs are replaced.
+//! What a trace says, as facts for the rules. Their names begin with `trace`: where a rule finds one it prefers it to what the user's
+//! own commands say. What a login waited for a processor that others had is in no cause's own time.
 
 use std::time::Duration;
 
-use sshoal_trace::Traced;
+use sshoal_trace::{Call, Traced};
 use sshoal_why::Facts;
 
 /// PAM's functions, as they are called in facts.
@@ -12,8 +12,12 @@ const STACKS: [(&str, &str); 3] = [
     ("pam_sm_open_session", "trace.pam_session"),
     ("pam_sm_authenticate", "trace.pam_auth"),
 ];
-/// Modules whose time is another cause's.
-const APART: [&str; 3] = ["pam_motd.so", "pam_systemd.so", "pam_lastlog.so"];
+/// Modules whose time is another cause's, and what theirs is called.
+const APART: [(&str, &str); 3] = [
+    ("pam_motd.so", "trace.pam_motd.time"),
+    ("pam_systemd.so", "trace.pam_systemd.time"),
+    ("pam_lastlog.so", "trace.pam_lastlog.time"),
+];
 /// Connections that are named.
 const MAX_NAMED: usize = 5;
 
@@ -23,6 +27,10 @@ pub(super) fn learn(traced: &Traced, facts: &mut Facts) {
     facts.insert("trace.wall.time", time(traced.login.wall()));
     for share in traced.shares() {
         facts.insert(format!("trace.{}.time", share.name), time(share.time));
+        if ["contention", "storage"].contains(&share.name) {
+            let part = 100.0 * share.time as f64 / traced.login.wall().max(1) as f64;
+            facts.insert(format!("trace.{}.share", share.name), part);
+        }
     }
     facts.insert("trace.processes", traced.processes_until_output() as f64);
     let sum = |of: fn(&sshoal_trace::Process) -> u64| -> f64 {
@@ -49,6 +57,13 @@ pub(super) fn learn(traced: &Traced, facts: &mut Facts) {
     }
     motd(traced, facts);
     pam(traced, facts);
+    apart(traced, facts);
+    programs(traced, facts);
+    let (calls, asked) = traced.users();
+    if calls > 0 {
+        facts.insert("trace.users", calls as f64);
+        facts.insert("trace.users.time", time(asked));
+    }
     if let Some((program, waited)) = traced.outside().into_iter().next() {
         facts.insert(
             "trace.program.longest",
@@ -72,18 +87,27 @@ fn connections(traced: &Traced, facts: &mut Facts) {
     }
 }
 
-/// What the login waited for, instead of what the user's own run of the scripts took.
+/// The scripts of update-motd.d, as the login itself ran them.
 fn motd(traced: &Traced, facts: &mut Facts) {
     let Some(whole) = traced.motd_time() else {
         return;
     };
     facts.insert("trace.motd.time", time(whole));
-    facts.insert("host.motd_scripts.time", time(whole));
     if let Some((script, taken)) = traced.motd_scripts().into_iter().next() {
-        facts.insert(
-            "host.motd_scripts.slowest",
-            format!("{script} {:.0} ms", ms(taken)),
-        );
+        let text = format!("{script} {:.0} ms", ms(taken));
+        facts.insert("trace.motd.slowest", text);
+    }
+}
+
+/// What the server had run: the command, what came before it, and what it asked for keys.
+fn programs(traced: &Traced, facts: &mut Facts) {
+    facts.insert("trace.command.time", time(traced.command_time()));
+    facts.insert("trace.before_command.time", time(traced.before_command()));
+    let command = facts.text("host.sshd_config.AuthorizedKeysCommand");
+    let program = command.and_then(|line| line.split_whitespace().next());
+    if let Some((runs @ 1.., taken)) = program.map(|program| traced.runs_of(program)) {
+        facts.insert("trace.keys_command", runs as f64);
+        facts.insert("trace.keys_command.time", time(taken / runs as u64));
     }
 }
 
@@ -98,11 +122,12 @@ fn pam(traced: &Traced, facts: &mut Facts) {
         if of_it().next().is_none() {
             continue;
         }
-        let rest = of_it().filter(|call| !APART.contains(&call.probe.module.as_str()));
+        let is_apart = |call: &&Call| APART.iter().any(|(module, _)| call.probe.module == *module);
+        let rest = of_it().filter(|call| !is_apart(call));
         let mut slowest: Option<(&str, u64)> = None;
         let mut whole = 0;
         for call in rest {
-            let taken = call.to - call.from;
+            let taken = traced.own_of_module(call);
             whole += taken;
             if slowest.is_none_or(|(_, most)| taken > most) {
                 slowest = Some((&call.probe.module, taken));
@@ -114,6 +139,19 @@ fn pam(traced: &Traced, facts: &mut Facts) {
                 format!("{fact}.slowest"),
                 format!("{module} {:.1} ms", ms(taken)),
             );
+        }
+    }
+}
+
+fn apart(traced: &Traced, facts: &mut Facts) {
+    for (module, fact) in APART {
+        let opens = |call: &&Call| {
+            call.probe.module == module && call.probe.function == "pam_sm_open_session"
+        };
+        let calls = traced.calls.iter().filter(opens);
+        let taken: u64 = calls.map(|call| traced.own_of_module(call)).sum();
+        if taken > 0 {
+            facts.insert(fact, time(taken));
         }
     }
 }
