@@ -42,7 +42,8 @@ pub struct Diagnosis {
     pub pad: Option<Duration>,
     /// Our login, then that of ssh, those that were measured.
     pub timelines: Vec<Timeline>,
-    /// What makes the login slow, the most expensive first. Where there is none of ours it is that of ssh.
+    /// What makes the login slow, the most expensive first, and behind it what others who use the host do. Where there is no login of
+    /// ours it is that of ssh.
     pub findings: Vec<Finding>,
     /// What ssh alone pays for.
     pub ssh_findings: Vec<Finding>,
@@ -426,7 +427,8 @@ impl<'a> Judge<'a> {
             .first()
             .map_or(Client::Sshoal, |ledger| ledger.by);
         self.join(first);
-        self.findings.sort_by_key(|finding| Reverse(finding.cost));
+        let order = |finding: &Finding| (finding.cause.cost.is_of_others(), Reverse(finding.cost));
+        self.findings.sort_by_key(order);
         let verdicts: Vec<Verdict> = causes::all()
             .map(|cause| Verdict {
                 cause,
