@@ -75,7 +75,8 @@ pub(crate) fn run(
         .transpose()?;
     let canaries = rolling.as_ref().map_or(0, |plan| plan.rolling.canaries);
     let reads = || Reads::of(args.stdin.as_deref(), None);
-    let journal = sitting.journal("each", &args.journal, (&hosts, canaries), reads)?;
+    let kept = (&args.journal, args.output.quiet);
+    let journal = sitting.journal("each", kept, (&hosts, canaries), reads)?;
     let plan = RunPlan {
         work: Work::Local(commands),
         jumps: Vec::new(),

@@ -86,7 +86,8 @@ pub(crate) fn run(args: &RunArgs, sitting: &Sitting<'_>) -> Result<u8, Box<dyn s
     let jumps = preparation.into_jumps();
     let canaries = rolling.as_ref().map_or(0, |plan| plan.rolling.canaries);
     let reads = || Reads::of(args.stdin.as_deref(), args.script.as_deref());
-    let journal = sitting.journal("run", &args.journal, (&hosts, canaries), reads)?;
+    let kept = (&args.journal, args.output.quiet);
+    let journal = sitting.journal("run", kept, (&hosts, canaries), reads)?;
     let plan = RunPlan {
         limits: limits(&args.login, &args.pace, &plans, jumps.len(), &deadlines),
         deadlines,

@@ -66,7 +66,7 @@ impl Scene {
     /// A run of the counting command.
     fn run(&self, state: &Path, counter: &str, journal: &str) -> Command {
         let (at_a_time, counted) = (AT_A_TIME.to_string(), format!("count {counter}"));
-        let flags = ["--json", "-p", &at_a_time, journal, "--record", &counted];
+        let flags = ["--json", "-p", &at_a_time, journal, &counted];
         let mut command = self.shoal.command(&flags);
         command.env("XDG_STATE_HOME", state);
         command

@@ -207,6 +207,7 @@ impl<O: Observer> Coordinator<O> {
                 Action::AgreeToBatch { ended } => self.agree_to_batch(ended),
             }
         }
+        let told_so_far = self.notices.len();
         while let Some(mut result) = self.fleet.poll_result() {
             self.orders.remove(&result.host);
             let plan = &self.worker.plan;
@@ -220,6 +221,9 @@ impl<O: Observer> Coordinator<O> {
                 }
             }
             self.notices.push(Notice::Result(result));
+        }
+        if let Some(journal) = &self.worker.plan.journal {
+            journal.note_at_once(&self.notices[told_so_far..]);
         }
         let progress = self.fleet.progress();
         let is_short = self.fleet.is_halted() && progress.not_started > 0;

@@ -78,7 +78,8 @@ fn go_on(run: KnownRun, hosts: Vec<u32>) -> Result<u8, Box<dyn std::error::Error
     let not_understood = |why: String| ResumeError::NotUnderstood { run: id, why };
     let cli = crate::parsed(&arguments, false);
     let cli = cli.map_err(|error| not_understood(error.to_string()))?;
-    let sitting = Sitting::Further(Further { run, hosts });
+    let further = Further { run, hosts };
+    let sitting = Sitting::Further(&further);
     match &cli.command {
         Command::Run(args) => run::run(args, &sitting),
         Command::Each(args) => each::run(args, &sitting),

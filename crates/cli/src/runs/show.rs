@@ -94,7 +94,7 @@ impl Shown<'_> {
             RunRecord::Result { host, ending } if self.is_last(*host) => {
                 match self.known.states.get(*host as usize) {
                     // A later word counts.
-                    Some(HostState::Ended(last)) if last == ending => self.end(*host),
+                    Some(HostState::Ended(last)) if **last == *ending => self.end(*host),
                     _ => Ok(()),
                 }
             }

@@ -30,7 +30,7 @@ pub(crate) enum Sitting<'a> {
     /// The run begins, by this command line, the defaults in it.
     First(&'a [OsString]),
     /// It is gone on with.
-    Further(Further),
+    Further(&'a Further),
 }
 
 /// A run that is gone on with.
@@ -69,7 +69,7 @@ impl Sitting<'_> {
     pub(crate) fn journal(
         &self,
         command: &str,
-        args: &JournalArgs,
+        (args, quiet): (&JournalArgs, bool),
         (hosts, canaries): (&[Host], u32),
         reads: impl FnOnce() -> io::Result<Reads>,
     ) -> Result<Option<Arc<RunJournal>>, JournalError> {
@@ -103,7 +103,9 @@ impl Sitting<'_> {
             }
             // No reason not to run: most runs are never gone on with.
             Err(error) => {
-                say(format!("no journal of this run is kept: {error}"));
+                if !quiet {
+                    say(format!("no journal of this run is kept: {error}"));
+                }
                 Ok(None)
             }
         }

@@ -34,7 +34,7 @@ pub enum HostState {
     /// Its command was about to leave, and nothing more is known.
     Sent,
     /// It has ended.
-    Ended(HostEnding),
+    Ended(Box<HostEnding>),
 }
 
 /// What becomes of a host when its run is gone on with.
@@ -72,7 +72,9 @@ impl RunState {
                 }
             }
             RunRecord::Unsent(host) => self.set(host, HostState::NotSent),
-            RunRecord::Result { host, ending } => self.set(host, HostState::Ended(ending)),
+            RunRecord::Result { host, ending } => {
+                self.set(host, HostState::Ended(Box::new(ending)))
+            }
             RunRecord::Output { .. } => {}
             RunRecord::Ended { at_ms, signal } => self.ended = Some((at_ms, signal)),
         }
@@ -99,7 +101,7 @@ impl HostState {
         match self {
             HostState::NotSent => Left::ToRun,
             HostState::Sent => Left::MaybeRan,
-            HostState::Ended(HostEnding { ending, .. }) => match ending {
+            HostState::Ended(ended) => match &ended.ending {
                 Ending::NotStarted => Left::ToRun,
                 // Whoever interrupted the run ended it, not the host.
                 Ending::Failed { kind, known, .. } if kind == "lost" => match known {

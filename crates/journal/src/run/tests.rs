@@ -196,6 +196,23 @@ fn many_hosts_are_in_several_records_and_output_is_in_pieces() {
 }
 
 #[test]
+fn nothing_behind_a_record_that_does_not_add_up_is_read() {
+    let mut reader = RunReader::default();
+    let mut octets = RunReader::header();
+    RunRecord::Planned.put(&mut octets);
+    let valid = octets.len() as u64;
+    put_sent(1, &mut octets);
+    *octets.last_mut().unwrap() ^= 1;
+    reader.handle_input(&octets);
+    assert_eq!(reader.poll_record(), Ok(Some(RunRecord::Planned)));
+    assert_eq!(reader.poll_record(), Ok(None));
+    let mut behind = Vec::new();
+    put_sent(2, &mut behind);
+    reader.handle_input(&behind);
+    assert_eq!((reader.poll_record(), reader.valid()), (Ok(None), valid));
+}
+
+#[test]
 fn no_journal_and_one_of_another_release_are_told_apart() {
     assert_eq!(read(b"", 9), Ok((Vec::new(), 0)));
     assert_eq!(read(b"sshoal", 2), Ok((Vec::new(), 0)));
@@ -209,11 +226,11 @@ fn no_journal_and_one_of_another_release_are_told_apart() {
 }
 
 fn ended(ending: Ending) -> HostState {
-    HostState::Ended(HostEnding {
+    HostState::Ended(Box::new(HostEnding {
         ending,
         attempts: 1,
         times_us: [None; 9],
-    })
+    }))
 }
 
 fn lost(known: Known) -> HostState {

@@ -205,14 +205,33 @@ impl RunJournal {
         }
     }
 
-    /// Notes results, and output if it is to be kept. With [`Durability::Sync`] results are on the disk when this returns.
+    /// Notes results as soon as they are known. Where output is kept it belongs before them, and both are noted when they are told.
+    pub(crate) fn note_at_once(&self, notices: &[Notice]) {
+        if !self.keeps_output {
+            // What could not be written is noticed before it is told.
+            let _ = self.write(notices);
+        }
+    }
+
+    /// Notes what is about to be told, unless it is. With [`Durability::Sync`] results are on the disk when this returns.
     pub(crate) fn note(&self, notices: &[Notice]) -> io::Result<()> {
+        if self.keeps_output {
+            self.write(notices)?;
+        }
+        match notices
+            .iter()
+            .any(|notice| matches!(notice, Notice::Result(_)))
+        {
+            true => self.sync_now(),
+            false => Ok(()),
+        }
+    }
+
+    fn write(&self, notices: &[Notice]) -> io::Result<()> {
         let mut out = Vec::new();
-        let mut has_results = false;
         for notice in notices {
             match notice {
                 Notice::Result(result) => {
-                    has_results = true;
                     let (host, ending) = (self.number(result.host), ending_of(result));
                     RunRecord::Result { host, ending }.put(&mut out);
                 }
@@ -231,12 +250,9 @@ impl RunJournal {
                 self.append(&std::mem::take(&mut out))?;
             }
         }
-        if !out.is_empty() {
-            self.append(&out)?;
-        }
-        match has_results {
-            true => self.sync_now(),
-            false => Ok(()),
+        match out.is_empty() {
+            true => Ok(()),
+            false => self.append(&out),
         }
     }
 
@@ -263,10 +279,15 @@ impl RunJournal {
     }
 
     fn sync_now(&self) -> io::Result<()> {
-        match &self.syncing {
-            Some(syncing) => syncing.ask().wait(),
-            None => Ok(()),
+        let Some(syncing) = &self.syncing else {
+            return Ok(());
+        };
+        let file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        if file.is_none() {
+            return Err(incomplete());
         }
+        drop(file);
+        syncing.ask().wait()
     }
 
     /// Appends whole records. What has no place any more is no error where only this process is to be survived: then there is no
@@ -276,7 +297,7 @@ impl RunJournal {
         let Some(open) = file.as_mut() else {
             return match self.syncing {
                 None => Ok(()),
-                Some(_) => Err(io::Error::other("an earlier record could not be written")),
+                Some(_) => Err(incomplete()),
             };
         };
         let Err(error) = open.write_all(octets) else {
@@ -301,6 +322,10 @@ impl RunJournal {
         *self.lost.lock().unwrap_or_else(PoisonError::into_inner) = Some(text);
         Ok(())
     }
+}
+
+fn incomplete() -> io::Error {
+    io::Error::other("an earlier record could not be written")
 }
 
 /// A new journal under an identifier that nobody has, locked.
