@@ -1,5 +1,5 @@
 # Every target is one line and calls a script; CI runs the same ones.
-.PHONY: setup check test demo bench fuzz interop docs wan slow-hosts score-why why-pictures install install-spawn aarch64 clean
+.PHONY: setup check test demo bench fuzz interop docs wan slow-hosts score-why why-pictures install install-spawn aarch64 tracer-aarch64 clean
 
 setup:   ; scripts/setup.sh all
 check:   ; scripts/check.sh
@@ -16,4 +16,5 @@ why-pictures: ; scripts/why_pictures.sh
 install: ; scripts/install.sh
 install-spawn: ; scripts/install_spawn.sh
 aarch64: ; scripts/aarch64.sh
+tracer-aarch64: ; scripts/tracer_aarch64.sh
 clean:   ; scripts/clean.sh

@@ -70,6 +70,9 @@ const EVENTS: &[Event] = &[
     ("sshoal_1/r0", 11, &[("__probe_func", 8)]),
     ("sshoal_1/b1", 12, &[("__probe_ip", 8)]),
     ("sshoal_1/r1", 13, &[("__probe_func", 8)]),
+    ("syscalls/sys_exit_openat", 14, &[("ret", 8)]),
+    ("sshoal_1/o0", 15, &[("f", 64)]),
+    ("sshoal_1/x1", 16, &[("f", 64), ("a0", 16), ("a1", 16)]),
 ];
 
 /// A host that is traced.
@@ -158,6 +161,24 @@ impl Host {
         self.record(at, pid, 0, "sys_enter_openat", &[])
     }
 
+    /// The C library is told to open a file, and the kernel after it.
+    pub(crate) fn open_by_name(&mut self, at: u64, pid: u32, path: &str) -> &mut Host {
+        self.record(at, pid, 0xff, "sshoal_1/o0", &[path.as_bytes()])
+            .open(at, pid)
+    }
+
+    /// The kernel has opened it, or not.
+    pub(crate) fn opened(&mut self, at: u64, pid: u32, result: i64) -> &mut Host {
+        let result = result.to_le_bytes();
+        self.record(at, pid, 0, "sys_exit_openat", &[&result])
+    }
+
+    /// The C library is told to run a program.
+    pub(crate) fn arguments(&mut self, at: u64, pid: u32, words: [&str; 2]) -> &mut Host {
+        let words = words.map(str::as_bytes);
+        self.record(at, pid, 0xff, "sshoal_1/x1", &[b"", words[0], words[1]])
+    }
+
     pub(crate) fn probe(&mut self, at: u64, pid: u32, begins: bool) -> &mut Host {
         let event = if begins { "sshoal_1/b0" } else { "sshoal_1/r0" };
         // The kernel does not tell more of these.
@@ -214,6 +235,25 @@ impl Host {
     pub(crate) fn traced(&self, wanted: Wanted) -> Result<Traced, TracedError> {
         Traced::of(recording(&self.octets()), wanted)
     }
+}
+
+/// What a tracer sends that has no tracefs: these lines.
+pub(crate) fn told(by: &str, lines: &str) -> Vec<u8> {
+    let mut octets = b"sshoal-trace 1\n".to_vec();
+    let armed = format!(
+        "time 1\nfollowed {LISTENER}\nby {by}\nrefused tracefs this kernel has no tracefs\n"
+    );
+    for (letter, content) in [
+        (b'A', armed.as_str()),
+        (b'R', lines),
+        (b'L', "0 0 0\n"),
+        (b'E', "asked"),
+    ] {
+        octets.push(letter);
+        octets.extend((content.len() as u32).to_be_bytes());
+        octets.extend(content.as_bytes());
+    }
+    octets
 }
 
 fn format(name: &str, id: u16, fields: &[(&str, usize)]) -> String {

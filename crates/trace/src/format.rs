@@ -56,12 +56,15 @@ impl Format {
         u32::try_from(self.number(record, name)?).ok()
     }
 
-    /// A text of a record, up to its first NUL.
+    /// A text of a record, up to its first NUL; `None` if the kernel could not read it where it stood, too.
     pub(crate) fn text(&self, record: &[u8], name: &str) -> Option<String> {
         let field = self.field(name)?;
         let (offset, size) = match field.is_elsewhere {
             true => {
                 let place = self.number(record, name)?;
+                if place >> 16 == 0 {
+                    return None;
+                }
                 ((place & 0xffff) as usize, (place >> 16 & 0xffff) as usize)
             }
             false => (field.offset, field.size),

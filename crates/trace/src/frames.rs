@@ -10,6 +10,9 @@ const ANY_VERSION: &[u8] = b"sshoal-trace ";
 const MAX_BEFORE: usize = 64 * 1024;
 /// Octets of a frame: a page of the ring buffer has up to 64 KiB, the description of an event a few.
 const MAX_FRAME: usize = 256 * 1024;
+/// Lines of one kind that are told when it begins, and characters of each.
+const MAX_LINES: usize = 16;
+const MAX_WORDS: usize = 512;
 /// Octets of a whole trace: the tracer keeps 48 MiB.
 pub const MAX_OCTETS: u64 = 64 * 1024 * 1024;
 
@@ -34,6 +37,8 @@ pub enum Frame {
     Names(String),
     /// `P`: a page of a processor's ring buffer, as far as it is used.
     Page(u16, Vec<u8>),
+    /// `R`: what was told of processes, a line each; see [`crate::told`].
+    Told(String),
     /// `S`: counters of the whole host, a line each: "NAME NUMBER". The first before the login, the second after it.
     Samples(String),
     /// `X`: there is no trace: a word for the reason, and words for the user.
@@ -47,8 +52,12 @@ pub struct Armed {
     pub time: u64,
     /// The kernel's number of the process that is followed, with all that it starts.
     pub followed: u32,
-    /// How it is followed: `tracefs`.
+    /// How it is followed: `tracefs`, `proc-connector` or `proc`.
     pub by: String,
+    /// What is not told, by the tracer's words for it: `uprobes`, `files`.
+    pub lacks: Vec<String>,
+    /// What would have been better, and why it is not to be had.
+    pub refused: Vec<(String, String)>,
 }
 
 /// What came is no trace.
@@ -170,6 +179,7 @@ fn frame(letter: u8, content: &[u8]) -> Result<Frame, StreamError> {
         b'H' => Frame::PageHeader(text()),
         b'L' => Frame::Lost(text()),
         b'N' => Frame::Names(text()),
+        b'R' => Frame::Told(text()),
         b'P' => {
             let (processor, page) = content.split_first_chunk::<2>().ok_or_else(bad)?;
             Frame::Page(u16::from_be_bytes(*processor), page.to_vec())
@@ -185,16 +195,22 @@ fn frame(letter: u8, content: &[u8]) -> Result<Frame, StreamError> {
 }
 
 fn armed(text: &str) -> Option<Armed> {
-    let value = |name: &str| {
-        let mut lines = text.lines().filter_map(|line| line.split_once(' '));
-        lines
-            .find(|(known, _)| *known == name)
+    let values = |name: &'static str| {
+        let pairs = text.lines().filter_map(|line| line.split_once(' '));
+        pairs
+            .filter(move |(known, _)| *known == name)
             .map(|(_, value)| value)
     };
+    let value = |name| values(name).next();
+    let short = |text: &str| text.chars().take(MAX_WORDS).collect::<String>();
+    let refused = values("refused").filter_map(|line| line.split_once(' '));
+    let refused = refused.map(|(way, why)| (short(way), short(why)));
     Some(Armed {
         time: value("time")?.parse().ok()?,
         followed: value("followed")?.parse().ok()?,
-        by: value("by")?.to_owned(),
+        by: short(value("by")?),
+        lacks: values("lacks").take(MAX_LINES).map(short).collect(),
+        refused: refused.take(MAX_LINES).collect(),
     })
 }
 
@@ -226,14 +242,19 @@ mod tests {
     #[test]
     fn frames_follow_the_first_line_wherever_the_octets_are_cut() {
         let mut octets = b"Welcome to sshoal-land\nsshoal-trace 1\n".to_vec();
-        octets.extend(framed(b'A', b"time 5\nfollowed 7\nby tracefs"));
+        octets.extend(framed(
+            b'A',
+            b"time 5\nfollowed 7\nby proc\nlacks files\nrefused tracefs there is none\nnews 9",
+        ));
         octets.extend(framed(b'P', &[0, 3, 1, 2]));
         octets.extend(framed(b'X', b"not-root tracing is root's alone"));
         let wanted = vec![
             Frame::Armed(Armed {
                 time: 5,
                 followed: 7,
-                by: "tracefs".to_owned(),
+                by: "proc".to_owned(),
+                lacks: vec!["files".to_owned()],
+                refused: vec![("tracefs".to_owned(), "there is none".to_owned())],
             }),
             Frame::Page(3, vec![1, 2]),
             Frame::Failed("not-root".to_owned(), "tracing is root's alone".to_owned()),

@@ -68,8 +68,11 @@ impl Login {
         let until = closing.into_iter().chain(wanted.until).min();
         let until = until.unwrap_or(u64::MAX);
         let command = command(tree, &servers, &own, until).ok_or(LoginError::NoCommand)?;
-        let (end, last) =
-            first_output(tree, &servers, &own, command).ok_or(LoginError::NoCommand)?;
+        let output = match tree.tells_time {
+            true => first_output(tree, &servers, &own, command),
+            false => heard_of(tree, command, wanted.until),
+        };
+        let (end, last) = output.ok_or(LoginError::NoCommand)?;
         Ok(Login {
             root,
             begin: tree.process(root).born,
@@ -159,9 +162,8 @@ fn closing(tree: &Tree, probes: &[Probe], own: &[bool]) -> Option<u64> {
     let closes = |probe: usize| probes.get(probe).is_some_and(|it| it.function == CLOSING);
     let of_login = |thread: ThreadId| own[tree.thread(thread).process.0];
     let mut probed = tree.probed.iter();
-    let first =
-        probed.find(|(thread, probe, _, begins)| *begins && closes(*probe) && of_login(*thread));
-    first.map(|(_, _, at, _)| *at)
+    let first = probed.find(|it| it.begins && closes(it.probe) && of_login(it.thread));
+    first.map(|first| first.at)
 }
 
 /// When the server had passed on what the command first said: the end of that stretch of its running; and whose.
@@ -191,6 +193,13 @@ fn first_output(
         .filter(|segment| segment.to > at && segment.state == State::Running);
     let passed_on = runs.next().map(|segment| segment.to);
     Some((passed_on.unwrap_or(at), woken))
+}
+
+/// Where nobody's waits are told: when the command had ended, or the client had heard of it if that was earlier; and whose time that is.
+fn heard_of(tree: &Tree, command: ProcessId, until: Option<u64>) -> Option<(u64, ThreadId)> {
+    let command = tree.process(command);
+    let end = command.ended.into_iter().chain(until).min()?;
+    Some((end.max(command.born), command.maker?))
 }
 
 #[cfg(test)]

@@ -18,6 +18,8 @@ const DEEPLY_ASLEEP: u64 = 0x02;
 const ENDED: u64 = 0x10 | 0x20;
 const ANY_STATE: u64 = 0xff;
 const AF_INET6: u64 = 10;
+/// Arguments of a program that are probed.
+pub(crate) const MAX_ARGUMENTS: usize = 8;
 
 /// What happened, when, and who was at it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -96,10 +98,30 @@ pub enum What {
         /// How much it is about.
         octets: u64,
     },
+    /// The C library is told to open a file.
+    Path {
+        /// Its path, as the program has it.
+        path: String,
+    },
     /// A file is about to be opened.
     Open,
+    /// It was, or not.
+    Opened {
+        /// Whether there was none, or it was not allowed.
+        failed: bool,
+    },
+    /// The C library is told to run a program.
+    Arguments {
+        /// The first of its arguments.
+        words: Vec<String>,
+    },
     /// A probed function begins.
-    Enter(usize),
+    Enter {
+        /// Which.
+        probe: usize,
+        /// What it is asked for.
+        about: Option<String>,
+    },
     /// It returns.
     Leave(usize),
 }
@@ -174,9 +196,21 @@ impl Record {
                 octets: format.number(octets, "bytes")?,
             },
             "sys_enter_openat" => What::Open,
+            "sys_exit_openat" => What::Opened {
+                failed: format.number(octets, "ret")? as i64 <= -1,
+            },
             probe => match probe.split_at_checked(1)? {
-                ("b", number) => What::Enter(number.parse().ok()?),
+                ("b", number) => What::Enter {
+                    probe: number.parse().ok()?,
+                    about: text("f"),
+                },
                 ("r", number) => What::Leave(number.parse().ok()?),
+                ("o", _) => What::Path { path: text("f")? },
+                ("x", _) => What::Arguments {
+                    words: (0..MAX_ARGUMENTS)
+                        .map_while(|at| format.text(octets, &format!("a{at}")))
+                        .collect(),
+                },
                 _ => return None,
             },
         };

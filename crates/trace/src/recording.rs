@@ -8,6 +8,7 @@ use crate::format::Format;
 use crate::frames::{Armed, Frame};
 use crate::page::{self, Page};
 use crate::record::{Record, What};
+use crate::told;
 
 /// Most descriptions of events: ours, and two for each probe.
 const MAX_FORMATS: usize = 1024;
@@ -29,6 +30,8 @@ pub struct Recording {
     formats: HashMap<u16, Format>,
     data_offset: Option<usize>,
     pages: Vec<(u16, Vec<u8>)>,
+    /// What was told where there are no pages.
+    told: Vec<Record>,
     armed: Option<Armed>,
     end: Option<String>,
     /// What probes there are, by number.
@@ -96,6 +99,13 @@ impl Recording {
                 self.lost = self.lost.saturating_add(1);
             }
             Frame::Page(processor, page) => self.pages.push((processor, page)),
+            Frame::Told(text) => {
+                let room = MAX_RECORDS - self.told.len().min(MAX_RECORDS);
+                let lines = text.lines().count() as u64;
+                self.lost = self.lost.saturating_add(lines.saturating_sub(room as u64));
+                let records = text.lines().take(room).flat_map(told::records);
+                self.told.extend(records);
+            }
             Frame::Probes(text) => self.take_probes(&text),
             Frame::Samples(text) => self.take_samples(&text),
             Frame::Names(text) => {
@@ -177,7 +187,7 @@ impl Recording {
             _ => return Err(RecordingError::Cut),
         };
         let data = self.data_offset.unwrap_or(page::USUAL_DATA);
-        let mut records = Vec::new();
+        let mut records = std::mem::take(&mut self.told);
         for (_, octets) in &self.pages {
             let Some(page) = Page::new(octets, data) else {
                 continue;

@@ -5,9 +5,10 @@ use std::collections::{BTreeMap, HashMap};
 use thiserror::Error;
 
 use crate::login::{Login, LoginError, Wanted, servers};
+use crate::means::Means;
 use crate::path::{Kind, Piece, path};
 use crate::recording::{Probe, Recording, RecordingError, Sample};
-use crate::tree::{Process, ProcessId, ThreadId, Tree};
+use crate::tree::{Probed, Process, ProcessId, ThreadId, Tree};
 
 /// Where pam_motd's scripts are (update-motd(5)).
 const MOTD_SCRIPTS: &str = "/etc/update-motd.d/";
@@ -23,7 +24,12 @@ const SHARES: [&str; 8] = [
     "unexplained",
 ];
 /// Functions of the C library that ask for names of hosts and addresses.
-const LOOKUPS: [&str; 2] = ["getaddrinfo", "getnameinfo"];
+const LOOKUPS: [&str; 4] = [
+    "getaddrinfo",
+    "getnameinfo",
+    "gethostbyname_r",
+    "gethostbyaddr_r",
+];
 /// And for users and their groups.
 const USERS: [&str; 3] = ["getpwnam_r", "getgrouplist", "initgroups"];
 /// Most calls of probed functions that are kept.
@@ -48,8 +54,8 @@ pub struct Traced {
     pub samples: Sample,
     /// Records that were lost: what they tell is unexplained.
     pub lost: u64,
-    /// How it was traced.
-    pub by: String,
+    /// By what it was traced, and what that does not tell.
+    pub means: Means,
     /// Each process's part of the path with all that came of it, in nanoseconds.
     with_children: Vec<u64>,
     /// What of that is waiting for a processor that others have.
@@ -70,10 +76,27 @@ pub struct Call {
     pub probe: Probe,
     /// By which process.
     pub process: ProcessId,
+    /// The name that it was asked for: a host's, a user's.
+    pub about: Option<String>,
     /// From when to when, as far as it belongs to the login; nanoseconds of the host's monotonic clock.
     pub from: u64,
     /// The same.
     pub to: u64,
+}
+
+/// A file, by its path, and what opening it took.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct FileUse {
+    /// As the programs have it.
+    pub path: String,
+    /// How often it was opened, or was to be.
+    pub times: u64,
+    /// How often there was none, or it was not allowed.
+    pub failed: u64,
+    /// All together, in nanoseconds.
+    pub time: u64,
+    /// The slowest of them.
+    pub slowest: u64,
 }
 
 /// A part of the wall time.
@@ -104,7 +127,7 @@ impl Traced {
     /// There is none, or the login is not in it.
     pub fn of(mut recording: Recording, wanted: Wanted) -> Result<Traced, TracedError> {
         let (followed, records) = recording.records()?;
-        let by = recording.armed().map_or(String::new(), |it| it.by.clone());
+        let means = recording.armed().map(Means::of).unwrap_or_default();
         let tree = Tree::of(followed, &records);
         let found = Login::find(&tree, &recording.probes, wanted);
         if let Some(error) = recording.may_lack_the_end() {
@@ -118,7 +141,10 @@ impl Traced {
         let pieces = path(&tree, &recording.names, &login);
         let mut traced = Traced {
             calls: calls(&tree, &recording.probes, &login),
-            with_children: with_children(&tree, pieces.iter()),
+            with_children: match tree.tells_time {
+                true => with_children(&tree, pieces.iter()),
+                false => Vec::new(),
+            },
             contended: with_children(&tree, contended(&pieces)),
             own: tree.all_below(login.root),
             servers: servers(&tree),
@@ -127,7 +153,7 @@ impl Traced {
             lost: recording.lost.saturating_add(tree.left_out),
             names: recording.names,
             samples: recording.samples,
-            by,
+            means,
             login,
             pieces,
             tree,
@@ -151,13 +177,53 @@ impl Traced {
         self.processes().filter(|(_, it)| it.born <= end).count()
     }
 
-    /// How much of the path is a process's, and that of all that came of it; nanoseconds.
+    /// How much of the path is a process's, and that of all that came of it; nanoseconds. 0 where no waits are told.
     pub fn with_children(&self, process: ProcessId) -> u64 {
         self.with_children.get(process.0).copied().unwrap_or(0)
     }
 
-    /// The same without what it waited for a processor meanwhile: what others take from it is not its own.
+    /// Whether it is told who worked and who waited for what; otherwise merely who lived when.
+    pub fn tells_time(&self) -> bool {
+        self.tree.tells_time
+    }
+
+    /// How long a process lived until the first output.
+    fn lived(&self, process: ProcessId) -> u64 {
+        let (born, end) = (self.tree.process(process).born, self.login.end);
+        let ended = self.tree.process(process).ended.unwrap_or(end).min(end);
+        ended.saturating_sub(born)
+    }
+
+    /// The files that were opened until the first output, as far as their paths are known: those that took the longest first.
+    pub fn files(&self) -> Vec<FileUse> {
+        let mut uses: BTreeMap<&str, FileUse> = BTreeMap::new();
+        let all = self.processes().flat_map(|(_, process)| &process.files);
+        for file in all.filter(|file| file.from < self.login.end) {
+            let known = uses.entry(&file.path).or_insert_with(|| FileUse {
+                path: file.path.clone(),
+                ..FileUse::default()
+            });
+            let to = file.to.unwrap_or(file.from).min(self.login.end);
+            let time = to.saturating_sub(file.from);
+            known.times += 1;
+            known.failed += u64::from(file.failed);
+            known.time = known.time.saturating_add(time);
+            known.slowest = known.slowest.max(time);
+        }
+        let mut uses: Vec<FileUse> = uses.into_values().collect();
+        uses.sort_by(|one, other| {
+            let longest = other.time.cmp(&one.time);
+            longest.then_with(|| one.path.cmp(&other.path))
+        });
+        uses
+    }
+
+    /// The same without what it waited for a processor meanwhile: what others take from it is not its own. Where no waits are told,
+    /// how long it lived.
     pub fn own(&self, process: ProcessId) -> u64 {
+        if !self.tells_time() {
+            return self.lived(process);
+        }
         let contended = self.contended.get(process.0).copied().unwrap_or(0);
         self.with_children(process).saturating_sub(contended)
     }
@@ -339,7 +405,7 @@ impl Traced {
         makers.sort_unstable();
         makers.dedup();
         let times = makers.iter().map(|maker| self.own(*maker));
-        (!makers.is_empty()).then(|| times.sum())
+        (!makers.is_empty()).then(|| times.fold(0, u64::saturating_add))
     }
 
     /// How long a PAM module's functions of that name took, those of all modules together and the slowest module of them.
@@ -385,35 +451,36 @@ fn with_children<'p>(tree: &Tree, pieces: impl Iterator<Item = &'p Piece>) -> Ve
 /// Where functions begin and return, put together by thread.
 fn calls(tree: &Tree, probes: &[Probe], login: &Login) -> Vec<Call> {
     let own = tree.all_below(login.root);
-    let mut open: HashMap<ThreadId, Vec<(usize, u64)>> = HashMap::new();
+    let mut open: HashMap<ThreadId, Vec<&Probed>> = HashMap::new();
     let mut calls = Vec::new();
-    for (thread, probe, at, begins) in &tree.probed {
-        let process = tree.thread(*thread).process;
-        let Some(named) = probes.get(*probe) else {
+    for probed in &tree.probed {
+        let process = tree.thread(probed.thread).process;
+        let Some(named) = probes.get(probed.probe) else {
             continue;
         };
         if !own[process.0] || calls.len() >= MAX_CALLS {
             continue;
         }
-        let stack = open.entry(*thread).or_default();
-        if *begins {
+        let stack = open.entry(probed.thread).or_default();
+        if probed.begins {
             if stack.len() < MAX_NESTED {
-                stack.push((*probe, *at));
+                stack.push(probed);
             }
             continue;
         }
         // One that has not returned was left by other means.
-        let Some(place) = stack.iter().rposition(|(known, _)| known == probe) else {
+        let Some(place) = stack.iter().rposition(|begun| begun.probe == probed.probe) else {
             continue;
         };
-        let (_, from) = stack[place];
+        let begun = stack[place];
         stack.truncate(place);
-        let to = (*at).min(login.end);
-        if from < to {
+        let to = probed.at.min(login.end);
+        if begun.at < to {
             calls.push(Call {
                 probe: named.clone(),
                 process,
-                from,
+                about: begun.about.clone(),
+                from: begun.at,
                 to,
             });
         }

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use super::*;
-use crate::fixtures::{ASLEEP, HARD, Host, RUNNABLE, SOFT, ZOMBIE, login, recording};
+use crate::fixtures::{ASLEEP, HARD, Host, RUNNABLE, SOFT, ZOMBIE, login, recording, told};
 
 const US: u64 = 1000;
 
@@ -141,4 +141,88 @@ fn all_of_update_motd_is_what_runs_it_waits_for() {
     assert_eq!(scripts.len(), 2);
     assert_eq!(scripts[0].1, 95 * US);
     assert_eq!(traced.processes_until_output(), 5);
+}
+
+/// A login of 900 µs with a script of update-motd.d, as it is told without tracefs.
+const TOLD: &str = "fork 100000 100 150 sshd
+fork 120000 150 155 sshd
+exec 121000 155\t/usr/bin/run-parts\trun-parts\t/etc/update-motd.d
+fork 130000 155 160 run-parts
+exec 135000 160\t/etc/update-motd.d/10-slow\t/bin/sh\t/etc/update-motd.d/10-slow
+exit 700000 160
+exit 720000 155
+fork 810000 150 190 sshd
+exec 820000 190\t/usr/bin/dash\tsh\t-c\techo
+ports 821000 190 22 40000
+exit 950000 190
+exit 1900000 150
+";
+
+#[test]
+fn without_tracefs_it_is_told_who_lived_and_nothing_is_made_up() {
+    let (ports, until) = (Some((22, 40000)), Some(1_000 * US));
+    let octets = told("proc-connector", TOLD);
+    let traced = Traced::of(recording(&octets), Wanted { ports, until }).unwrap();
+    let login = traced.login;
+    assert!(login.is_matched && !traced.tells_time());
+    // The command had ended before the client heard of it.
+    assert_eq!((login.begin, login.end), (100 * US, 950 * US));
+    assert_eq!(traced.tree.process(login.command).pid, 190);
+    assert_eq!(traced.share("unexplained"), 850 * US);
+    assert_eq!(traced.motd_time(), Some(600 * US));
+    let script = "/etc/update-motd.d/10-slow".to_owned();
+    assert_eq!(traced.motd_scripts(), [(script, 570 * US)]);
+    let program = &traced.tree.process(login.command).programs[0];
+    assert_eq!(program.arguments, ["sh", "-c", "echo"]);
+    assert!(
+        traced
+            .processes()
+            .all(|(id, _)| traced.with_children(id) == 0)
+    );
+    assert_eq!(traced.means.refused.len(), 1);
+}
+
+#[test]
+fn a_command_that_lasts_ends_the_login_when_the_client_has_heard_of_it() {
+    let until = Some(900 * US);
+    let octets = told("proc", TOLD);
+    let wanted = Wanted { ports: None, until };
+    let traced = Traced::of(recording(&octets), wanted).unwrap();
+    assert_eq!(traced.login.end, 900 * US);
+    assert!(!traced.login.is_matched);
+    let cut = TOLD.replace("exit 950000 190\n", "");
+    let unknown = Wanted::default();
+    let error = Traced::of(recording(&told("proc", &cut)), unknown).unwrap_err();
+    assert_eq!(error, LoginError::NoCommand.into());
+}
+
+#[test]
+fn files_are_told_by_path_as_far_as_the_c_library_was_told_it() {
+    let host = login(|host| {
+        host.open_by_name(200 * US, 150, "/etc/passwd")
+            .opened(230 * US, 150, 3)
+            .open_by_name(240 * US, 150, "/etc/passwd")
+            .opened(250 * US, 150, 4)
+            .open_by_name(260 * US, 150, "/nowhere")
+            .opened(261 * US, 150, -2)
+            // The dynamic linker asks nobody.
+            .open(270 * US, 150)
+            .opened(280 * US, 150, 3)
+            .fork(300 * US, 150, 160)
+            .arguments(301 * US, 160, ["id", "-u"])
+            .exec(302 * US, 160, "/usr/bin/id")
+            .open_by_name(303 * US, 160, "/proc/self/status");
+    });
+    let traced = traced(&host);
+    let files = traced.files();
+    let names: Vec<&str> = files.iter().map(|file| file.path.as_str()).collect();
+    assert_eq!(names, ["/etc/passwd", "/nowhere", "/proc/self/status"]);
+    let passwd = &files[0];
+    assert_eq!((passwd.times, passwd.failed), (2, 0));
+    assert_eq!((passwd.time, passwd.slowest), (40 * US, 30 * US));
+    assert_eq!((files[1].failed, files[2].time), (1, 0));
+    let opened: u64 = traced.processes().map(|(_, it)| it.opened).sum();
+    assert_eq!(opened, 5);
+    let (_, id) = traced.processes().find(|(_, it)| it.pid == 160).unwrap();
+    assert_eq!(id.programs[0].arguments, ["id", "-u"]);
 }

@@ -9,6 +9,10 @@ use crate::segments::{Segment, Segments, Waker};
 const MAX_THREADS: usize = 16_384;
 /// Most programs that a process runs, and connections that it makes, that are kept.
 const MAX_OF_ONE: usize = 64;
+/// Most files that all open, whose paths are kept.
+const MAX_FILES: usize = 50_000;
+/// Most calls of probed functions that are kept, beginnings and ends.
+const MAX_PROBED: usize = 100_000;
 
 /// A thread, by its place among those of its tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -23,12 +27,26 @@ pub struct ProcessId(pub(crate) usize);
 pub struct Tree {
     pub(crate) processes: Vec<Process>,
     pub(crate) threads: Vec<Thread>,
-    /// Probed functions as they began and returned: the thread, the probe, when, and whether it began.
-    pub(crate) probed: Vec<(ThreadId, usize, u64, bool)>,
+    /// Probed functions as they began and returned.
+    pub(crate) probed: Vec<Probed>,
+    /// Whether it is told who runs and who waits for what; otherwise merely who lives.
+    pub(crate) tells_time: bool,
     /// When the last record was made.
     pub(crate) end: u64,
     /// Threads beyond those that are kept.
     pub(crate) left_out: u64,
+}
+
+/// A probed function begins or returns.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Probed {
+    pub(crate) thread: ThreadId,
+    pub(crate) probe: usize,
+    pub(crate) at: u64,
+    /// It begins; otherwise it returns.
+    pub(crate) begins: bool,
+    /// What it is asked for.
+    pub(crate) about: Option<String>,
 }
 
 /// A process.
@@ -50,6 +68,8 @@ pub struct Process {
     pub programs: Vec<Program>,
     /// Files that it has opened, or tried to.
     pub opened: u64,
+    /// Those of them whose paths are known, in the order of time.
+    pub files: Vec<OpenedFile>,
     /// Octets that it has asked of disks itself.
     pub block_octets: u64,
     /// TCP connections that it has begun.
@@ -66,6 +86,21 @@ pub struct Program {
     pub since: u64,
     /// Its path; of a script the script's, not its interpreter's.
     pub file: String,
+    /// The first of its arguments, its own name among them; nothing if they are not known.
+    pub arguments: Vec<String>,
+}
+
+/// A file that was opened, or was to be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OpenedFile {
+    /// As the program has it: it may be relative.
+    pub path: String,
+    /// When; nanoseconds of the host's monotonic clock.
+    pub from: u64,
+    /// When that was over, if it is known.
+    pub to: Option<u64>,
+    /// Whether there is none, or it may not be opened.
+    pub failed: bool,
 }
 
 /// A thread.
@@ -114,6 +149,9 @@ impl Tree {
     /// What the records tell of the process `followed` and all that came of it.
     pub fn of(followed: u32, records: &[Record]) -> Tree {
         let mut building = Building::default();
+        let tells_time =
+            |record: &Record| matches!(record.what, What::Switch { .. } | What::Waking { .. });
+        building.tree.tells_time = records.iter().any(tells_time);
         building.tree.end = records.last().map_or(0, |record| record.at);
         let begin = records.first().map_or(0, |record| record.at);
         building.process(followed, None, begin, Segments::default(), String::new());
@@ -181,6 +219,13 @@ struct Building {
     numbers: HashMap<u32, ThreadId>,
     /// What is told of a thread before its birth.
     tasks: HashMap<u32, (bool, String)>,
+    /// What the C library was told by a thread, until the kernel is.
+    paths: HashMap<ThreadId, String>,
+    arguments: HashMap<ThreadId, Vec<String>>,
+    /// The file that a thread is opening: its process's last but so many.
+    opening: HashMap<ThreadId, usize>,
+    /// How many files are kept.
+    files: usize,
 }
 
 impl Building {
@@ -203,6 +248,7 @@ impl Building {
             name,
             programs: Vec::new(),
             opened: 0,
+            files: Vec::new(),
             block_octets: 0,
             connections: Vec::new(),
             ports: Vec::new(),
@@ -257,11 +303,15 @@ impl Building {
                 let Some(thread) = self.numbers.get(&record.thread) else {
                     return;
                 };
+                let arguments = self.arguments.remove(thread).unwrap_or_default();
                 let process = self.tree.thread(*thread).process;
                 let programs = &mut self.tree.processes[process.0].programs;
                 if programs.len() < MAX_OF_ONE {
-                    let (since, file) = (at, file.clone());
-                    programs.push(Program { since, file });
+                    programs.push(Program {
+                        since: at,
+                        file: file.clone(),
+                        arguments,
+                    });
                 }
             }
             What::Exit => self.exit(at, record.thread),
@@ -307,17 +357,68 @@ impl Building {
                     process.block_octets = process.block_octets.saturating_add(*octets);
                 }
             }
-            What::Open => {
-                if let Some(process) = process {
-                    process.opened += 1;
-                }
-            }
-            What::Enter(probe) | What::Leave(probe) => {
+            What::Open => self.open(at, own),
+            What::Opened { failed } => self.opened(at, own, *failed),
+            What::Path { path } => {
                 if let Some(own) = own {
-                    let begins = matches!(record.what, What::Enter(_));
-                    self.tree.probed.push((own, *probe, at, begins));
+                    self.paths.insert(own, path.clone());
                 }
             }
+            What::Arguments { words } => {
+                if let Some(own) = own {
+                    self.arguments.insert(own, words.clone());
+                }
+            }
+            What::Enter { probe, about } => self.probed(at, own, *probe, true, about.clone()),
+            What::Leave(probe) => self.probed(at, own, *probe, false, None),
+        }
+    }
+
+    fn open(&mut self, at: u64, thread: Option<ThreadId>) {
+        let Some(thread) = thread else { return };
+        let process = &mut self.tree.processes[self.tree.threads[thread.0].process.0];
+        process.opened += 1;
+        let Some(path) = self.paths.remove(&thread) else {
+            return;
+        };
+        if self.files < MAX_FILES {
+            self.files += 1;
+            self.opening.insert(thread, process.files.len());
+            process.files.push(OpenedFile {
+                path,
+                from: at,
+                to: None,
+                failed: false,
+            });
+        }
+    }
+
+    fn opened(&mut self, at: u64, thread: Option<ThreadId>, failed: bool) {
+        let Some(thread) = thread else { return };
+        let process = &mut self.tree.processes[self.tree.threads[thread.0].process.0];
+        let place = self.opening.remove(&thread);
+        if let Some(file) = place.and_then(|place| process.files.get_mut(place)) {
+            (file.to, file.failed) = (Some(at), failed);
+        }
+    }
+
+    fn probed(
+        &mut self,
+        at: u64,
+        thread: Option<ThreadId>,
+        probe: usize,
+        begins: bool,
+        about: Option<String>,
+    ) {
+        let has_room = self.tree.probed.len() < MAX_PROBED;
+        if let Some(thread) = thread.filter(|_| has_room) {
+            self.tree.probed.push(Probed {
+                thread,
+                probe,
+                at,
+                begins,
+                about,
+            });
         }
     }
 
@@ -330,7 +431,10 @@ impl Building {
             self.tree.left_out += 1;
             return;
         }
-        let segments = Segments::born(at);
+        let segments = match self.tree.tells_time {
+            true => Segments::born(at),
+            false => Segments::default(),
+        };
         match is_thread {
             true => {
                 let process = self.tree.thread(maker).process;

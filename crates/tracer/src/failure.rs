@@ -7,7 +7,7 @@ use std::path::Path;
 /// Why there is no trace.
 #[derive(Debug)]
 pub(crate) struct Failure {
-    /// Which kind: `not-root`, `no-tracefs`, `not-permitted`, `too-old`, `no-server`, `system`.
+    /// Which kind: `not-root`, `not-wanted`, `no-tracefs`, `no-connector`, `no-proc`, `not-permitted`, `too-old`, `no-server`, `system`.
     pub(crate) kind: &'static str,
     pub(crate) words: String,
 }

@@ -1,28 +1,36 @@
-//! Follows one login on the host that is logged in to, and tells of it on standard output. Needs root. Started by `sshoal why
+//! Follows one login on the host that is logged in to, and tells of it on standard output. Started by `sshoal why
 //! --trace` over a login that is there already; whoever reads the output is the crate `sshoal-trace`.
 //!
 //! ```text
 //! first line, then frames:   F formats, H page header, B probes, S samples, A armed
 //!   (the login under test is made; each line on standard input is answered by a C with the time)
-//! end of standard input, or 30 s:   P pages, S samples, N names, L lost, E end
+//! end of standard input, or 30 s:   P pages or R what was told, S samples, N names, L lost, E end
 //! instead of any of them:   X why not
 //! ```
 //!
-//! After 90 s (`--seconds`) it ends in any case, even if nobody reads what it says.
+//! By the kernel's tracing if that is to be had (`tracefs.rs`), else by the proc connector (`connector.rs`), else by looking at /proc
+//! (`polling.rs`), which takes no root. `A` says by which, why by no better one, and what is not told.
+//!
+//! After 90 s, or so many after it follows (`--seconds`), it ends in any case, even if nobody reads what it says.
 //!
 //! It leaves nothing behind: its file and folder go before anything else is done (`--unlink`), its instance of tracefs and its
 //! probes go at its end, by its watcher if it is killed, and by the next tracer if both are.
 
+mod connector;
 mod elf;
 mod failure;
+mod image;
 mod kernel;
+mod polling;
 mod probes;
 mod process;
 mod recording;
 mod samples;
 mod stream;
+mod told;
 mod tracefs;
 mod watch;
+mod without;
 
 use std::env;
 use std::fs;
@@ -36,20 +44,34 @@ use std::time::{Duration, Instant};
 use failure::Failure;
 use recording::Recording;
 use stream::Stream;
+use told::{Follower, Watching};
 use tracefs::Tracefs;
 use watch::Watcher;
+use without::{CONNECTOR, PROC, TRACEFS, Without};
 
 /// How long a login is waited for.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// How often the kernel's memory is emptied: seldom, lest the login pays for it.
 const EMPTIED_EVERY: Duration = Duration::from_millis(250);
-/// How long it lives, at most and if nothing else is said: the next tracer takes those that are older for dead.
+/// How long it lives, at most: the next tracer takes those that are older for dead.
 const LONGEST: Duration = Duration::from_secs(90);
 /// How long the login's processes are waited for when its end has been told, and how often they are looked for.
 const FOR_THE_REST: Duration = Duration::from_secs(2);
 const BETWEEN_LOOKS: Duration = Duration::from_millis(20);
 /// Longest line of standard input.
 const MAX_LINE: usize = 64;
+/// Octets of what was told that go into a frame.
+const MAX_PART: usize = 64 * 1024;
+
+/// What it is told.
+#[derive(Default)]
+struct Options {
+    /// The process that is followed; without one the server above us.
+    pid: Option<u32>,
+    without: Without,
+    /// How long it lives once it follows, if that is to be less than usual.
+    longest: Option<Duration>,
+}
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = env::args().skip(1).collect();
@@ -58,27 +80,27 @@ fn main() -> ExitCode {
         watch::run(Path::new(folder));
         return ExitCode::SUCCESS;
     }
-    let mut pid = None;
-    let mut longest = LONGEST;
+    let mut options = Options::default();
     let mut rest = words.iter();
     while let Some(word) = rest.next() {
         match *word {
             "--unlink" => unlink(),
             // Whether this program runs here at all.
             "--check" => return ExitCode::SUCCESS,
-            "--pid" => pid = rest.next().and_then(|number| number.parse().ok()),
+            "--pid" => options.pid = rest.next().and_then(|number| number.parse().ok()),
+            "--without" => options.without = Without::of(rest.next().unwrap_or(&"")),
             "--seconds" => {
                 let seconds = rest.next().and_then(|number| number.parse().ok());
-                longest = seconds.map_or(LONGEST, Duration::from_secs).min(LONGEST);
+                options.longest = seconds.map(Duration::from_secs);
             }
             _ => return ExitCode::from(2),
         }
     }
-    end_after(longest);
+    end_after(LONGEST);
     let Ok(mut stream) = Stream::begin() else {
         return ExitCode::FAILURE;
     };
-    match follow(pid, &mut stream) {
+    match follow(&options, &mut stream) {
         Ok(()) => ExitCode::SUCCESS,
         Err(End::Unheard) => ExitCode::FAILURE,
         Err(End::Failed(failure)) => {
@@ -129,46 +151,82 @@ fn unlink() {
     }
 }
 
+/// Follows a process by something else than tracefs.
+type Way = fn(u32) -> Result<Watching, Failure>;
+
 /// The whole of it, for what this process or the server above us starts.
-fn follow(pid: Option<u32>, stream: &mut Stream) -> Result<(), End> {
-    if !kernel::is_root() {
-        let words = "tracing is root's alone";
-        return Err(Failure::new("not-root", words).into());
-    }
-    let listener = match pid {
+fn follow(options: &Options, stream: &mut Stream) -> Result<(), End> {
+    let listener = match options.pid {
         Some(pid) => pid,
         None => process::listener()?,
     };
-    let tracefs = Tracefs::find()?;
-    tracefs.reap();
-    let instance = tracefs.instance()?;
-    let watcher = Watcher::start(&instance)?;
-    let traced = trace(&instance, listener, stream);
-    drop(instance);
-    watcher.dismiss();
-    traced?;
-    stream.flush()?;
-    Ok(())
+    let mut refused = Vec::new();
+    match by_tracefs(listener, options, stream)? {
+        None => return Ok(()),
+        Some(failure) => refused.push((TRACEFS, failure)),
+    }
+    let ways: [(&str, Way); 2] = [(CONNECTOR, connector::follow), (PROC, polling::follow)];
+    for (way, follow) in ways {
+        let begun = match options.without.has(way) {
+            true => Err(Failure::new("not-wanted", "it is not to be used")),
+            false => follow(listener),
+        };
+        match begun {
+            Ok(watching) => {
+                return by_watching((way, options), listener, watching, &refused, stream);
+            }
+            Err(failure) => refused.push((way, failure)),
+        }
+    }
+    // The first reason is that of the best way.
+    Err(refused.swap_remove(0).1.into())
 }
 
-fn trace(instance: &tracefs::Instance, listener: u32, stream: &mut Stream) -> Result<(), End> {
-    let mut recording = Recording::prepare(instance, listener)?;
-    let probes = probes::add(instance, listener);
+/// By the kernel's own tracing; or why that cannot be.
+fn by_tracefs(
+    listener: u32,
+    options: &Options,
+    stream: &mut Stream,
+) -> Result<Option<Failure>, End> {
+    let instance = Tracefs::find(&options.without).and_then(|tracefs| {
+        tracefs.reap();
+        tracefs.instance()
+    });
+    let instance = match instance {
+        Ok(instance) => instance,
+        Err(failure) => return Ok(Some(failure)),
+    };
+    let watcher = Watcher::start(&instance)?;
+    let traced = match Recording::prepare(&instance, listener, &options.without) {
+        Ok(recording) => trace(&instance, recording, listener, options, stream).map(|()| None),
+        Err(failure) => Ok(Some(failure)),
+    };
+    drop(instance);
+    watcher.dismiss();
+    let refusal = traced?;
+    stream.flush()?;
+    Ok(refusal)
+}
+
+fn trace(
+    instance: &tracefs::Instance,
+    mut recording: Recording,
+    listener: u32,
+    options: &Options,
+    stream: &mut Stream,
+) -> Result<(), End> {
+    let probes = probes::add(instance, listener, &options.without);
     for format in recording.formats() {
         stream.send(b'F', format.as_bytes())?;
     }
     let header = instance.text_of_all("events/header_page");
     stream.send(b'H', header.as_bytes())?;
-    stream.send(b'B', probes.join("\n").as_bytes())?;
+    stream.send(b'B', probes.lines.join("\n").as_bytes())?;
     stream.send(b'S', samples::read().as_bytes())?;
     recording.begin()?;
-    let armed = format!(
-        "time {}\nfollowed {}\nby tracefs",
-        kernel::monotonic(),
-        recording.followed,
-    );
-    stream.send(b'A', armed.as_bytes())?;
-    stream.flush()?;
+    let lacks = [&recording.lacks[..], &probes.lacks].concat();
+    arm(stream, TRACEFS, recording.followed, &lacks, &[])?;
+    options.longest.into_iter().for_each(end_after);
     let reason = wait(&mut recording, stream)?;
     let lost = recording.lost();
     for (processor, page) in recording.end()? {
@@ -184,8 +242,57 @@ fn trace(instance: &tracefs::Instance, listener: u32, stream: &mut Stream) -> Re
     Ok(())
 }
 
+/// By what others are told of processes, or by looking.
+fn by_watching(
+    (way, options): (&str, &Options),
+    listener: u32,
+    mut watching: Watching,
+    refused: &[(&str, Failure)],
+    stream: &mut Stream,
+) -> Result<(), End> {
+    stream.send(b'S', samples::read().as_bytes())?;
+    arm(stream, way, listener, &[], refused)?;
+    options.longest.into_iter().for_each(end_after);
+    let reason = wait(&mut watching, stream)?;
+    let (told, lost) = watching.end();
+    let mut rest = told.as_str();
+    while !rest.is_empty() {
+        // Whole lines, of which none is as long as a frame.
+        let part = &rest.as_bytes()[..rest.len().min(MAX_PART)];
+        let length = part.iter().rposition(|octet| *octet == b'\n');
+        let length = length.map_or(rest.len(), |last| last + 1);
+        stream.send(b'R', &rest.as_bytes()[..length])?;
+        rest = &rest[length..];
+    }
+    stream.send(b'S', samples::read().as_bytes())?;
+    stream.send(b'L', format!("0 0 {lost}\n").as_bytes())?;
+    stream.send(b'E', reason.as_bytes())?;
+    stream.flush()?;
+    Ok(())
+}
+
+/// Says that all is recorded from now on.
+fn arm(
+    stream: &mut Stream,
+    by: &str,
+    followed: u32,
+    lacks: &[&str],
+    refused: &[(&str, Failure)],
+) -> io::Result<()> {
+    let now = kernel::monotonic();
+    let mut armed = format!("time {now}\nfollowed {followed}\nby {by}\n");
+    for lack in lacks {
+        armed.push_str(&format!("lacks {lack}\n"));
+    }
+    for (way, failure) in refused {
+        armed.push_str(&format!("refused {way} {}\n", failure.words));
+    }
+    stream.send(b'A', armed.as_bytes())?;
+    stream.flush()
+}
+
 /// Until standard input ends, or it has taken too long. Returns which of them it was.
-fn wait(recording: &mut Recording, stream: &mut Stream) -> Result<&'static str, End> {
+fn wait(follower: &mut dyn Follower, stream: &mut Stream) -> Result<&'static str, End> {
     let lines = lines();
     let begun = Instant::now();
     loop {
@@ -194,10 +301,10 @@ fn wait(recording: &mut Recording, stream: &mut Stream) -> Result<&'static str, 
                 stream.send(b'C', kernel::monotonic().to_string().as_bytes())?;
                 stream.flush()?;
             }
-            Err(RecvTimeoutError::Timeout) => recording.take()?,
+            Err(RecvTimeoutError::Timeout) => follower.take()?,
             Err(RecvTimeoutError::Disconnected) => break,
         }
-        if recording.is_full {
+        if follower.is_full() {
             return Ok("full");
         }
         if begun.elapsed() > PATIENCE {
@@ -206,9 +313,9 @@ fn wait(recording: &mut Recording, stream: &mut Stream) -> Result<&'static str, 
     }
     // The last that a connection's processes do is to close it, which tells whose it was.
     let asked = Instant::now();
-    while recording.follows_others() && asked.elapsed() < FOR_THE_REST {
+    while follower.follows_others() && asked.elapsed() < FOR_THE_REST {
         thread::sleep(BETWEEN_LOOKS);
-        recording.take()?;
+        follower.take()?;
     }
     Ok("asked")
 }

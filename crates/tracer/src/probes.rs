@@ -7,6 +7,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use crate::tracefs::Instance;
+use crate::without::{FUNCTIONS, NAMES, UPROBES, Without};
 use crate::{elf, process};
 
 /// Files of pam.d that are read, each up to so many octets.
@@ -25,14 +26,30 @@ const STACKS: [(&str, &[&str]); 3] = [
     ("account", &["pam_sm_acct_mgmt"]),
     ("session", &["pam_sm_open_session", "pam_sm_close_session"]),
 ];
-/// Of the C library: what sshd asks the name service by.
-const RESOLVER_FUNCTIONS: [&str; 5] = [
+/// The C library.
+const LIBRARY: &str = "libc.so.6";
+/// Of it: what sshd asks the name service by.
+const RESOLVER_FUNCTIONS: [&str; 7] = [
     "getaddrinfo",
     "getnameinfo",
+    "gethostbyname_r",
+    "gethostbyaddr_r",
     "getpwnam_r",
     "getgrouplist",
     "initgroups",
 ];
+/// Whose first argument is no name.
+const ASK_BY_NUMBER: [&str; 2] = ["getnameinfo", "gethostbyaddr_r"];
+/// What programs open files by, and which argument is the path. Not what the C library opens its own files by, those of the locale
+/// foremost (`__open_nocancel`): they are many, and a probe costs microseconds.
+const OPENING_FUNCTIONS: [(&str, usize); 4] =
+    [("open", 0), ("open64", 0), ("openat", 1), ("openat64", 1)];
+/// What runs a program, in the end.
+const RUNNING_FUNCTION: &str = "execve";
+/// Arguments of a program that are told.
+const ARGUMENTS: usize = 8;
+/// The registers of the first two arguments of a function.
+const REGISTERS: [&str; 2] = registers();
 
 const fn concat_arch() -> &'static str {
     if cfg!(target_arch = "aarch64") {
@@ -42,9 +59,81 @@ const fn concat_arch() -> &'static str {
     }
 }
 
-/// Makes the probes for what `listener` starts, and enables them. Each line says what one is: "NUMBER MODULE FUNCTION"; those
-/// of number N are the events `bN` and `rN` of the instance's group.
-pub(crate) fn add(instance: &Instance, listener: u32) -> Vec<String> {
+const fn registers() -> [&'static str; 2] {
+    if cfg!(target_arch = "aarch64") {
+        ["%x0", "%x1"]
+    } else {
+        ["%di", "%si"]
+    }
+}
+
+/// The probes that there are.
+#[derive(Default)]
+pub(crate) struct Probes {
+    /// Each line says what one is: "NUMBER MODULE FUNCTION"; those of number N are the events `bN` and `rN` of the instance's group.
+    pub(crate) lines: Vec<String>,
+    /// What is not told for lack of others.
+    pub(crate) lacks: Vec<&'static str>,
+}
+
+/// Makes the probes for what `listener` starts, and enables them.
+pub(crate) fn add(instance: &Instance, listener: u32, without: &Without) -> Probes {
+    let mut probes = Probes::default();
+    if !without.has(UPROBES) {
+        probes.lines = time_functions(instance, listener);
+    }
+    if probes.lines.is_empty() {
+        probes.lacks.push(FUNCTIONS);
+    }
+    if without.has(UPROBES) || without.has(NAMES) || !tell_names(instance, listener) {
+        probes.lacks.push(NAMES);
+    }
+    // Where that fails there are no records of them, and the login is followed nevertheless.
+    let enabled = instance.set(&format!("events/{}/enable", instance.group), "1");
+    if enabled.is_err() {
+        probes.lines.clear();
+        probes.lacks = vec![FUNCTIONS, NAMES];
+    }
+    probes
+}
+
+/// The paths of files that are opened, and the arguments of programs, as the C library is told them: events `oN` and `x0`.
+/// Whether that was possible.
+fn tell_names(instance: &Instance, listener: u32) -> bool {
+    let Some(library) = process::mapped(listener, LIBRARY) else {
+        return false;
+    };
+    let [first, second] = REGISTERS;
+    let group = &instance.group;
+    let wanted = |name: &str| {
+        name == RUNNING_FUNCTION || OPENING_FUNCTIONS.iter().any(|(it, _)| *it == name)
+    };
+    let found = elf::functions(&library, wanted).unwrap_or_default();
+    let mut made = 0;
+    for (name, offset) in found {
+        let place = format!("{}:{offset:#x}", library.display());
+        let opening = OPENING_FUNCTIONS.iter().find(|(it, _)| *it == name);
+        made += u32::from(match opening {
+            Some((_, argument)) => {
+                let register = REGISTERS[*argument];
+                instance.add_probe(&format!(
+                    "p:{group}/o{made} {place} f=+0({register}):string\n"
+                ))
+            }
+            None => {
+                let words = (0..ARGUMENTS)
+                    .map(|word| format!(" a{word}=+0(+{}({second})):string", word * 8));
+                let words: String = words.collect();
+                instance.add_probe(&format!(
+                    "p:{group}/x{made} {place} f=+0({first}):string{words}\n"
+                ))
+            }
+        });
+    }
+    made > 0
+}
+
+fn time_functions(instance: &Instance, listener: u32) -> Vec<String> {
     let root = process::root_of(listener);
     let mut functions = Vec::new();
     for (module, wanted) in modules(&root) {
@@ -55,7 +144,7 @@ pub(crate) fn add(instance: &Instance, listener: u32) -> Vec<String> {
         let wanted: Vec<&str> = wanted.into_iter().collect();
         functions.extend(of(&path, &name, &wanted));
     }
-    if let Some(path) = process::mapped(listener, "libc.so.6") {
+    if let Some(path) = process::mapped(listener, LIBRARY) {
         functions.extend(of(&path, "libc", &RESOLVER_FUNCTIONS));
     }
     functions.truncate(MAX_FUNCTIONS);
@@ -63,15 +152,16 @@ pub(crate) fn add(instance: &Instance, listener: u32) -> Vec<String> {
     for (number, (module, function, path, offset)) in functions.into_iter().enumerate() {
         let group = &instance.group;
         let place = format!("{}:{offset:#x}", path.display());
-        let is_made = instance.add_probe(&format!("p:{group}/b{number} {place}\n"))
+        let asks_for_a_name = module == "libc" && !ASK_BY_NUMBER.contains(&function.as_str());
+        let asked = match asks_for_a_name {
+            true => format!(" f=+0({}):string", REGISTERS[0]),
+            false => String::new(),
+        };
+        let is_made = instance.add_probe(&format!("p:{group}/b{number} {place}{asked}\n"))
             && instance.add_probe(&format!("r:{group}/r{number} {place}\n"));
         if is_made {
             lines.push(format!("{number} {module} {function}"));
         }
-    }
-    if !lines.is_empty() {
-        // Where that fails there are no records of them, and the login is followed nevertheless.
-        let _ = instance.set(&format!("events/{}/enable", instance.group), "1");
     }
     lines
 }

@@ -1,10 +1,13 @@
 //! What /proc says of processes: who serves the connection that we were started by, and what identifies a process.
 
-use std::fs;
+use std::fs::{self, File};
+use std::io::Read;
 use std::path::PathBuf;
 
 use crate::failure::Failure;
 
+/// Octets of a process's surroundings that are read.
+const MAX_VARIABLES: u64 = 256 * 1024;
 /// More ancestors than a login has.
 const MAX_DEPTH: usize = 32;
 /// The first namespace's inode number (include/uapi/linux/nsfs.h, PID_NS_INIT_INO).
@@ -13,6 +16,8 @@ const FIRST_PID_NAMESPACE: &str = "pid:[4026531836]";
 /// The line of proc_pid_stat(5), as far as it is of use.
 struct Stat {
     name: String,
+    /// A letter.
+    state: String,
     parent: u32,
     /// In clock ticks since the system's start.
     started: u64,
@@ -25,7 +30,8 @@ fn stat(pid: u32) -> Option<Stat> {
     let mut fields = rest.split(' ');
     Some(Stat {
         name: name.split_once('(')?.1.to_owned(),
-        parent: fields.nth(1)?.parse().ok()?,
+        state: fields.next()?.to_owned(),
+        parent: fields.next()?.parse().ok()?,
         started: fields.nth(17)?.parse().ok()?,
     })
 }
@@ -33,6 +39,44 @@ fn stat(pid: u32) -> Option<Stat> {
 /// When a process was started, in clock ticks since the system's start; `None` if there is none.
 pub(crate) fn started(pid: u32) -> Option<u64> {
     stat(pid).map(|stat| stat.started)
+}
+
+/// A process's name; `None` if there is none.
+pub(crate) fn name(pid: u32) -> Option<String> {
+    stat(pid).map(|stat| stat.name)
+}
+
+/// Whose child a process is now.
+pub(crate) fn parent(pid: u32) -> Option<u32> {
+    stat(pid).map(|stat| stat.parent)
+}
+
+/// Whether nothing but the entry of a process is left, if that.
+pub(crate) fn has_ended(pid: u32) -> bool {
+    stat(pid).is_none_or(|stat| matches!(stat.state.as_str(), "Z" | "X"))
+}
+
+/// The children that a process has now.
+pub(crate) fn children(of: u32) -> Vec<u32> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    numbers.filter(|pid| parent(*pid) == Some(of)).collect()
+}
+
+/// The ports of the connection that a process was started for, the server's and the client's, as sshd tells it (sshd(8),
+/// SSH_CONNECTION). Others' surroundings are shown to root alone.
+pub(crate) fn connection_ports(pid: u32) -> Option<(u16, u16)> {
+    let mut variables = Vec::new();
+    let file = File::open(format!("/proc/{pid}/environ")).ok()?;
+    file.take(MAX_VARIABLES).read_to_end(&mut variables).ok()?;
+    let mut variables = variables.split(|octet| *octet == 0);
+    let value = variables.find_map(|variable| variable.strip_prefix(b"SSH_CONNECTION="))?;
+    let value = String::from_utf8_lossy(value);
+    let words: Vec<&str> = value.split(' ').collect();
+    let [_, client, _, server] = words[..] else {
+        return None;
+    };
+    Some((server.parse().ok()?, client.parse().ok()?))
 }
 
 /// The namespace of our process numbers, as "pid:[...]".
@@ -80,7 +124,8 @@ fn topmost_server(names: &[&str]) -> Option<usize> {
     Some(first + servers.count() - 1)
 }
 
-fn is_server(name: &str) -> bool {
+/// Whether a process of that name serves SSH.
+pub(crate) fn is_server(name: &str) -> bool {
     ["sshd", "dropbear"]
         .iter()
         .any(|server| name.starts_with(server))

@@ -7,7 +7,9 @@ use std::os::unix::fs::OpenOptionsExt;
 
 use crate::failure::Failure;
 use crate::process;
+use crate::told::Follower;
 use crate::tracefs::Instance;
+use crate::without::{EVENT_FORK, Without};
 
 /// Events whose lack means that there is nothing to be followed.
 const NEEDED: [&str; 5] = [
@@ -17,12 +19,13 @@ const NEEDED: [&str; 5] = [
     "sched/sched_switch",
     "sched/sched_waking",
 ];
-/// Those that are taken where there are.
-const WELCOME: [&str; 4] = [
-    "task/task_newtask",
-    "sock/inet_sock_set_state",
-    "block/block_rq_issue",
-    "syscalls/sys_enter_openat",
+/// Those that are taken where there are, and what is not told without one.
+const WELCOME: [(&str, Option<&str>); 5] = [
+    ("task/task_newtask", None),
+    ("sock/inet_sock_set_state", Some("connections")),
+    ("block/block_rq_issue", Some("disks")),
+    ("syscalls/sys_enter_openat", Some("files")),
+    ("syscalls/sys_exit_openat", None),
 ];
 /// Tells the kernel's own number of a process whose setting is written back unchanged.
 const TELLING: &str = "oom/oom_score_adj_update";
@@ -52,7 +55,11 @@ pub(crate) struct Recording<'a> {
     kept: VecDeque<(u16, Vec<u8>)>,
     octets: usize,
     /// No more could be kept.
-    pub(crate) is_full: bool,
+    is_full: bool,
+    /// What this kernel does not tell.
+    pub(crate) lacks: Vec<&'static str>,
+    /// Where the kernel does not follow forks: the process, and the children that it had before.
+    before: Option<(u32, Vec<u32>)>,
 }
 
 impl<'a> Recording<'a> {
@@ -61,17 +68,25 @@ impl<'a> Recording<'a> {
     /// # Errors
     ///
     /// The kernel cannot.
-    pub(crate) fn prepare(instance: &'a Instance, of: u32) -> Result<Recording<'a>, Failure> {
+    pub(crate) fn prepare(
+        instance: &'a Instance,
+        of: u32,
+        without: &Without,
+    ) -> Result<Recording<'a>, Failure> {
         instance.set("tracing_on", "0")?;
         let followed = number(instance, of)?;
         instance.set("trace_clock", "mono")?;
         // The beginning of a login tells more than its end.
         instance.set("options/overwrite", "0")?;
-        instance.set("options/event-fork", "1").map_err(|_| {
-            let words = "this kernel does not follow forks (event-fork; Linux 4.7 does)";
-            Failure::new("too-old", words)
-        })?;
-        instance.set("set_event_pid", &followed.to_string())?;
+        let mut lacks = Vec::new();
+        // Linux 4.7. Before, all of the host is recorded, and who does not belong here is left out later.
+        let follows_forks = !without.has(EVENT_FORK)
+            && instance.set("options/event-fork", "1").is_ok()
+            && instance.set("set_event_pid", &followed.to_string()).is_ok();
+        let before = (!follows_forks).then(|| (of, process::children(of)));
+        if !follows_forks {
+            lacks.push(EVENT_FORK);
+        }
         let processors = processors(instance);
         let [least, most] = ONE_BUFFER;
         let size = (ALL_BUFFERS / processors.len().max(1)).clamp(least, most);
@@ -79,8 +94,12 @@ impl<'a> Recording<'a> {
         for event in NEEDED {
             instance.set(&format!("events/{event}/enable"), "1")?;
         }
-        for event in WELCOME {
-            let _ = instance.set(&format!("events/{event}/enable"), "1");
+        for (event, tells) in WELCOME {
+            let is_unwanted = tells.is_some_and(|tells| without.has(tells));
+            let enable = format!("events/{event}/enable");
+            if is_unwanted || instance.set(&enable, "1").is_err() {
+                lacks.extend(tells);
+            }
         }
         let mut sources = Vec::new();
         for processor in processors {
@@ -101,6 +120,8 @@ impl<'a> Recording<'a> {
             kept: VecDeque::new(),
             octets: 0,
             is_full: false,
+            lacks,
+            before,
         })
     }
 
@@ -112,10 +133,8 @@ impl<'a> Recording<'a> {
             let name = entry.file_name().to_string_lossy().into_owned();
             entry.path().is_dir().then(|| format!("{group}/{name}"))
         });
-        let events = NEEDED
-            .iter()
-            .chain(&WELCOME)
-            .map(|event| (*event).to_owned());
+        let welcome = WELCOME.iter().map(|(event, _)| event);
+        let events = NEEDED.iter().chain(welcome).map(|it| (*it).to_owned());
         let described = events.chain(probes).filter_map(|event| {
             let format = self.instance.text(&format!("events/{event}/format"));
             // What follows is C.
@@ -132,41 +151,6 @@ impl<'a> Recording<'a> {
     /// The kernel says no.
     pub(crate) fn begin(&self) -> Result<(), Failure> {
         self.instance.set("tracing_on", "1")
-    }
-
-    /// Whether anything lives of what the followed process has started.
-    pub(crate) fn follows_others(&self) -> bool {
-        let followed = self.followed.to_string();
-        let all = self.instance.text("set_event_pid");
-        all.lines().any(|pid| pid != followed)
-    }
-
-    /// Takes what has been recorded since out of the kernel's memory.
-    ///
-    /// # Errors
-    ///
-    /// It cannot be read.
-    pub(crate) fn take(&mut self) -> io::Result<()> {
-        let mut page = vec![0; MAX_PAGE];
-        for (processor, file) in &mut self.sources {
-            loop {
-                let read = match file.read(&mut page) {
-                    Ok(read) => read,
-                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => 0,
-                    Err(error) => return Err(error),
-                };
-                let Some(used) = used(&page[..read]) else {
-                    break;
-                };
-                if self.octets + used > MAX_KEPT {
-                    self.is_full = true;
-                    return Ok(());
-                }
-                self.octets += used;
-                self.kept.push_back((*processor, page[..used].to_vec()));
-            }
-        }
-        Ok(())
     }
 
     /// Ends it, and gives the pages out, each with its processor.
@@ -193,6 +177,45 @@ impl<'a> Recording<'a> {
             format!("{processor} {overrun} {dropped}\n")
         };
         self.sources.iter().map(line).collect()
+    }
+}
+
+impl Follower for Recording<'_> {
+    fn take(&mut self) -> io::Result<()> {
+        let mut page = vec![0; MAX_PAGE];
+        for (processor, file) in &mut self.sources {
+            loop {
+                let read = match file.read(&mut page) {
+                    Ok(read) => read,
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => 0,
+                    Err(error) => return Err(error),
+                };
+                let Some(used) = used(&page[..read]) else {
+                    break;
+                };
+                if self.octets + used > MAX_KEPT {
+                    self.is_full = true;
+                    return Ok(());
+                }
+                self.octets += used;
+                self.kept.push_back((*processor, page[..used].to_vec()));
+            }
+        }
+        Ok(())
+    }
+
+    fn is_full(&self) -> bool {
+        self.is_full
+    }
+
+    fn follows_others(&self) -> bool {
+        if let Some((followed, before)) = &self.before {
+            let now = process::children(*followed);
+            return now.iter().any(|pid| !before.contains(pid));
+        }
+        let followed = self.followed.to_string();
+        let all = self.instance.text("set_event_pid");
+        all.lines().any(|pid| pid != followed)
     }
 }
 

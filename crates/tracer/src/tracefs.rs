@@ -7,6 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use crate::failure::Failure;
+use crate::without::{INSTANCES, TRACEFS, Without};
 use crate::{kernel, process};
 
 /// Where it is mounted since Linux 4.1.
@@ -40,12 +41,16 @@ impl Tracefs {
     /// # Errors
     ///
     /// There is none, or we may not.
-    pub(crate) fn find() -> Result<Tracefs, Failure> {
+    pub(crate) fn find(without: &Without) -> Result<Tracefs, Failure> {
+        if !kernel::is_root() {
+            return Err(Failure::new("not-root", "tracefs is root's alone"));
+        }
+        if without.has(TRACEFS) {
+            return Err(Failure::new("no-tracefs", "it is not to be used"));
+        }
         for folder in [USUAL, BY_DEBUGFS] {
-            if Path::new(folder).join("instances").is_dir() {
-                return Ok(Tracefs {
-                    folder: folder.into(),
-                });
+            if Path::new(folder).join("events").is_dir() {
+                return Tracefs::at(folder, without);
             }
         }
         let kinds = fs::read_to_string("/proc/filesystems").unwrap_or_default();
@@ -58,9 +63,19 @@ impl Tracefs {
         };
         kernel::own_mounts().map_err(forbidden)?;
         kernel::mount_tracefs(c"/sys/kernel/tracing").map_err(forbidden)?;
-        Ok(Tracefs {
-            folder: USUAL.into(),
-        })
+        Tracefs::at(USUAL, without)
+    }
+
+    /// In the one buffer that is there in any case others may be tracing.
+    fn at(folder: &str, without: &Without) -> Result<Tracefs, Failure> {
+        let folder = PathBuf::from(folder);
+        match folder.join("instances").is_dir() && !without.has(INSTANCES) {
+            true => Ok(Tracefs { folder }),
+            false => {
+                let words = "this kernel's tracefs has no instances (Linux 3.10 has)";
+                Err(Failure::new("too-old", words))
+            }
+        }
     }
 
     /// Takes away what tracers that are dead have left.

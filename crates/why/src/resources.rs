@@ -71,6 +71,8 @@ const GAUGES: [Gauge; 5] = [
         only_with: None,
         facts: &[
             ("trace.opened", "opened", " files"),
+            ("trace.opened.longest", "that which took the longest", ""),
+            ("trace.opened.most", "most often", ""),
             ("host.home.filesystem", "home on", ""),
             ("host.home.time", "home read in", ""),
             ("host.authorized_keys.octets", "authorized_keys", " octets"),
@@ -95,6 +97,7 @@ const GAUGES: [Gauge; 5] = [
         facts: &[
             ("trace.lookups", "resolver called", " times"),
             ("trace.lookups.time", "which took", ""),
+            ("trace.lookups.of", "asked for", ""),
             ("trace.network.time", "the host waited", ""),
             ("trace.connections", "connections made", ""),
             ("trace.connections.to", "to", ""),

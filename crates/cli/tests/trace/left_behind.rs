@@ -58,6 +58,24 @@ fn what_a_tracer_and_its_watcher_leave_the_next_one_takes_away() {
 }
 
 #[test]
+fn a_tracer_that_does_without_tracefs_makes_nothing_that_could_be_left() {
+    if !may_trace() {
+        return;
+    }
+    let (view, shell) = (View::new(), Shell::new("true"));
+    for without in ["tracefs", "tracefs,proc-connector"] {
+        let mut tracer = Tracer::start_without(shell.pid(), without).arm();
+        assert_eq!(view.instance(&tracer.mark()), None);
+        assert!(tracer.files().is_empty(), "{:?}", tracer.files());
+        // No watcher either.
+        let pid = tracer.pid().as_raw_nonzero();
+        let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap();
+        assert_eq!(children, "");
+        tracer.kill();
+    }
+}
+
+#[test]
 fn a_tracer_whose_reader_has_stopped_ends_all_the_same_and_nothing_is_left() {
     if !may_trace() {
         return;

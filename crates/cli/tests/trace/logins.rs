@@ -1,9 +1,10 @@
 //! `sshoal why --trace`: logins to real sshd with PAM.
 
 use std::fs;
+use std::net::SocketAddrV4;
 use std::os::unix::fs::MetadataExt;
-use std::path::PathBuf;
-use std::process::Command;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command};
 
 use serde_json::Value;
 use sshoal_testbed::slow::{Injection, SlowError, SlowHost, SlowSpec};
@@ -48,12 +49,35 @@ impl Host {
 
     /// What `--json` says of a login that was traced.
     #[track_caller]
-    fn traced(&self) -> Value {
+    pub(crate) fn traced(&self) -> Value {
+        let found = self.followed("");
+        assert_eq!(found["tier"], "root", "{}", found["tier_notes"]);
+        found
+    }
+
+    /// What it says of one that was followed without some of what the kernel has, named with commas between.
+    #[track_caller]
+    pub(crate) fn followed(&self, without: &str) -> Value {
         let words = ["--trace", "--repeat", "1", "--no-ssh", "--json"];
-        let found = parsed(Running::start(&mut self.why(&words)));
+        let mut command = self.why(&words);
+        let ended = Running::start(command.env("SSHOAL_TRACE_WITHOUT", without)).wait();
+        let found: Value = serde_json::from_str(&ended.expect(0).stdout()).unwrap();
+        assert!(found["trace"].is_object(), "{}", found["tier_notes"]);
         // Not even for a moment.
         assert_eq!(started_tracers(self), [0; 0]);
         found
+    }
+
+    /// The folder of its client's files, and where it listens.
+    pub(crate) fn client(&self) -> (&Path, SocketAddrV4) {
+        (self.host.dir(), self.host.address())
+    }
+
+    /// A program that runs in the host's mounts, as root, until what this gives is dropped.
+    pub(crate) fn run(&self, words: &[&str]) -> Child {
+        let mounts = format!("--mount=/proc/{}/ns/mnt", self.host.pid().as_raw_nonzero());
+        let mut command = Command::new("nsenter");
+        command.arg(&mounts).args(words).spawn().unwrap()
     }
 
     /// Runs lines of a shell in the host's mounts, as root.
@@ -104,18 +128,18 @@ pub(crate) fn started_tracers(host: &Host) -> Vec<u32> {
     pids.filter(is_tracer).collect()
 }
 
-fn processes(found: &Value) -> &Vec<Value> {
+pub(crate) fn processes(found: &Value) -> &Vec<Value> {
     found["trace"]["processes"].as_array().unwrap()
 }
 
-fn ran(process: &Value, program: &str) -> bool {
+pub(crate) fn ran(process: &Value, program: &str) -> bool {
     let programs = process["programs"].as_array().unwrap();
     programs.iter().any(|it| it["file"] == program)
 }
 
 /// The parts are the whole, but for what is lost by rounding.
 #[track_caller]
-fn check_sum(found: &Value) {
+pub(crate) fn check_sum(found: &Value) {
     let trace = &found["trace"];
     let wall = trace["wall_us"].as_u64().unwrap();
     let shares = trace["shares_us"].as_object().unwrap();

@@ -6,8 +6,11 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod fallbacks;
 mod left_behind;
 mod logins;
+mod names;
+mod other_servers;
 mod pages;
 mod refusals;
 mod tracer;

@@ -1,4 +1,5 @@
-//! Where nothing can be traced, the report says why and is that of the other tiers.
+//! Where tracefs is not to be had, it is said why, and the next best way is taken; where nothing can be followed, the report is
+//! that of the other tiers.
 
 use std::ffi::OsString;
 use std::fs;
@@ -6,25 +7,49 @@ use std::process::Command;
 
 use serde_json::Value;
 use sshoal_testbed::slow::Injection;
-use sshoal_testbed::sshd::{RealSshd, SshdSpec};
 use sshoal_trace::Frame;
 
-use crate::logins::Host;
+use crate::logins::{Host, processes, ran};
 use crate::may_trace;
-use crate::support::Shoal;
 use crate::support::program::Running;
 use crate::tracer::{Shell, Tracer};
 
-/// What it says when it is not allowed to.
-fn refused(mut tracer: Tracer) -> (String, String) {
+/// By what it follows, and why not by tracefs.
+fn refused(tracer: Tracer) -> (String, String) {
+    let tracer = tracer.arm();
+    let (by, refused) = (&tracer.means().by, &tracer.means().refused);
+    assert_eq!(refused[0].0, "tracefs");
+    (by.clone(), refused[0].1.clone())
+}
+
+/// What is left for root: the proc connector, where the kernel has it and speaks to our namespaces.
+fn next_best() -> &'static str {
+    let shell = Shell::new("true");
+    let tracer = Tracer::start_without(shell.pid(), "tracefs").arm();
+    match tracer.means().by.as_str() {
+        "proc" => "proc",
+        _ => "proc-connector",
+    }
+}
+
+#[test]
+fn where_nothing_can_be_followed_the_tracer_says_why() {
+    if !may_trace() {
+        return;
+    }
+    let shell = Shell::new("true");
+    let mut tracer = Tracer::start_without(shell.pid(), "tracefs,proc-connector,proc");
     match tracer.next() {
-        Some(Frame::Failed(kind, words)) => (kind, words),
+        Some(Frame::Failed(kind, words)) => {
+            assert_eq!(kind, "no-tracefs");
+            assert_eq!(words, "it is not to be used");
+        }
         other => panic!("{other:?}"),
     }
 }
 
 #[test]
-fn without_root_the_tracer_says_so() {
+fn without_root_the_tracer_does_without_tracefs() {
     if !may_trace() {
         return;
     }
@@ -36,8 +61,10 @@ fn without_root_the_tracer_says_so() {
         "{open}; exec setpriv --reuid 65534 --clear-groups \"$@\""
     ));
     nobody.arg("sh");
-    let (kind, words) = refused(Tracer::start_by(&mut nobody, shell.pid()));
-    assert_eq!(kind, "not-root", "{words}");
+    let (by, words) = refused(Tracer::start_by(&mut nobody, shell.pid()));
+    // Since Linux 6.6 everybody may hear of processes.
+    assert!(["proc", "proc-connector"].contains(&by.as_str()), "{by}");
+    assert_eq!(words, "tracefs is root's alone");
 }
 
 #[test]
@@ -48,18 +75,19 @@ fn a_root_that_may_not_mount_is_told_so() {
     let shell = Shell::new("true");
     let mut confined = Command::new("setpriv");
     confined.args(["--bounding-set=-sys_admin", "--inh-caps=-sys_admin"]);
-    let (kind, words) = refused(Tracer::start_by(&mut confined, shell.pid()));
-    assert_eq!(kind, "not-permitted", "{words}");
+    let (by, words) = refused(Tracer::start_by(&mut confined, shell.pid()));
+    assert_eq!(by, next_best(), "{words}");
     assert!(words.contains("tracefs cannot be mounted here"), "{words}");
 }
 
-/// A tracer that is started in mounts of its own, which these lines of a shell have changed; by `last`, a program and its flags.
-fn started_among(mounts: &str, last: &str) -> Tracer {
+/// By what a tracer follows that is started in mounts of its own, which these lines of a shell have changed, by `last`, a program
+/// and its flags; and why not by tracefs.
+fn refused_among(mounts: &str, last: &str) -> (String, String) {
     let shell = Shell::new("true");
     let mut command = Command::new("unshare");
     let line = format!("{mounts}\nexec {last} \"$@\"");
     command.args(["--mount", "sh", "-ec", &line, "sh"]);
-    Tracer::start_by(&mut command, shell.pid())
+    refused(Tracer::start_by(&mut command, shell.pid()))
 }
 
 #[test]
@@ -68,9 +96,10 @@ fn the_root_of_a_container_is_told_to_trace_on_its_host() {
         return;
     }
     let mounts = "mount -t tmpfs none /run\n: >/run/.containerenv";
-    let last = "setpriv --bounding-set=-sys_admin --inh-caps=-sys_admin";
-    let (kind, words) = refused(started_among(mounts, last));
-    assert_eq!(kind, "not-permitted", "{words}");
+    // It has a network of its own, in which no kernel tells of processes.
+    let last = "unshare --net setpriv --bounding-set=-sys_admin --inh-caps=-sys_admin";
+    let (by, words) = refused_among(mounts, last);
+    assert_eq!(by, "proc", "{words}");
     assert!(
         words.contains("container") && words.contains("trace on its host"),
         "{words}"
@@ -87,8 +116,8 @@ fn a_kernel_without_tracefs_is_told_of() {
                   mount -t tmpfs none /mnt\n\
                   grep -v tracefs /proc/filesystems >/mnt/filesystems\n\
                   mount --bind /mnt/filesystems /proc/filesystems";
-    let (kind, words) = refused(started_among(mounts, "env"));
-    assert_eq!(kind, "no-tracefs", "{words}");
+    let (by, words) = refused_among(mounts, "env");
+    assert_eq!(by, next_best(), "{words}");
     assert!(words.contains("this kernel has no tracefs"), "{words}");
 }
 
@@ -129,39 +158,52 @@ fn a_host_without_room_is_told_of_and_nothing_is_left_there() {
     }
 }
 
+/// What `why --trace` says of a host that its user follows a login on, without root.
+#[track_caller]
+pub(crate) fn followed_without_root(found: &Value, why: &str) {
+    assert_eq!(found["tier"], "no-root");
+    let trace = &found["trace"];
+    let by = trace["by"].as_str().unwrap();
+    assert!(["proc", "proc-connector"].contains(&by), "{by}");
+    assert_eq!(trace["matched"], true);
+    assert_eq!(trace["refused"][0]["by"], "root");
+    let reason = trace["refused"][0]["reason"].as_str().unwrap();
+    assert!(reason.starts_with(why), "{reason}");
+    let notes = found["tier_notes"].to_string();
+    assert!(notes.contains("a login was followed by"), "{notes}");
+}
+
 #[test]
-fn a_host_without_sudo_is_told_of() {
+fn on_a_host_without_sudo_the_user_looks_at_proc() {
+    if !may_trace() {
+        return;
+    }
+    let Some(host) = Host::start(&Injection::several("motd:300").unwrap()) else {
+        return;
+    };
+    host.enter("for sudo in $(command -v -p sudo); do mount --bind /dev/null \"$sudo\"; done");
+    let found = host.followed("proc-connector");
+    followed_without_root(&found, "there is no sudo");
+    assert_eq!(found["trace"]["by"], "proc");
+    // Root's script is seen by its name all the same, and by its command line.
+    let script = "/etc/update-motd.d/50-status";
+    let all = processes(&found);
+    assert!(all.iter().any(|process| ran(process, script)), "{all:#?}");
+}
+
+#[test]
+fn without_sudo_s_password_the_user_looks_at_proc() {
     if !may_trace() {
         return;
     }
     let Some(host) = Host::start(&Injection::several("motd:20").unwrap()) else {
         return;
     };
-    host.enter("for sudo in $(command -v -p sudo); do mount --bind /dev/null \"$sudo\"; done");
-    let notes = untraced(&host);
-    let words = "no trace: it takes root there, and there is no sudo";
-    assert!(notes.contains(words), "{notes}");
-}
-
-#[test]
-fn without_root_and_without_sudo_s_password_the_other_tiers_report() {
-    if !may_trace() {
-        return;
-    }
-    let shoal: Shoal<RealSshd> = Shoal::real(&SshdSpec::new(1));
-    let mut command = shoal.user.command(env!("CARGO_BIN_EXE_sshoal"));
-    let name = shoal.name(0);
-    let words = ["--trace", "--repeat", "1", "--no-ssh", "--json"];
-    command
-        .args(["why", &name, "-F", &shoal.file("ssh_config")])
-        .args(words);
-    let ended = Running::start(&mut command).wait().expect(0);
-    let found: Value = serde_json::from_str(&ended.stdout()).unwrap();
-    assert_eq!(found["tier"], "no-root");
-    let notes = found["tier_notes"].to_string();
-    assert!(
-        notes.contains("no trace: sudo wants a password there: there is no terminal"),
-        "{notes}"
+    host.enter(
+        "grep -rl sshoal-slow /etc/sudoers /etc/sudoers.d | while read -r file; do
+             sed -i 's/NOPASSWD: //' \"$file\"
+         done",
     );
-    assert!(found["trace"].is_null());
+    let found = host.followed("");
+    followed_without_root(&found, "sudo wants a password there: there is no terminal");
 }

@@ -13,7 +13,7 @@ const PATH: usize = 1;
 /// Events of a process with that number, in microseconds from the birth of the connection's process. Foreign text is as it came.
 pub fn events(traced: &Traced, number: usize) -> Vec<Value> {
     let mut events = Vec::new();
-    let name = format!("the host, by {}", traced.by);
+    let name = format!("the host, by {}", traced.means.title());
     events.push(named("process_name", number, 0, &name));
     events.push(named("thread_name", number, PATH, "critical path"));
     let since = |at: u64| at.saturating_sub(traced.login.begin) / 1000;
@@ -52,6 +52,7 @@ pub fn events(traced: &Traced, number: usize) -> Vec<Value> {
             "parent": process.parent.map(|parent| traced.tree.process(parent).pid),
             "path_us": traced.with_children(id) / 1000,
             "opened": process.opened,
+            "arguments": process.programs.last().map(|program| &program.arguments),
         });
         let end = process.ended.unwrap_or(traced.tree.end).max(process.born);
         let (title, born) = (process.title(), process.born);
@@ -66,7 +67,7 @@ pub fn events(traced: &Traced, number: usize) -> Vec<Value> {
             &name,
             from,
             to,
-            json!({}),
+            json!({"about": call.about}),
         ));
     }
     events

@@ -9,6 +9,8 @@ use crate::tree::{Process, ProcessId};
 const MAX_SHOWN: usize = 40;
 /// Programs and calls that are listed.
 const MAX_LISTED: usize = 8;
+/// Files that are named, for each reason.
+const MAX_FILES: usize = 4;
 /// Characters of a text of the host's.
 const MAX_FOREIGN: usize = 200;
 /// Columns of a process's name, with what it is indented by.
@@ -49,10 +51,12 @@ fn head(traced: &Traced) -> Vec<String> {
     let mut lines = vec![format!(
         "Trace (by {}): {} on the host, {before} processes until the first output, {all} in all, {} of them forks that ran \
          no program",
-        visible(&traced.by),
+        visible(traced.means.title()),
         time(traced.login.wall()),
         forks.count(),
     )];
+    let notes = traced.means.notes();
+    lines.extend(notes.iter().map(|note| format!("  {}", visible(note))));
     if !traced.login.is_matched {
         let words = "  its connection could not be told by its ports; it was the only login";
         lines.push(words.to_owned());
@@ -77,11 +81,16 @@ fn sums(traced: &Traced) -> Vec<String> {
         ("program", "other programs"),
         ("unexplained", "unexplained"),
     ];
+    if !traced.tells_time() {
+        return Vec::new();
+    }
     let parts = titles.map(|(name, title)| format!("{title} {}", time(traced.share(name))));
     let whole = time(traced.login.wall());
     let mut lines = vec![format!("  {whole} = {}", parts.join(" + "))];
     let calls = traced.calls.iter().map(|call| {
-        let name = format!("{} {}", call.probe.module, call.probe.function);
+        let about = call.about.as_ref().map(|about| format!(" {about}"));
+        let about = about.unwrap_or_default();
+        let name = format!("{} {}{about}", call.probe.module, call.probe.function);
         (name, call.to - call.from)
     });
     let mut calls: Vec<_> = calls.collect();
@@ -100,7 +109,34 @@ fn sums(traced: &Traced) -> Vec<String> {
             lines.push(format!("  {title}: {}", worth.join(", ")));
         }
     }
+    lines.extend(files(traced));
     lines
+}
+
+/// The files that were opened: how many, and those that took long or were opened often.
+fn files(traced: &Traced) -> Vec<String> {
+    let opened: u64 = traced.processes().map(|(_, process)| process.opened).sum();
+    let mut files = traced.files();
+    if files.is_empty() {
+        return Vec::new();
+    }
+    let named: u64 = files.iter().map(|file| file.times).sum();
+    let longest = files.iter().take(MAX_FILES).map(|file| {
+        let path = visible(&file.path);
+        format!("{path} {}", time(file.time))
+    });
+    let longest: Vec<String> = longest.collect();
+    let longest = longest.join(", ");
+    files.sort_by_key(|file| std::cmp::Reverse(file.times));
+    let often = files.iter().take(MAX_FILES);
+    let often = often.map(|file| format!("{} {} times", visible(&file.path), file.times));
+    let often: Vec<String> = often.collect();
+    vec![
+        format!(
+            "  files: {opened} opened, {named} of them by name; those that took the longest: {longest}"
+        ),
+        format!("  opened most often: {}", often.join(", ")),
+    ]
 }
 
 /// A line in as many as it takes, the further ones indented.
@@ -143,10 +179,13 @@ fn tree(traced: &Traced, options: TextOptions, out: &mut String) {
         }
     }
     let bar = options.width.saturating_sub(NAME + TIMES).max(LEAST_BAR);
-    out.push_str(&format!(
-        "  {:NAME$}{:bar$}{:>11}{:>11}\n",
-        "process", "", "lived", "of it path"
-    ));
+    let path = if traced.tells_time() {
+        "of it path"
+    } else {
+        ""
+    };
+    out.push_str(format!("  {:NAME$}{:bar$}{:>11}{path:>11}", "process", "", "lived").trim_end());
+    out.push('\n');
     branch(traced, options, (traced.login.root, 0, bar), &shown, out);
     let rest = longest.len().saturating_sub(shown.len());
     if rest > 0 {
@@ -205,12 +244,17 @@ fn line(
     );
     let name: String = name.chars().take(NAME - 1).collect();
     let pad = columns - (first + length).min(columns);
-    out.push_str(&format!(
-        "  {name:NAME$}{bar}{}{:>11}{:>11}\n",
+    let path = match traced.tells_time() {
+        true => time(traced.with_children(id)),
+        false => String::new(),
+    };
+    let line = format!(
+        "  {name:NAME$}{bar}{}{:>11}{path:>11}",
         " ".repeat(pad),
         time(lived(process, end)),
-        time(traced.with_children(id)),
-    ));
+    );
+    out.push_str(line.trim_end());
+    out.push('\n');
 }
 
 fn lived(process: &Process, until: u64) -> u64 {

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use super::*;
-use crate::fixtures::{ASLEEP, HARD, Host, RUNNABLE, ZOMBIE, login};
+use crate::fixtures::{ASLEEP, HARD, Host, RUNNABLE, ZOMBIE, login, recording, told};
 use crate::login::Wanted;
 use crate::report::{events, json};
 
@@ -54,6 +54,33 @@ fn each_process_has_a_bar_under_who_made_it() {
         "{shown}"
     );
     assert!(!shown.contains('\u{1b}'));
+}
+
+#[test]
+fn without_tracefs_there_are_bars_and_what_is_not_told_is_said() {
+    let lines = "fork 100000 100 150 sshd\nfork 200000 150 190 sshd\n\
+                 exec 210000 190\t/bin/sh\tsh\nexit 900000 190\n";
+    let octets = told("proc", lines);
+    let traced = Traced::of(recording(&octets), Wanted::default()).unwrap();
+    let options = TextOptions {
+        width: 100,
+        unicode: false,
+    };
+    let shown = text(&traced, options);
+    assert!(shown.starts_with("Trace (by /proc): 0.8 ms"), "{shown}");
+    assert!(shown.contains("not by tracefs: this kernel has no tracefs"));
+    assert!(shown.contains("not told: who worked"), "{shown}");
+    assert!(!shown.contains("working") && !shown.contains("of it path"));
+    let has_bar = |line: &str| line.contains("sh 190") && line.contains("####");
+    assert!(shown.lines().any(has_bar), "{shown}");
+    let value = json(&traced);
+    assert_eq!(value["by"], "proc");
+    assert_eq!(value["lacks"][0], "time");
+    assert_eq!(value["refused"][0]["by"], "tracefs");
+    assert!(value["processes"][1]["path_us"].is_null());
+    let bars = events(&traced, 1);
+    let bars = bars.iter().filter(|event| event["cat"] == "process");
+    assert_eq!(bars.count(), 2);
 }
 
 #[test]
@@ -114,7 +141,10 @@ fn only_the_longest_of_many_are_shown() {
 
 #[test]
 fn json_has_every_process_and_all_of_the_time() {
-    let traced = traced(slow);
+    let traced = traced(|host| {
+        host.open_by_name(110 * US, 150, "/etc/motd");
+        slow(host);
+    });
     let value = json(&traced);
     let processes = value["processes"].as_array().unwrap();
     assert_eq!(processes.len(), 3);

@@ -70,7 +70,7 @@
     client: "waits for the client", network: "waits for the network", program: "waits for another program", unexplained: "unexplained",
   };
   // So that a browser can bear it: the data have all of them.
-  const most = { pieces: 2000, processes: 100, calls: 20 };
+  const most = { pieces: 2000, processes: 100, calls: 20, files: 8 };
   const lasted = (one) => one.end_us - one.start_us;
   const largest = (list, size, count) => [...list].sort((one, other) => size(other) - size(one)).slice(0, count);
 
@@ -119,26 +119,30 @@
     const own = pieces.filter((piece) => piece.pid === process.pid && piece.start_us >= process.start_us && piece.start_us < process.end_us);
     const bars = [hostBar("lived", process.start_us, process.end_us), ...own.map((piece) => hostBar("p-" + piece.waits_for, piece.start_us, piece.end_us))];
     return hostRow(process.name + " " + process.pid, process.depth, lasted(process), bars, [
-      process.name + " " + process.pid + ": lived " + time(lasted(process)) + ", " + time(process.path_us) + " of the login are its own and its children's",
-      ...(process.programs.length > 0 ? process.programs.map((program) => program.file) : ["a fork that ran no program"]),
-      "opened " + process.opened + " files, asked disks for " + process.block_octets + " octets",
+      process.name + " " + process.pid + ": lived " + time(lasted(process)) + (process.path_us === null ? "" : ", " + time(process.path_us) + " of the login are its own and its children's"),
+      ...(process.programs.length > 0 ? process.programs.map((program) => [program.file, ...program.arguments.slice(1)].join(" ")) : ["a fork that ran no program"]),
+      ...(trace.lacks.includes("files") ? [] : ["opened " + process.opened + " files, asked disks for " + process.block_octets + " octets"]),
       ...process.connections.map((peer) => "connected to " + peer),
     ]);
   };
+  const tellsTime = trace !== null && !trace.lacks.includes("time");
   const host = () => {
-    const pieces = shownPieces();
+    const pieces = tellsTime ? shownPieces() : [];
     const path = hostRow("critical path", 0, trace.wall_us, pieces.map((piece) => hostBar("p-" + piece.waits_for, piece.start_us, piece.end_us)),
       ["critical path: what the first output waited for", ...sums()]);
     const calls = largest(trace.calls, lasted, most.calls).sort((one, other) => one.start_us - other.start_us).map((call) =>
       hostRow(call.module + " " + call.function, 0, lasted(call), [hostBar("call", call.start_us, call.end_us)],
-        [call.module + " " + call.function + ": " + time(lasted(call)) + ", in process " + call.pid]));
+        [call.module + " " + call.function + (call.about ? " " + call.about : "") + ": " + time(lasted(call)) + ", in process " + call.pid]));
     const { order, left } = family();
-    const list = element("div", {}, path, ...calls, ...order.map((process) => processRow(process, pieces)));
+    const list = element("div", {}, ...(tellsTime ? [path] : []), ...calls, ...order.map((process) => processRow(process, pieces)));
     list.setAttribute("role", "list");
     return [
-      element("h3", {}, "On the host: " + time(trace.wall_us) + ", " + time(trace.shares_us.unexplained) + " of it unexplained (" + trace.by + ")"),
-      element("p", { className: "dim" }, "Of one login more, from the birth of its process: " + sums().join(" + ") + "."),
+      element("h3", {}, "On the host: " + time(trace.wall_us) + (tellsTime ? ", " + time(trace.shares_us.unexplained) + " of it unexplained" : "") + " (" + trace.by + ")"),
+      element("p", { className: "dim" }, "Of one login more, from the birth of its process: " + (tellsTime ? sums().join(" + ") : "its processes") + "."),
+      ...trace.notes.map((note) => element("p", { className: "dim" }, note + ".")),
       list,
+      ...(trace.files.length > 0 ? [element("p", { className: "dim" }, "Files whose opening took the longest: " +
+        trace.files.slice(0, most.files).map((file) => file.path + " " + time(file.time_us) + " (" + file.times + " times)").join(", ") + ".")] : []),
       ...(left > 0 ? [element("p", { className: "dim" }, "And " + left + " shorter processes.")] : []),
     ];
   };

@@ -1,6 +1,7 @@
 //! The connection that the tracer runs on. Its session is performed in a thread of its own; standard input is a pipe that is
 //! written here, and whose end ends the tracer.
 
+use std::env;
 use std::fs::File;
 use std::io::{self, PipeWriter, Write};
 use std::os::fd::OwnedFd;
@@ -30,6 +31,8 @@ use crate::why::logins;
 const SCRIPT: &str = include_str!("tracer_script.sh");
 /// The part of it that root runs.
 const RECEIVE: &str = include_str!("tracer_receive.sh");
+/// Names what the tracer is not to use, a comma between: `tracefs`, `uprobes`, and so on (docs/why.md).
+const WITHOUT: &str = "SSHOAL_TRACE_WITHOUT";
 /// What the script's lines begin with.
 const OWN_LINE: &str = "sshoal-tracer: ";
 /// Whatever the user's shell is, this it understands. The script comes on standard input, behind its length.
@@ -58,17 +61,27 @@ pub(super) struct Control {
     /// Lines of the script's.
     lines: Vec<String>,
     errors: Vec<u8>,
+    /// Why the tracer is not root there, if it is not.
+    pub(super) no_root: Option<String>,
 }
 
 /// All that runs on the host before the tracer does.
 fn script() -> String {
-    let receive = String::from_utf8_lossy(&script::quoted(RECEIVE.as_bytes())).into_owned();
+    let receive = RECEIVE.replace("@WITHOUT@", &without());
+    let receive = String::from_utf8_lossy(&script::quoted(receive.as_bytes())).into_owned();
     // What is put in last has neither of the marks.
     let script = SCRIPT.lines().filter(|line| !line.starts_with('#'));
     let script: String = script.map(|line| format!("{line}\n")).collect();
     script
         .replace("@AS_ROOT@", AS_ROOT)
         .replace("@RECEIVE@", &receive)
+}
+
+/// What the tracer is not to use there.
+fn without() -> String {
+    let words = env::var(WITHOUT).unwrap_or_default();
+    let is_plain = |c: &char| c.is_ascii_lowercase() || matches!(c, ',' | '-');
+    words.chars().filter(is_plain).collect()
 }
 
 /// What has come of the run.
@@ -86,14 +99,6 @@ fn over(end: Result<RunEnd<Vec<HostResult>>, RunError>) -> Over {
     }
     let failures = results.into_iter().filter_map(logins::failure);
     Over::Ended(failures.map(|failure| failure.detail).next())
-}
-
-/// Why sudo's password is not known.
-fn unanswered(error: PromptError) -> Untraced {
-    match error {
-        PromptError::Interrupted => Untraced::CutShort(INTERRUPTED),
-        _ => Untraced::Because(format!("sudo wants a password there: {error}")),
-    }
 }
 
 /// How the host's monotonic clock stands to ours, at the latest.
@@ -158,6 +163,7 @@ impl Control {
             clock: None,
             lines: Vec::new(),
             errors: Vec::new(),
+            no_root: None,
         })
     }
 
@@ -174,13 +180,10 @@ impl Control {
         let sudo = match by {
             "root" => None,
             "sudo" => Some(Secret::new(Vec::new())),
-            "password" => {
-                let question = format!("[sudo] password for {label}: ");
-                Some(prompt::secret(&question, &|| true).map_err(unanswered)?)
-            }
+            "password" => self.password(label)?,
             _ => {
-                let words = "it takes root there, and there is no sudo";
-                return Err(words.to_owned().into());
+                self.no_root = Some("there is no sudo".to_owned());
+                None
             }
         };
         let processor = Processor::of_machine(machine);
@@ -196,6 +199,27 @@ impl Control {
         self.write(tracer);
         self.wait(|it| it.line("received"))?;
         self.wait(|it| it.recording.armed().map(|_| ()))
+    }
+
+    /// That which sudo wants. Where it cannot be had, the tracer does without root.
+    fn password(&mut self, label: &str) -> Result<Option<Secret>, Untraced> {
+        let question = format!("[sudo] password for {label}: ");
+        let answer = prompt::secret(&question, &|| true);
+        let way: &[u8] = match &answer {
+            Ok(_) => b"sudo\n",
+            Err(PromptError::Interrupted) => return Err(Untraced::CutShort(INTERRUPTED)),
+            Err(error) => {
+                self.no_root = Some(format!("sudo wants a password there: {error}"));
+                b"user\n"
+            }
+        };
+        self.write(way);
+        Ok(answer.ok())
+    }
+
+    /// By what the tracer follows: `tracefs`, `proc-connector`, `proc`.
+    pub(super) fn by(&self) -> &str {
+        self.recording.armed().map_or("", |armed| armed.by.as_str())
     }
 
     /// Asks for the host's clock.

@@ -18,18 +18,21 @@ const APART: [(&str, &str); 3] = [
     ("pam_systemd.so", "trace.pam_systemd.time"),
     ("pam_lastlog.so", "trace.pam_lastlog.time"),
 ];
-/// Connections that are named.
+/// Connections, and hosts that were asked for, that are named.
 const MAX_NAMED: usize = 5;
 
 /// Adds them.
 pub(super) fn learn(traced: &Traced, facts: &mut Facts) {
-    facts.insert("trace.by", traced.by.as_str());
+    let tells = |what: &str| !traced.means.lacks(what);
+    facts.insert("trace.by", traced.means.by.as_str());
     facts.insert("trace.wall.time", time(traced.login.wall()));
-    for share in traced.shares() {
-        facts.insert(format!("trace.{}.time", share.name), time(share.time));
-        if ["contention", "storage"].contains(&share.name) {
-            let part = 100.0 * share.time as f64 / traced.login.wall().max(1) as f64;
-            facts.insert(format!("trace.{}.share", share.name), part);
+    if tells("time") {
+        for share in traced.shares() {
+            facts.insert(format!("trace.{}.time", share.name), time(share.time));
+            if ["contention", "storage"].contains(&share.name) {
+                let part = 100.0 * share.time as f64 / traced.login.wall().max(1) as f64;
+                facts.insert(format!("trace.{}.share", share.name), part);
+            }
         }
     }
     facts.insert("trace.processes", traced.processes_until_output() as f64);
@@ -39,9 +42,16 @@ pub(super) fn learn(traced: &Traced, facts: &mut Facts) {
             .map(|(_, process)| of(process))
             .sum::<u64>() as f64
     };
-    facts.insert("trace.opened", sum(|process| process.opened));
-    facts.insert("trace.block.octets", sum(|process| process.block_octets));
-    connections(traced, facts);
+    if tells("files") {
+        facts.insert("trace.opened", sum(|process| process.opened));
+        files(traced, facts);
+    }
+    if tells("disks") {
+        facts.insert("trace.block.octets", sum(|process| process.block_octets));
+    }
+    if tells("connections") {
+        connections(traced, facts);
+    }
     for (name, fact) in [
         ("pgmajfault", "trace.major_faults"),
         ("pswpin", "trace.swapped_in"),
@@ -50,10 +60,8 @@ pub(super) fn learn(traced: &Traced, facts: &mut Facts) {
             facts.insert(fact, *number as f64);
         }
     }
-    let asked: u64 = traced.lookups.iter().map(|it| it.to - it.from).sum();
-    facts.insert("trace.lookups", traced.lookups.len() as f64);
-    if asked > 0 {
-        facts.insert("trace.lookups.time", time(asked));
+    if tells("functions") {
+        lookups(traced, facts);
     }
     motd(traced, facts);
     pam(traced, facts);
@@ -69,6 +77,37 @@ pub(super) fn learn(traced: &Traced, facts: &mut Facts) {
             "trace.program.longest",
             format!("{program} {:.1} ms", ms(waited)),
         );
+    }
+}
+
+fn lookups(traced: &Traced, facts: &mut Facts) {
+    let asked: u64 = traced.lookups.iter().map(|it| it.to - it.from).sum();
+    facts.insert("trace.lookups", traced.lookups.len() as f64);
+    if asked > 0 {
+        facts.insert("trace.lookups.time", time(asked));
+    }
+    let mut names: Vec<&str> = traced
+        .lookups
+        .iter()
+        .filter_map(|call| call.about.as_deref())
+        .collect();
+    names.sort_unstable();
+    names.dedup();
+    if !names.is_empty() {
+        names.truncate(MAX_NAMED);
+        facts.insert("trace.lookups.of", names.join(", "));
+    }
+}
+
+fn files(traced: &Traced, facts: &mut Facts) {
+    let files = traced.files();
+    if let Some(longest) = files.first() {
+        let words = format!("{} {:.1} ms", longest.path, ms(longest.time));
+        facts.insert("trace.opened.longest", words);
+    }
+    if let Some(most) = files.iter().max_by_key(|file| file.times) {
+        let words = format!("{} {} times", most.path, most.times);
+        facts.insert("trace.opened.most", words);
     }
 }
 

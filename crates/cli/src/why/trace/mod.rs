@@ -1,5 +1,5 @@
-//! `--trace`: one more login, followed on the host by its kernel. A second connection carries the tracer there and runs it as
-//! root (`control`); as soon as it says that it is ready, the login under test is made and timed as all the others are.
+//! `--trace`: one more login, followed on the host by its kernel. A second connection carries the tracer there and runs it, as
+//! root if it can (`control`); as soon as it says that it is ready, the login under test is made and timed as all the others are.
 
 mod control;
 mod facts;
@@ -21,6 +21,10 @@ use listening::{Listening, Said};
 
 /// What the login under test runs: it says by which ports the server knows it (sshd(8), SSH_CONNECTION).
 const COMMAND: &[u8] = b"echo $SSH_CONNECTION";
+/// The same where processes are looked at from outside: it stays until it has been seen.
+const LASTING_COMMAND: &[u8] = b"echo $SSH_CONNECTION; sleep 1; :";
+/// By which waits are told, too.
+const BEST: &str = "tracefs";
 
 /// Octets of what the login under test says that are kept: a line, behind what its shell may say.
 const MAX_OUTPUT: usize = 64 * 1024;
@@ -58,7 +62,10 @@ pub(super) fn follow(
     let observer = Listening::new(watch, said, MAX_OUTPUT);
     let login = Logins {
         repeat: 1,
-        command: COMMAND,
+        command: match control.by() == BEST {
+            true => COMMAND,
+            false => LASTING_COMMAND,
+        },
         errands: &[],
         with_ssh: false,
         password: password.cloned(),
@@ -81,13 +88,18 @@ pub(super) fn follow(
             output.extend(octets);
         }
     }
+    let no_root = control.no_root.take();
     let recording = control.end()?;
     let wanted = Wanted {
         ports: ports(&String::from_utf8_lossy(&output)),
         until: first.map(|at: Instant| clock.of_host(at)),
     };
-    let traced = Traced::of(recording, wanted);
-    traced.map_err(|error| Untraced::Because(error.to_string()))
+    let mut traced =
+        Traced::of(recording, wanted).map_err(|error| Untraced::Because(error.to_string()))?;
+    if let Some(why) = no_root {
+        traced.means.refused.insert(0, ("root".to_owned(), why));
+    }
+    Ok(traced)
 }
 
 /// The server's port and the client's, of "CLIENT PORT SERVER PORT".
@@ -104,7 +116,16 @@ pub(super) fn learn(traced: &Result<Traced, String>, evidence: &mut Evidence) {
     match traced {
         Ok(traced) => {
             facts::learn(traced, &mut evidence.facts);
-            evidence.tier = Tier::Root;
+            if traced.tells_time() {
+                evidence.tier = Tier::Root;
+            } else {
+                let by = traced.means.title();
+                let reasons = traced.means.refused.iter();
+                let reasons = reasons.map(|(way, why)| format!("{way}: {why}"));
+                let reasons = reasons.collect::<Vec<_>>().join("; ");
+                let note = format!("a login was followed by {by} only ({reasons})");
+                evidence.tier_notes.push(note);
+            }
         }
         Err(why) => evidence.tier_notes.push(format!("no trace: {why}")),
     }

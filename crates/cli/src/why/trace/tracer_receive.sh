@@ -1,4 +1,4 @@
-# As root, in a folder that is root's: receives the tracer, which comes on standard input behind its size, and runs it. What this
+# As root, or as whoever logs in where there is no root: receives the tracer, which comes on standard input behind its size, and runs it. What this
 # says are lines "sshoal-tracer: ...".
 say() { printf 'sshoal-tracer: %s\n' "$*"; }
 umask 077
@@ -10,7 +10,7 @@ trap 'exit 1' HUP INT TERM
 for parent in /run /dev/shm /tmp /var/tmp; do
 	[ -d "$parent" ] && [ -w "$parent" ] || continue
 	# Of one that was killed before it came to the trap above.
-	find "$parent" -maxdepth 1 -type d -user 0 -name 'sshoal.??????????' -mmin +10 -exec rm -rf {} + 2>/dev/null
+	find "$parent" -maxdepth 1 -type d -user "$(id -u)" -name 'sshoal.??????????' -mmin +10 -exec rm -rf {} + 2>/dev/null
 	folder=$(mktemp -d "$parent/sshoal.XXXXXXXXXX" 2>/dev/null) || { folder=; continue; }
 	# Where no file may be run, or there is no room, the next one serves.
 	if printf '#!/bin/sh\n' >"$folder/try" && chmod 700 "$folder/try" && "$folder/try" </dev/null &&
@@ -32,5 +32,5 @@ if [ "$(wc -c <"$folder/tracer")" -ne "$size" ]; then
 fi
 chmod 700 "$folder/tracer"
 say received
-"$folder/tracer" --unlink
+"$folder/tracer" --unlink --without "@WITHOUT@"
 exit
