@@ -31,6 +31,7 @@ from harness import (
     single_login,
     small_files,
     trace_overhead,
+    warm_memory,
 )
 from harness.measure import raise_descriptor_limit
 from harness.record import Record
@@ -56,6 +57,7 @@ EXPERIMENTS = {
     "descriptors": descriptors,
     "ciphers": ciphers,
     "trace-overhead": trace_overhead,
+    "warm-memory": warm_memory,
 }
 
 

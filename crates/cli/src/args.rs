@@ -222,7 +222,7 @@ pub(crate) struct HostArgs {
 }
 
 /// What is known of them: ssh's own flags.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Default, Args, serde::Serialize, serde::Deserialize)]
 #[command(next_help_heading = "How to reach them")]
 pub(crate) struct ConfigArgs {
     /// The user to log in as.
@@ -250,7 +250,7 @@ impl ConfigArgs {
 }
 
 /// How to log in to them.
-#[derive(Debug, Default, Args)]
+#[derive(Debug, Clone, Default, Args, serde::Serialize, serde::Deserialize)]
 #[command(next_help_heading = "How to log in")]
 pub(crate) struct LoginArgs {
     /// A private key file; may be given several times.
@@ -294,7 +294,17 @@ pub(crate) struct LoginArgs {
 }
 
 /// `--transport`.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    Default,
+    PartialEq,
+    Eq,
+    clap::ValueEnum,
+    serde::Serialize,
+    serde::Deserialize,
+)]
 pub(crate) enum WhichTransport {
     #[default]
     Auto,

@@ -129,7 +129,9 @@ pub(crate) fn read_known_hosts(
     if searched.hmacs > 0 && verbose > 0 {
         say(description_of_search(searched));
     }
-    tell_of(&preparation.known_hosts_problems());
+    for problem in shown_problems(&preparation.known_hosts_problems()) {
+        say(problem);
+    }
     Ok(())
 }
 
@@ -143,17 +145,17 @@ pub(crate) fn described(targets: &[Target], plans: &[HostPlan]) -> Vec<Host> {
     hosts
 }
 
-/// Says which lines of known_hosts grant no trust, as many as anybody reads.
-fn tell_of(problems: &[LineProblem]) {
-    for problem in problems.iter().take(SHOWN_PROBLEMS) {
-        say(problem);
-    }
+/// Which lines of known_hosts grant no trust, as many as anybody reads.
+pub(crate) fn shown_problems(problems: &[LineProblem]) -> Vec<String> {
+    let shown = problems.iter().take(SHOWN_PROBLEMS);
+    let mut shown: Vec<String> = shown.map(ToString::to_string).collect();
     if problems.len() > SHOWN_PROBLEMS {
-        say(format!(
+        shown.push(format!(
             "{} more lines of known_hosts are not understood; `sshoal known-hosts check` shows all of a file",
             problems.len() - SHOWN_PROBLEMS
         ));
     }
+    shown
 }
 
 /// What the index of known_hosts lines did not spare.
@@ -358,13 +360,17 @@ fn joined(words: &[OsString]) -> Vec<u8> {
 
 /// `--ask-pass`: before anything is begun, so that nobody waits for the answer.
 pub(crate) fn password(args: &LoginArgs, hosts: usize) -> Result<Option<Secret>, PromptError> {
-    let question = match hosts {
+    args.ask_pass
+        .then(|| prompt::secret(&password_question(hosts), &|| true))
+        .transpose()
+}
+
+/// What is asked for `--ask-pass`.
+pub(crate) fn password_question(hosts: usize) -> String {
+    match hosts {
         1 => "Password for 1 host: ".to_owned(),
         hosts => format!("Password for {hosts} hosts: "),
-    };
-    args.ask_pass
-        .then(|| prompt::secret(&question, &|| true))
-        .transpose()
+    }
 }
 
 /// What the commands read: `--stdin`, the terminal with `-t`, and before it sudo's password. That is asked for

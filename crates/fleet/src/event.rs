@@ -144,6 +144,9 @@ pub enum Event {
     /// something before there is another. The host holds nothing until [`Fleet::resume`](crate::Fleet::resume) or
     /// [`Fleet::give_up`](crate::Fleet::give_up).
     Held,
+    /// The attempt is over, nothing of it is left open, nothing of a command was sent, and whoever performs the host will say
+    /// when there is to be another one, whatever deadline has passed. As [`Event::Held`] beyond that.
+    Parked,
     /// Whoever performed the attempt is gone and cannot say what it had done: a defect on this side. The command's
     /// fate is what the events before allow to conclude; there is no other attempt.
     Crashed(Failure),

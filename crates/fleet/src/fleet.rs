@@ -241,6 +241,10 @@ impl Fleet {
                 self.hold(now, index, slot);
                 Ok(())
             }
+            Event::Parked => {
+                self.park(now, index, slot);
+                Ok(())
+            }
             Event::Crashed(failure) => {
                 let fate = self.flight(slot).concluded_fate();
                 self.fail(now, index, slot, failure, fate, 1);

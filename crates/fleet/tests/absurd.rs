@@ -74,6 +74,7 @@ fn event() -> impl Strategy<Value = Event> {
         6 => prop::sample::select(phases).prop_map(Event::Entered),
         1 => Just(Event::KeysExchanged),
         1 => Just(Event::Held),
+        1 => Just(Event::Parked),
         3 => gate().prop_map(Event::Reached),
         2 => gate().prop_map(Event::Left),
         2 => failure(),

@@ -3,7 +3,7 @@
 
 use std::fs;
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -80,6 +80,20 @@ pub(crate) fn make_folder(path: &Path) -> io::Result<()> {
 /// The folder is missing or cannot be written to.
 pub fn replace_file(path: &Path, content: &[u8]) -> io::Result<()> {
     let mut new = tempfile::NamedTempFile::new_in(parent(path))?;
+    new.write_all(content)?;
+    new.persist(path).map_err(|error| error.error)?;
+    Ok(())
+}
+
+/// The same for a file that others read, of mode 0644.
+///
+/// # Errors
+///
+/// The folder is missing or cannot be written to.
+pub fn replace_shared_file(path: &Path, content: &[u8]) -> io::Result<()> {
+    let mut new = tempfile::Builder::new()
+        .permissions(fs::Permissions::from_mode(0o644))
+        .tempfile_in(parent(path))?;
     new.write_all(content)?;
     new.persist(path).map_err(|error| error.error)?;
     Ok(())

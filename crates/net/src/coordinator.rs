@@ -8,7 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use sshoal_fleet::{
-    Action, Failure, FailureKind, Fleet, HostId, Job, JumpEvent, JumpId, Outcome, PlanError,
+    Action, EventError, Failure, FailureKind, Fleet, HostId, Job, JumpEvent, JumpId, Outcome,
+    PlanError,
 };
 use tokio::runtime::Builder;
 use tokio::sync::mpsc;
@@ -18,6 +19,7 @@ use crate::descriptors;
 use crate::failures;
 use crate::host_key_questions::{Asker, HostKeyQuestion, HostKeyQuestions, not_accepted};
 use crate::input::Input;
+use crate::keep::RunHandle;
 use crate::known_hosts::NewKeys;
 use crate::observer::{Confirmation, Notice, Observer, ObserverThread};
 use crate::plan::RunPlan;
@@ -87,6 +89,9 @@ pub fn run<O: Observer>(plan: RunPlan, observer: O) -> Result<RunEnd<O::Summary>
     let others = (1..plan.workers)
         .map(|_| WorkerThread::start(shared.clone()))
         .collect::<io::Result<_>>()?;
+    if let Some(keeper) = &plan.keeper {
+        keeper.started(RunHandle::new(reports_in.clone()));
+    }
     let end = local.block_on(&runtime, async move {
         let mut coordinator = Coordinator {
             fleet,
@@ -103,6 +108,7 @@ pub fn run<O: Observer>(plan: RunPlan, observer: O) -> Result<RunEnd<O::Summary>
             told: Instant::now(),
         };
         let mut signals = coordinator.run().await;
+        coordinator.worker.let_all_go();
         let said = record(&coordinator.worker.new_keys, &mut signals).await;
         coordinator.tell(said.into_iter().map(Notice::Words).collect());
         if let Some(path) = &coordinator.worker.plan.server_cache
@@ -344,6 +350,17 @@ impl<O: Observer> Coordinator<O> {
             Report::AddKey(addition) => self.notices.push(Notice::AddKey(addition)),
             Report::Output(output) => self.notices.push(Notice::Output(output)),
             Report::TerminalLent => self.notices.push(Notice::TerminalLent),
+            Report::Resumed(host) => {
+                let told = self.fleet.resume(host);
+                self.heed(host, told);
+            }
+            Report::Dismissed(host) => {
+                let failure = Failure::new(FailureKind::Lost, "not needed any more");
+                let told = self.fleet.give_up(Instant::now(), host, failure);
+                self.heed(host, told);
+            }
+            Report::Abandoned => self.fleet.abandon(Instant::now()),
+            Report::HostKeysDue => self.record_host_keys(),
             Report::BatchAgreed(Ok(())) => self.fleet.begin_batch(),
             Report::BatchAgreed(Err(why)) => {
                 let text = format!("{why}; nothing else is started");
@@ -373,11 +390,29 @@ impl<O: Observer> Coordinator<O> {
                     Ok(()) => self.fleet.resume(host),
                     Err(failure) => self.fleet.give_up(Instant::now(), host, failure),
                 };
-                if let Err(error) = told {
-                    tracing::error!(host = host.0, %error, "the fleet refused an answer");
-                }
+                self.heed(host, told);
             }
         }
+    }
+
+    fn heed(&self, host: HostId, told: Result<(), EventError>) {
+        if let Err(error) = told {
+            tracing::error!(host = host.0, %error, "the fleet refused an answer");
+        }
+    }
+
+    /// Records the host keys that were accepted so far, beside the run.
+    fn record_host_keys(&self) {
+        let (keys, reports) = (self.worker.new_keys.clone(), self.answers.clone());
+        if keys.is_empty() {
+            return;
+        }
+        spawn_blocking(move || {
+            for words in keys.record(&|| true) {
+                // Without a coordinator nobody is told.
+                let _ = reports.send(Report::Notice(words));
+            }
+        });
     }
 }
 

@@ -27,7 +27,15 @@ pub(crate) type Orders = mpsc::UnboundedReceiver<Control>;
 /// Runs one attempt and reports its end.
 pub(crate) async fn attempt(worker: Rc<Worker>, host: HostId, mut orders: Orders) {
     let watch = Watch::begin(&worker, host);
-    let event = match caught(run(&worker, host, &mut orders)).await {
+    let end = match begin_keeping(&worker, host) {
+        Ok(true) => caught(run(&worker, host, &mut orders)).await,
+        Ok(false) => return watch.end(FleetEvent::Parked),
+        Err(failure) => Ok(Err(failure.into())),
+    };
+    if parks(&worker, host, &end) {
+        return watch.end(FleetEvent::Parked);
+    }
+    let event = match end {
         Ok(Err(Ended {
             asks: Some(unknown),
             ..
@@ -50,6 +58,33 @@ pub(crate) async fn attempt(worker: Rc<Worker>, host: HostId, mut orders: Orders
         Err(failure) => FleetEvent::Crashed(failure),
     };
     watch.end(event);
+}
+
+/// Whether the host is to be logged in to now: where connections are kept it may have to wait until somebody needs it.
+fn begin_keeping(worker: &Rc<Worker>, host: HostId) -> Result<bool, Failure> {
+    match worker.attend(host)? {
+        Some(kept) => kept.is_wanted(),
+        None => Ok(true),
+    }
+}
+
+/// Whether the attempt's end is not the host's, for whoever keeps its connections.
+fn parks(worker: &Worker, host: HostId, end: &Result<Result<Outcome, Ended>, Failure>) -> bool {
+    let Some(kept) = worker.kept(host) else {
+        return false;
+    };
+    let failure = match end {
+        Ok(Ok(_)) => None,
+        // The user is asked, and the host comes back with the answer or not at all.
+        Ok(Err(Ended { asks: Some(_), .. })) if kept.may_ask() => return false,
+        Ok(Err(ended)) => Some(&ended.failure),
+        Err(crash) => Some(crash),
+    };
+    let parks = kept.parks(failure);
+    if !parks {
+        worker.let_go(host);
+    }
+    parks
 }
 
 async fn run(worker: &Rc<Worker>, host: HostId, orders: &mut Orders) -> Result<Outcome, Ended> {

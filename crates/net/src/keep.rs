@@ -2,11 +2,14 @@
 //!
 //! A run with a [`Keeper`] logs its hosts in as any other does, and then hands each connection to somebody who
 //! [serves](Serve) it: opens channels, takes their events, sends their octets. When one connection is full the server's
-//! [`More`] makes a further one, which is logged in again and counts for nothing in the fleet's books.
+//! [`More`] makes a further one, which is logged in again and counts for nothing in the fleet's books. A host that is not
+//! needed yet, or was lost, is parked: the fleet leaves it alone until [`More::resume`].
 //!
 //! ```text
-//!   Authenticated -> Keeper::begin -> Kept::serve -> Serve: handle, advance, poll ... is_over
-//!                                       ^
+//!   a host's first turn -> Keeper::attend -> Kept::is_wanted -- no: parked --------- More::resume -> its next turn
+//!                                              | yes                    |
+//!   Authenticated -> Kept::begin -> Kept::serve -> Serve: handle, advance, poll ... is_over -> Kept::parks -> its end
+//!                                      ^
 //!   More::connect -> further connection +--- or Kept::not_connected
 //! ```
 
@@ -27,32 +30,76 @@ use crate::link::Link;
 use crate::login::Login;
 use crate::plan::NativePlan;
 use crate::session::HostSession;
-use crate::worker::{Control, Worker};
+use crate::worker::{Control, Report, Worker};
 use crate::{dial, jump, proxy};
 
 /// Who keeps the connections of a run's hosts.
 pub trait Keeper: Send + Sync {
-    /// A host is logged in to for the first time, or again after its connection was lost. Called in the thread, and
-    /// the tokio runtime, that performs the host. `round_trip` is how long connecting took: at least a round trip.
+    /// The run has begun.
+    fn started(&self, run: RunHandle);
+
+    /// A host's turn has come, and nobody keeps its connections yet. Called in the thread, and the tokio runtime, that
+    /// performs the host.
     ///
     /// # Errors
     ///
-    /// The connection cannot be kept, and the host fails with that.
-    fn begin(
-        &self,
-        host: HostId,
-        round_trip: Duration,
-        more: More,
-    ) -> Result<Rc<dyn Kept>, Failure>;
+    /// Its connections cannot be kept, and the host fails with that.
+    fn attend(&self, host: HostId, more: More) -> Result<Rc<dyn Kept>, Failure>;
 }
 
 /// The connections of one host, in its thread.
 pub trait Kept {
+    /// Whether the host is to be logged in to now; if not it is parked.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be, and fails with that.
+    fn is_wanted(&self) -> Result<bool, Failure>;
+
+    /// The host is logged in to. `connecting` is how long connecting took: at least a round trip.
+    ///
+    /// # Errors
+    ///
+    /// The connection cannot be kept, and the host fails with that.
+    fn begin(self: Rc<Self>, connecting: Duration) -> Result<(), Failure>;
+
     /// One more connection is logged in, the first one included: who serves it. With the first one all end.
-    fn serve(self: Rc<Self>) -> Box<dyn Serve>;
+    fn serve(self: Rc<Self>, is_first: bool) -> Box<dyn Serve>;
 
     /// A further connection that was asked for is not to be had.
     fn not_connected(&self, failure: &Failure);
+
+    /// Whether there may be somebody to ask about the host's key. If not it fails, or is parked.
+    fn may_ask(&self) -> bool;
+
+    /// The host's connection has ended, in order if there is no failure; or there was none to be had. Returns whether the
+    /// host is parked, to come back by [`More::resume`]. If not, it is not kept any more.
+    fn parks(self: Rc<Self>, failure: Option<&Failure>) -> bool;
+}
+
+/// Speaks to a run from any thread, while it goes on and after.
+#[derive(Clone)]
+pub struct RunHandle(mpsc::UnboundedSender<Report>);
+
+impl RunHandle {
+    pub(crate) fn new(reports: mpsc::UnboundedSender<Report>) -> Self {
+        RunHandle(reports)
+    }
+
+    /// All hosts end.
+    pub fn abandon(&self) {
+        self.report(Report::Abandoned);
+    }
+
+    /// New host keys that were accepted so far are recorded now, and not when the run is over.
+    pub fn record_host_keys(&self) {
+        self.report(Report::HostKeysDue);
+    }
+
+    fn report(&self, report: Report) {
+        // A run that is over needs nothing.
+        let _ = self.0.send(report);
+    }
 }
 
 /// Serves one connection that is logged in. When it is dropped the connection is over.
@@ -77,7 +124,7 @@ pub trait Serve {
     fn is_over(&self) -> bool;
 }
 
-/// Makes further connections to one host. They end with the last copy of it.
+/// Has one host logged in to: makes further connections, which end with it, and gives a host that is parked its next turn.
 pub struct More {
     worker: Rc<Worker>,
     host: HostId,
@@ -86,7 +133,31 @@ pub struct More {
 }
 
 impl More {
-    /// Makes one and logs it in. [`Kept::serve`] or [`Kept::not_connected`] tells how that went.
+    pub(crate) fn new(worker: &Rc<Worker>, host: HostId) -> Self {
+        More {
+            worker: worker.clone(),
+            host,
+            orders: RefCell::default(),
+        }
+    }
+
+    /// The host is parked no longer: it is logged in to when its turn comes.
+    pub fn resume(&self) {
+        self.worker.report(Report::Resumed(self.host));
+    }
+
+    /// The host, which is parked, ends.
+    pub fn dismiss(&self) {
+        self.worker.let_go(self.host);
+        self.worker.report(Report::Dismissed(self.host));
+    }
+
+    /// The further connections end.
+    pub fn hang_up(&self) {
+        self.orders.take();
+    }
+
+    /// Makes a further connection and logs it in. [`Kept::serve`] or [`Kept::not_connected`] tells how that went.
     pub fn connect(&self, kept: Rc<dyn Kept>) {
         let (sender, mut orders) = mpsc::unbounded_channel();
         let mut senders = self.orders.borrow_mut();
@@ -204,18 +275,14 @@ impl Keeping {
                 further.kept.clone()
             }
             None => {
-                let Some(keeper) = &worker.plan.keeper else {
+                let Some(kept) = worker.kept(host) else {
                     return Ok(());
                 };
-                let more = More {
-                    worker: worker.clone(),
-                    host,
-                    orders: RefCell::default(),
-                };
-                keeper.begin(host, round_trip, more)?
+                kept.clone().begin(round_trip)?;
+                kept
             }
         };
-        self.serve = Some(kept.serve());
+        self.serve = Some(kept.serve(self.further.is_none()));
         self.was_kept = true;
         Ok(())
     }

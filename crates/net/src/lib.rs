@@ -50,7 +50,7 @@ mod trust;
 mod window;
 mod worker;
 
-pub use cache_folder::replace_file;
+pub use cache_folder::{replace_file, replace_shared_file};
 pub use congestion::{CongestionControl, CongestionError};
 pub use coordinator::{RunEnd, RunError, run};
 pub use descriptors::{connections_allowed, processes_allowed};
@@ -58,7 +58,7 @@ pub use fetch::{FetchedKeys, fetch_host_keys};
 pub use hints::lengthen_time_slice;
 pub use input::Input;
 pub use interfaces::LocalAddresses;
-pub use keep::{Keeper, Kept, More, Serve};
+pub use keep::{Keeper, Kept, More, RunHandle, Serve};
 pub use known_hosts::{
     IndexCache, KnownHostsCommand, KnownHostsFile, KnownHostsFiles, Searched, Unreadable,
 };

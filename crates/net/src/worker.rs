@@ -1,12 +1,13 @@
 //! What the hosts of one thread share.
 
 use std::cell::RefCell;
+use std::collections::HashMap;
 use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use sshoal_fleet::{Event, Gate, HostId, JumpEvent, JumpId, Phase};
+use sshoal_fleet::{Event, Failure, Gate, HostId, JumpEvent, JumpId, Phase};
 use sshoal_proto::Stream;
 use sshoal_transfer::Tally;
 use tokio::runtime::Builder;
@@ -22,6 +23,7 @@ use crate::hints;
 use crate::host::{self, Orders};
 use crate::host_key_questions::HostKeyQuestion;
 use crate::jump::{self, JumpLimits, Jumps};
+use crate::keep::{Kept, More};
 use crate::known_hosts::NewKeys;
 use crate::login::LockedKey;
 use crate::observer::Confirmation;
@@ -69,6 +71,8 @@ pub(crate) struct Worker {
     pub(crate) jumps: Jumps,
     pub(crate) jump_limits: JumpLimits,
     pub(crate) lane_limits: LaneLimits,
+    /// Whoever keeps the connections of this thread's hosts.
+    kept: RefCell<HashMap<HostId, Rc<dyn Kept>>>,
 }
 
 /// What tasks tell the coordinator.
@@ -101,6 +105,14 @@ pub(crate) enum Report {
     Transferred(HostId, Tally),
     /// Whether the next batch may begin, and if not, why.
     BatchAgreed(Result<(), String>),
+    /// A host that is parked is needed now.
+    Resumed(HostId),
+    /// A host that is parked is not needed any more.
+    Dismissed(HostId),
+    /// No host is needed any more.
+    Abandoned,
+    /// New host keys are to be recorded before the run is over.
+    HostKeysDue,
 }
 
 /// What a server says before a login (RFC 4252 section 5.4).
@@ -161,7 +173,34 @@ impl Worker {
             jumps: Jumps::default(),
             jump_limits: shared.jump_limits,
             lane_limits: shared.lane_limits,
+            kept: RefCell::default(),
         }
+    }
+
+    /// Whoever keeps the host's connections.
+    pub(crate) fn kept(&self, host: HostId) -> Option<Rc<dyn Kept>> {
+        self.kept.borrow().get(&host).cloned()
+    }
+
+    /// Whoever keeps its connections from now on, if the run keeps any.
+    pub(crate) fn attend(self: &Rc<Self>, host: HostId) -> Result<Option<Rc<dyn Kept>>, Failure> {
+        let (Some(keeper), None) = (&self.plan.keeper, self.kept(host)) else {
+            return Ok(self.kept(host));
+        };
+        let kept = keeper.attend(host, More::new(self, host))?;
+        self.kept.borrow_mut().insert(host, kept.clone());
+        Ok(Some(kept))
+    }
+
+    /// Nobody keeps its connections any more.
+    pub(crate) fn let_go(&self, host: HostId) {
+        self.kept.borrow_mut().remove(&host);
+    }
+
+    /// The run is over. They hold this worker, and it holds them.
+    pub(crate) fn let_all_go(&self) {
+        let kept = self.kept.take();
+        drop(kept);
     }
 
     /// The window of each channel of a connection to a host that is so far away, octets.
@@ -281,6 +320,7 @@ impl WorkerThread {
                     while let Some(order) = receiver.recv().await {
                         worker.take(order);
                     }
+                    worker.let_all_go();
                 });
             })?;
         Ok(WorkerThread { orders })

@@ -1,24 +1,22 @@
-//! How a pool is asked how it is, and told to end: one JSON object a line each way, over a socket in its folder.
+//! How a pool is asked how it is, told to end hosts, and told to keep more: JSON, an object a line, over a socket in its
+//! folder. All but [`Ask::Up`] are one question and one answer; what follows that is in `conversation`.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
-use std::os::unix::net::{UnixListener, UnixStream};
-use std::thread;
+use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
 use crate::folder::{Folder, FolderError};
-use crate::pool::{Pool, is_welcome};
+use crate::limits::Limits;
 
-/// The longest question, octets: 50,000 names.
-const MAX_QUESTION: u64 = 4 * 1024 * 1024;
+/// The longest question, octets: 50,000 names with all that is said of them.
+pub(crate) const MAX_QUESTION: u64 = 16 * 1024 * 1024;
 /// How long whoever asks may take for the question, and for reading the answer.
-const PATIENCE: Duration = Duration::from_secs(5);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
 
 /// What a pool can be asked.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "ask", rename_all = "snake_case")]
 pub enum Ask {
     /// How it is.
@@ -28,6 +26,11 @@ pub enum Ask {
         /// As the user named them for `up`.
         hosts: Vec<String>,
     },
+    /// To keep more hosts; a conversation follows.
+    Up {
+        /// For whoever logs in to them: JSON in a string, which takes the least memory on its way.
+        request: String,
+    },
 }
 
 /// How a pool is.
@@ -35,10 +38,32 @@ pub enum Ask {
 pub struct Status {
     /// Its process.
     pub pid: u32,
-    /// After so many seconds without a session it ends; `None` if never.
-    pub idle_seconds: Option<u64>,
+    /// Connections to all hosts, further ones and those in the making included.
+    pub connections: u64,
+    /// Its resident memory, octets.
+    pub memory_octets: u64,
+    /// What it may take.
+    pub limits: Limits,
+    /// How often no connection was made because of those.
+    pub refused: u64,
+    /// How often all connections were doubted, and asked for a sign of life.
+    pub alarms: u64,
+    /// Why, the last time.
+    pub last_alarm: Option<Alarm>,
     /// Its hosts, in the order in which they were named.
     pub hosts: Vec<HostStatus>,
+}
+
+/// Why all connections are doubtful.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Alarm {
+    /// The machine slept.
+    Sleep,
+    /// The process was stopped, or the machine did nothing for long.
+    Stop,
+    /// Addresses, routes or interfaces have changed.
+    NetworkChange,
 }
 
 /// How a host is.
@@ -48,19 +73,27 @@ pub struct HostStatus {
     pub host: String,
     /// How far it is.
     pub state: State,
-    /// Why it is down, if it is and did not end as it was told to.
+    /// Why it is down or lost, or why the last login came to nothing; `None` if it is as it was told to be.
     pub detail: Option<String>,
     /// The socket for `ssh -S`.
     pub control_path: String,
     /// Since when it is in that state, seconds.
     pub age_seconds: f64,
+    /// Whether it is logged in to when somebody needs it only.
+    pub lazy: bool,
+    /// After so many seconds without a session it is hung up; `None` if never.
+    pub idle_seconds: Option<f64>,
     /// Connections to it.
     pub connections: u64,
+    /// How often it was logged in to, further connections not counted.
+    pub logins: u64,
     /// Sessions and stdio forwards that are open.
     pub sessions: u64,
     /// Those that were opened ever, these included.
     pub sessions_in_all: u64,
-    /// How long connecting took, milliseconds: a round trip, and what TCP adds to it.
+    /// How long connecting took the last time, milliseconds: a round trip, and what TCP adds to it.
+    pub connect_ms: Option<f64>,
+    /// How long the server took to answer the last keepalive request, milliseconds.
     pub round_trip_ms: Option<f64>,
     /// Octets that passengers have sent to the host.
     pub octets_sent: u64,
@@ -72,12 +105,29 @@ pub struct HostStatus {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
+    /// Not logged in to until somebody needs it.
+    Lazy,
     /// Not logged in to yet, or not again.
     Connecting,
     /// Logged in to.
     Up,
-    /// It failed, was lost, or was told to end.
+    /// Its connection was lost, and it is logged in to again before long.
+    Lost,
+    /// It failed, or was told to end.
     Down,
+}
+
+impl State {
+    /// Its name, as in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            State::Lazy => "lazy",
+            State::Connecting => "connecting",
+            State::Up => "up",
+            State::Lost => "lost",
+            State::Down => "down",
+        }
+    }
 }
 
 /// Why a pool did not answer.
@@ -94,30 +144,34 @@ pub enum AskError {
     NoAnswer(#[from] io::Error),
 }
 
-/// Asks the user's pool.
+impl AskError {
+    pub(crate) fn of(error: io::Error) -> AskError {
+        use io::ErrorKind::{BrokenPipe, ConnectionRefused, ConnectionReset, NotFound};
+        match error.kind() {
+            NotFound | ConnectionRefused | ConnectionReset | BrokenPipe => AskError::NoPool,
+            _ => AskError::NoAnswer(error),
+        }
+    }
+}
+
+/// Asks the user's pool how it is, or to end hosts.
 ///
 /// # Errors
 ///
 /// There is none, or it does not answer.
 pub fn ask(folder: &Folder, question: &Ask) -> Result<Status, AskError> {
-    use io::ErrorKind::{BrokenPipe, ConnectionRefused, ConnectionReset, NotFound};
     match answer_to(folder, question) {
         Ok(Some(status)) => Ok(status),
         // It ends just now.
         Ok(None) => Err(AskError::NoPool),
-        Err(error) => Err(match error.kind() {
-            NotFound | ConnectionRefused | ConnectionReset | BrokenPipe => AskError::NoPool,
-            _ => AskError::NoAnswer(error),
-        }),
+        Err(error) => Err(AskError::of(error)),
     }
 }
 
 /// The answer; `None` if the pool hung up in place of one.
 fn answer_to(folder: &Folder, question: &Ask) -> io::Result<Option<Status>> {
-    let mut stream = UnixStream::connect(folder.control())?;
+    let stream = put(folder, question)?;
     stream.set_read_timeout(Some(PATIENCE))?;
-    stream.set_write_timeout(Some(PATIENCE))?;
-    write_line(&mut stream, question)?;
     let mut line = String::new();
     BufReader::new(stream).read_line(&mut line)?;
     match line.is_empty() {
@@ -126,51 +180,24 @@ fn answer_to(folder: &Folder, question: &Ask) -> io::Result<Option<Status>> {
     }
 }
 
-/// Begins to answer questions, in a thread of its own, which also ends the pool when it has been idle for long enough.
-pub(crate) fn answer(pool: Pool) -> io::Result<()> {
-    let path = pool.folder().control();
-    Folder::clear(&path)?;
-    let listener = UnixListener::bind(path)?;
-    listener.set_nonblocking(true)?;
-    thread::Builder::new()
-        .name("control".to_owned())
-        .spawn(move || {
-            loop {
-                let idle = pool.end_if_idle();
-                let timeout = idle.and_then(|left| Timespec::try_from(left).ok());
-                let mut waiting = [PollFd::new(&listener, PollFlags::IN)];
-                match poll(&mut waiting, timeout.as_ref()) {
-                    Ok(_) | Err(Errno::INTR) => {}
-                    Err(error) => return tracing::error!(%error, "no questions are heard any more"),
-                }
-                if let Ok((stream, _)) = listener.accept()
-                    && let Err(error) = reply(&pool, stream)
-                {
-                    tracing::debug!(%error, "a question was not answered");
-                }
-            }
-        })?;
-    Ok(())
+/// Connects and asks.
+pub(crate) fn put(folder: &Folder, question: &Ask) -> io::Result<UnixStream> {
+    let mut stream = UnixStream::connect(folder.control())?;
+    stream.set_write_timeout(Some(PATIENCE))?;
+    write_line(&mut stream, question)?;
+    Ok(stream)
 }
 
-fn reply(pool: &Pool, mut stream: UnixStream) -> io::Result<()> {
-    if !is_welcome(&stream) {
-        return Err(io::ErrorKind::PermissionDenied.into());
-    }
-    stream.set_nonblocking(false)?;
+/// Reads a question.
+pub(crate) fn heard(stream: &UnixStream) -> io::Result<Ask> {
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;
     let mut line = String::new();
-    BufReader::new(Read::take(&mut stream, MAX_QUESTION)).read_line(&mut line)?;
-    let question = serde_json::from_str(&line)?;
-    let status = pool.status();
-    if let Ask::Down { hosts } = question {
-        pool.end(&hosts);
-    }
-    write_line(&mut stream, &status)
+    BufReader::new(Read::take(stream, MAX_QUESTION)).read_line(&mut line)?;
+    Ok(serde_json::from_str(&line)?)
 }
 
-fn write_line(stream: &mut UnixStream, what: &impl Serialize) -> io::Result<()> {
+pub(crate) fn write_line(stream: &mut impl Write, what: &impl Serialize) -> io::Result<()> {
     let mut line = serde_json::to_vec(what)?;
     line.push(b'\n');
     stream.write_all(&line)

@@ -5,13 +5,14 @@ use std::collections::{HashMap, VecDeque};
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use sshoal_net::Serve;
 use sshoal_proto::{Connection, ConnectionError, Event, LocalChannel};
 use tokio::time::{Sleep, sleep};
 
-use crate::host::Host;
+use crate::host::{HAS_ENDED, Host};
+use crate::limits::Place;
 use crate::seat::{Seat, Served};
 
 /// How long a further connection is kept without a session.
@@ -26,17 +27,38 @@ pub(crate) struct Dock {
     waker: RefCell<Option<Waker>>,
     /// Sessions that are open, asked for, or about to be.
     taken: Cell<usize>,
+    is_ending: Cell<bool>,
+    /// Whether the server is to be asked for a sign of life.
+    is_doubted: Cell<bool>,
+    /// Among all the pool's connections, if the host does not hold it.
+    _place: Option<Place>,
 }
 
 impl Dock {
-    pub(crate) fn new(host: Rc<Host>, is_first: bool) -> Self {
+    /// The server is asked for a sign of life at once: so its round trip is known.
+    pub(crate) fn new(host: Rc<Host>, is_first: bool, place: Option<Place>) -> Self {
         Dock {
             host,
             is_first,
             due: RefCell::default(),
             waker: RefCell::default(),
             taken: Cell::new(0),
+            is_ending: Cell::new(false),
+            is_doubted: Cell::new(is_first),
+            _place: place,
         }
+    }
+
+    /// The connection is to end.
+    pub(crate) fn end(&self) {
+        self.is_ending.set(true);
+        self.wake();
+    }
+
+    /// The server may be gone.
+    pub(crate) fn doubt(&self) {
+        self.is_doubted.set(true);
+        self.wake();
     }
 
     pub(crate) fn host(&self) -> Rc<Host> {
@@ -85,6 +107,7 @@ pub(crate) struct Berth {
     /// Until a further connection that nobody uses is closed.
     idle: Option<Pin<Box<Sleep>>>,
     is_idle: bool,
+    round_trip: Option<Duration>,
 }
 
 impl Berth {
@@ -96,7 +119,23 @@ impl Berth {
             over: Vec::new(),
             idle: None,
             is_idle: false,
+            round_trip: None,
         }
+    }
+
+    /// Passes on how long the server last took to answer. The first answer is none to measure by: sshd gives it when it has
+    /// seen to all that follows a login.
+    fn note_round_trip(&mut self, connection: &Connection) {
+        let round_trip = connection.round_trip().filter(|_| self.dock.is_first);
+        if round_trip == self.round_trip {
+            return;
+        }
+        match (self.round_trip, round_trip) {
+            (None, _) => self.dock.is_doubted.set(true),
+            (Some(_), Some(time)) => self.dock.host.entry.note_round_trip(time),
+            (Some(_), None) => {}
+        }
+        self.round_trip = round_trip;
     }
 
     /// What happens to an open channel.
@@ -184,6 +223,10 @@ impl Serve for Berth {
         for channel in self.over.drain(..) {
             connection.forget(channel);
         }
+        self.note_round_trip(connection);
+        if self.dock.is_doubted.take() {
+            connection.doubt_server(Instant::now())?;
+        }
         // Each once: who has more to do comes behind the others.
         let due = self.dock.due.borrow().len();
         for _ in 0..due {
@@ -207,7 +250,7 @@ impl Serve for Berth {
     }
 
     fn has_work(&self) -> bool {
-        !self.dock.due.borrow().is_empty() || !self.over.is_empty()
+        !self.dock.due.borrow().is_empty() || !self.over.is_empty() || self.dock.is_doubted.get()
     }
 
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<()> {
@@ -226,7 +269,7 @@ impl Serve for Berth {
     }
 
     fn is_over(&self) -> bool {
-        self.dock.host.is_ending() || (self.is_idle && self.dock.taken() == 0)
+        self.dock.is_ending.get() || (self.is_idle && self.dock.taken() == 0)
     }
 }
 
@@ -235,7 +278,7 @@ impl Drop for Berth {
         self.dock.host.lose(&self.dock);
         let due = self.dock.due.take();
         for seat in self.seats.values().chain(due.iter()) {
-            seat.lose("the connection to the host has ended");
+            seat.lose(HAS_ENDED);
         }
     }
 }

@@ -148,17 +148,13 @@ impl Folder {
         }
     }
 
-    /// Waits until the pool that has the lock is gone.
+    /// Whether no pool has the lock.
     ///
     /// # Errors
     ///
-    /// Its file cannot be opened, or the wait was interrupted.
-    pub fn wait_for_end(&self) -> Result<(), FolderError> {
-        let (file, path) = self.lock_file()?;
-        flock(&file, FlockOperation::LockExclusive).map_err(|error| FolderError::Unusable {
-            path,
-            error: error.into(),
-        })
+    /// Its file cannot be opened.
+    pub fn is_free(&self) -> Result<bool, FolderError> {
+        self.lock().map(|lock| lock.is_some())
     }
 
     fn lock_file(&self) -> Result<(File, PathBuf), FolderError> {

@@ -2,34 +2,65 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
+use std::fs;
 use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use sshoal_fleet::Failure;
+use sshoal_fleet::{Failure, FailureKind};
 use sshoal_net::{Kept, More, Serve};
 use tokio::net::UnixListener;
 use tokio::sync::Notify;
 use tokio::task::{AbortHandle, spawn_local};
 use tokio::time::sleep;
 
+use crate::back_off::{BackOff, may_pass};
 use crate::control::State;
 use crate::dock::{Berth, Dock};
+use crate::entry::Entry;
 use crate::folder::Folder;
+use crate::limits::Place;
 use crate::passenger;
-use crate::pool::{Entry, MAX_CONNECTIONS, MAX_PASSENGERS, Pool, is_welcome};
+use crate::pool::{MAX_CONNECTIONS, MAX_PASSENGERS, is_welcome};
+use crate::round::{Round, no_socket};
 use crate::seat::Seat;
+
+/// What who wanted a session hears when there is no connection any more.
+pub(crate) const HAS_ENDED: &str = "the connection to the host has ended";
 
 /// How long nobody is let in when there is no descriptor left.
 const OUT_OF_DESCRIPTORS: Duration = Duration::from_millis(200);
 
+/// How far a host is, in its thread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Course {
+    /// The fleet leaves it alone until somebody needs it, or until it comes back.
+    Parked,
+    /// It is logged in to, or waits for its turn.
+    Coming,
+    Up,
+    Over,
+}
+
 /// A host that is kept.
 pub(crate) struct Host {
-    pub(crate) pool: Pool,
+    round: Round,
     pub(crate) entry: Arc<Entry>,
     more: More,
+    course: Cell<Course>,
+    /// When it came up the last time.
+    up_since: Cell<Option<Instant>>,
+    back_off: Cell<BackOff>,
+    /// When a session last ended.
+    last_used: Cell<Instant>,
+    /// The first connection's place, from when it is asked for.
+    place: RefCell<Option<Place>>,
+    /// A further one's, until it is there.
+    further_place: RefCell<Option<Place>>,
     /// Its connections, the first one first.
     docks: RefCell<Vec<Rc<Dock>>>,
     /// Who wants a session and fits nowhere yet, first come, first served.
@@ -40,36 +71,64 @@ pub(crate) struct Host {
     is_connecting: Cell<bool>,
     /// Whether nobody is let in any more.
     has_stopped: Cell<bool>,
-    is_ending: Cell<bool>,
     passengers: Cell<usize>,
     /// A passenger has left.
     left: Notify,
+    /// Who lets passengers in, once somebody does.
+    accepting: RefCell<Option<AbortHandle>>,
+    /// The socket's.
+    inode: Cell<Option<u64>>,
     tasks: RefCell<Vec<AbortHandle>>,
+    /// Until it comes back.
+    absence: RefCell<Option<AbortHandle>>,
 }
 
 impl Host {
-    pub(crate) fn begin(pool: Pool, entry: Arc<Entry>, more: More) -> io::Result<Rc<Host>> {
-        Folder::clear(&entry.member.socket)?;
-        let listener = UnixListener::bind(&entry.member.socket)?;
+    /// Its turn has come. A lazy one lets passengers in from now on.
+    pub(crate) fn attend(round: Round, entry: Arc<Entry>, more: More) -> io::Result<Rc<Host>> {
         let host = Rc::new(Host {
-            pool,
+            round,
             entry,
             more,
+            course: Cell::new(Course::Coming),
+            up_since: Cell::default(),
+            back_off: Cell::default(),
+            last_used: Cell::new(Instant::now()),
+            place: RefCell::default(),
+            further_place: RefCell::default(),
             docks: RefCell::default(),
             waiting: RefCell::default(),
             limit: Cell::new(None),
             is_connecting: Cell::new(false),
             has_stopped: Cell::new(false),
-            is_ending: Cell::new(false),
             passengers: Cell::new(0),
             left: Notify::new(),
+            accepting: RefCell::default(),
+            inode: Cell::default(),
             tasks: RefCell::default(),
+            absence: RefCell::default(),
         });
-        let accepting = spawn_local(host.clone().accept(listener));
-        let ending = spawn_local(host.clone().wait_for_end());
-        let tasks = [accepting.abort_handle(), ending.abort_handle()];
-        host.tasks.borrow_mut().extend(tasks);
+        if host.entry.terms.is_lazy {
+            host.listen()?;
+        }
+        let heeding = spawn_local(host.clone().heed());
+        host.tasks.borrow_mut().push(heeding.abort_handle());
+        if let Some(idle) = host.entry.terms.idle {
+            let idling = spawn_local(host.clone().idle(idle));
+            host.tasks.borrow_mut().push(idling.abort_handle());
+        }
         Ok(host)
+    }
+
+    fn listen(self: &Rc<Self>) -> io::Result<()> {
+        if self.accepting.borrow().is_none() {
+            Folder::clear(&self.entry.member.socket)?;
+            let listener = UnixListener::bind(&self.entry.member.socket)?;
+            self.inode.set(inode(&self.entry.member.socket));
+            let accepting = spawn_local(self.clone().accept(listener));
+            self.accepting.replace(Some(accepting.abort_handle()));
+        }
+        Ok(())
     }
 
     /// Lets passengers in.
@@ -97,7 +156,7 @@ impl Host {
         }
     }
 
-    fn note_left(&self) {
+    fn note_left(self: &Rc<Self>) {
         self.passengers.set(self.passengers.get() - 1);
         self.left.notify_one();
         // As a master of ssh's that was told to stop.
@@ -106,44 +165,123 @@ impl Host {
         }
     }
 
-    async fn wait_for_end(self: Rc<Self>) {
-        let mut ending = self.entry.ending();
-        // The entry outlives us, and its sender with it.
-        let _ = ending.wait_for(|is_over| *is_over).await;
-        self.end();
+    /// Heeds what concerns all hosts, or comes from other threads.
+    async fn heed(self: Rc<Self>) {
+        let mut alarms = self.round.pool().alarms();
+        loop {
+            tokio::select! {
+                () = self.entry.told_to_end() => return self.end(),
+                Ok(()) = alarms.changed() => self.doubt(),
+            }
+        }
     }
 
-    /// The connections are to end (`-O exit`, `sshoal down`).
+    /// Hangs up after so long without a session.
+    async fn idle(self: Rc<Self>, idle: Duration) {
+        loop {
+            let is_used = self.entry.counts.sessions.load(Ordering::Relaxed) > 0;
+            if is_used || self.course.get() != Course::Up {
+                self.note_use();
+            }
+            let left = idle.saturating_sub(self.last_used.get().elapsed());
+            if !left.is_zero() {
+                sleep(left).await;
+                continue;
+            }
+            match self.entry.terms.is_lazy {
+                true => self.hang_up(),
+                false => return self.end(),
+            }
+            self.note_use();
+        }
+    }
+
+    /// A session has begun or ended.
+    pub(crate) fn note_use(&self) {
+        self.last_used.set(Instant::now());
+    }
+
+    /// The connection may be dead, or a host that was lost may be back.
+    fn doubt(&self) {
+        match self.course.get() {
+            Course::Up => {
+                for dock in self.docks.borrow().iter() {
+                    dock.doubt();
+                }
+            }
+            Course::Parked if self.absence.borrow().is_some() => {
+                let mut back_off = self.back_off.get();
+                back_off.forget();
+                self.back_off.set(back_off);
+                self.come();
+            }
+            Course::Parked | Course::Coming | Course::Over => {}
+        }
+    }
+
+    /// The host is logged in to as soon as its turn comes.
+    fn come(&self) {
+        if let Some(absence) = self.absence.take() {
+            absence.abort();
+        }
+        if self.course.get() == Course::Parked {
+            self.course.set(Course::Coming);
+            self.entry.change(State::Connecting, None);
+            self.more.resume();
+        }
+    }
+
+    /// The connections are to end, and not to come back (`-O exit`, `sshoal down`).
     pub(crate) fn end(&self) {
-        self.is_ending.set(true);
+        self.entry.finish();
         self.stop_listening();
+        self.hang_up();
+        if self.course.get() == Course::Parked {
+            self.more.dismiss();
+            self.retire();
+        }
+    }
+
+    /// The connections end.
+    fn hang_up(&self) {
         for dock in self.docks.borrow().iter() {
-            dock.wake();
+            dock.end();
+        }
+    }
+
+    /// Nobody keeps the host any more.
+    fn retire(&self) {
+        self.course.set(Course::Over);
+        self.stop_listening();
+        let absence = self.absence.take();
+        for task in self.tasks.take().into_iter().chain(absence) {
+            task.abort();
         }
     }
 
     /// Nobody else is let in; who is in stays (`-O stop`).
     pub(crate) fn stop_listening(&self) {
-        if !self.has_stopped.replace(true) {
-            if let Some(accepting) = self.tasks.borrow().first() {
-                accepting.abort();
+        self.has_stopped.set(true);
+        if let Some(accepting) = self.accepting.take() {
+            accepting.abort();
+            // It may have got another one meanwhile, by an `up` that names it anew.
+            if inode(&self.entry.member.socket) == self.inode.get() {
+                // If it cannot be removed, whoever connects to it is refused.
+                let _ = Folder::clear(&self.entry.member.socket);
             }
-            // If it cannot be removed, whoever connects to it is refused.
-            let _ = Folder::clear(&self.entry.member.socket);
         }
-    }
-
-    pub(crate) fn is_ending(&self) -> bool {
-        self.is_ending.get()
     }
 
     /// Somebody wants a session.
     pub(crate) fn admit(&self, seat: Rc<Seat>) {
-        if self.is_ending.get() {
-            return seat.lose("the connection to the host has ended");
+        if self.entry.is_finished() {
+            return seat.lose(HAS_ENDED);
         }
         self.waiting.borrow_mut().push_back(seat);
-        self.assign();
+        match self.course.get() {
+            Course::Parked => self.come(),
+            _ => self.assign(),
+        }
     }
 
     /// The server opened no session, but others of the same connection were open, `opened` of them: it will elsewhere, or later.
@@ -169,16 +307,23 @@ impl Host {
             }
         }
         let is_full = !waiting.is_empty() && !docks.is_empty();
-        let may_connect = docks.len() < MAX_CONNECTIONS && !self.is_ending.get();
-        if is_full && may_connect && !self.is_connecting.replace(true) {
-            self.wish_for_more();
+        let may_connect = docks.len() < MAX_CONNECTIONS && !self.entry.is_finished();
+        if is_full && may_connect && !self.is_connecting.get() {
+            let host = docks.first().map(|dock| dock.host());
+            drop((docks, waiting));
+            self.wish_for_more(host);
         }
     }
 
-    fn wish_for_more(&self) {
-        let first = self.docks.borrow().first().map(|dock| dock.host());
-        if let Some(host) = first {
-            self.more.connect(host);
+    fn wish_for_more(&self, host: Option<Rc<Host>>) {
+        let Some(host) = host else { return };
+        match self.round.pool().room().take() {
+            Ok(place) => {
+                self.is_connecting.set(true);
+                self.further_place.replace(Some(place));
+                self.more.connect(host);
+            }
+            Err(failure) => self.not_connected(&failure),
         }
     }
 
@@ -188,23 +333,32 @@ impl Host {
         docks.retain(|dock| !Rc::ptr_eq(dock, lost));
         self.count_connections(docks.len());
         drop(docks);
-        if lost.is_first() {
-            self.end();
-            for seat in self.waiting.take() {
-                seat.lose("the connection to the host has ended");
-            }
-            for task in self.tasks.borrow().iter() {
-                task.abort();
-            }
-            let is_wanted = *self.entry.ending().borrow();
-            match is_wanted {
-                true => self.entry.change(State::Down, None),
-                // The fleet may try it once more, and says so if it does not.
-                false => self.entry.change(State::Connecting, None),
-            }
-        } else {
-            self.assign();
+        match lost.is_first() {
+            true => self.hang_up(),
+            false => self.assign(),
         }
+    }
+
+    /// Those who wait for a session hear why there is none.
+    fn send_away(&self, why: &str) {
+        for seat in self.waiting.take() {
+            seat.lose(why);
+        }
+    }
+
+    /// The host was lost: it comes back after a while, or when somebody needs it.
+    fn await_return(self: &Rc<Self>, stood: Option<Duration>) {
+        let mut back_off = self.back_off.get();
+        let delay = back_off.next(stood);
+        self.back_off.set(back_off);
+        let host = self.clone();
+        let absence = spawn_local(async move {
+            sleep(delay).await;
+            // This is what would be aborted.
+            host.absence.take();
+            host.come();
+        });
+        self.absence.replace(Some(absence.abort_handle()));
     }
 
     fn count_connections(&self, number: usize) {
@@ -214,13 +368,56 @@ impl Host {
 }
 
 impl Kept for Host {
-    fn serve(self: Rc<Self>) -> Box<dyn Serve> {
+    fn is_wanted(&self) -> Result<bool, Failure> {
+        if self.entry.is_finished() {
+            return Err(Failure::new(FailureKind::Lost, HAS_ENDED));
+        }
+        let nobody_waits = self.waiting.borrow().is_empty();
+        if self.entry.terms.is_lazy && nobody_waits {
+            self.course.set(Course::Parked);
+            self.entry.change(State::Lazy, None);
+            self.round.settle(&self.entry);
+            return Ok(false);
+        }
+        // It may have one from when the user was asked.
+        self.place.take();
+        let place = self.round.pool().room().take()?;
+        self.place.replace(Some(place));
+        Ok(true)
+    }
+
+    fn may_ask(&self) -> bool {
+        !self.round.is_settled()
+    }
+
+    fn begin(self: Rc<Self>, connecting: Duration) -> Result<(), Failure> {
+        self.listen()
+            .map_err(|error| no_socket(&self.entry, &error))?;
+        self.course.set(Course::Up);
+        self.up_since.set(Some(Instant::now()));
+        self.note_use();
+        self.entry.note_login(connecting);
+        self.round.settle(&self.entry);
+        Ok(())
+    }
+
+    fn serve(self: Rc<Self>, is_first: bool) -> Box<dyn Serve> {
+        let further_place = match is_first {
+            true => None,
+            false => {
+                self.is_connecting.set(false);
+                self.further_place.take()
+            }
+        };
+        let dock = Rc::new(Dock::new(self.clone(), is_first, further_place));
+        if self.course.get() != Course::Up || self.entry.is_finished() {
+            // The first one, or the host, has ended meanwhile.
+            dock.end();
+        }
         let mut docks = self.docks.borrow_mut();
-        let dock = Rc::new(Dock::new(self.clone(), docks.is_empty()));
         docks.push(dock.clone());
         self.count_connections(docks.len());
         drop(docks);
-        self.is_connecting.set(false);
         self.assign();
         Box::new(Berth::new(dock))
     }
@@ -229,11 +426,47 @@ impl Kept for Host {
     fn not_connected(&self, failure: &Failure) {
         tracing::warn!(kind = %failure.kind, detail = failure.detail, "no further connection");
         self.is_connecting.set(false);
+        self.further_place.take();
         let are_others = self.docks.borrow().iter().any(|dock| dock.taken() > 0);
         if !are_others {
-            for seat in self.waiting.take() {
-                seat.lose(&failure.detail);
-            }
+            self.send_away(&failure.detail);
         }
     }
+
+    fn parks(self: Rc<Self>, failure: Option<&Failure>) -> bool {
+        self.more.hang_up();
+        (self.place.take(), self.further_place.take());
+        self.is_connecting.set(false);
+        let detail = failure.map(|failure| failure.detail.clone());
+        self.send_away(detail.as_deref().unwrap_or(HAS_ENDED));
+        let stood = self.up_since.take().map(|since| since.elapsed());
+        let was_up = self.entry.counts.logins.load(Ordering::Relaxed) > 0;
+        let terms = self.entry.terms;
+        let comes_back = failure.is_some_and(|failure| may_pass(failure.kind));
+        let is_over = self.entry.is_finished() || self.has_stopped.get();
+        let state = match () {
+            () if is_over => None,
+            () if terms.is_lazy => Some(State::Lazy),
+            () if was_up && terms.reconnects && comes_back => Some(State::Lost),
+            () => None,
+        };
+        let Some(state) = state else {
+            self.retire();
+            if was_up && failure.is_some() && !is_over {
+                // The fleet may try it once more, and says so if it does not.
+                self.entry.change(State::Connecting, None);
+            }
+            return false;
+        };
+        self.course.set(Course::Parked);
+        self.entry.change(state, detail);
+        if state == State::Lost {
+            self.await_return(stood);
+        }
+        true
+    }
+}
+
+fn inode(path: &Path) -> Option<u64> {
+    fs::symlink_metadata(path).map(|found| found.ino()).ok()
 }

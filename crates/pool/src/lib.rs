@@ -1,29 +1,44 @@
 //! Warm connections: the hosts of a run stay logged in to, and every program that knows OpenSSH's ControlPath shares them.
 //!
-//! A [`Pool`] is what a run's connections are kept for ([`Keeper`](sshoal_net::Keeper)). There is one for a user: whoever
-//! holds the [`Lock`] of his [`Folder`]. In the folder each host has a socket that speaks OpenSSH's multiplexing protocol
-//! (`sshoal-mux`), and the pool has one of its own, at which it is asked how it is, or to end ([`Ask`]).
+//! A [`Pool`] is a user's, and there is one: whoever holds the [`Lock`] of his [`Folder`]. Each `up` is a [`Round`] in it, what
+//! a run's connections are kept for ([`Keeper`](sshoal_net::Keeper)). In the folder each host has a socket that speaks
+//! OpenSSH's multiplexing protocol (`sshoal-mux`), and the pool has one of its own, at which it is asked how it is, to end, or
+//! to keep more ([`Ask`]).
 //!
 //! ```text
+//!   sshoal up --control--> Conversation --> Performer: a run --> Round --> Host
 //!   passenger (ssh -S) --socket--> passenger task <--seat--> dock: one connection, served where the run performs its host
 //!                                       |                      ^
-//!                                       +--> Host: which connection has room for another session; a further one
+//!                                       +--> Host: which connection has room for another session; a further one; when
+//!                                            it is logged in to, and when again
 //! ```
 //!
 //! All of a host happens in the thread of its connection; a passenger that does not read, or dies, holds up its own seat only.
 
+mod alarm;
+mod back_off;
 mod control;
+mod conversation;
 mod dock;
+mod entry;
 mod folder;
 mod host;
+mod limits;
+mod metrics;
 mod modes;
 mod passenger;
 mod pool;
 mod receive;
+mod round;
 mod seat;
 mod session;
 mod stdio;
 
-pub use control::{Ask, AskError, HostStatus, State, Status, ask};
+pub use control::{Alarm, Ask, AskError, HostStatus, State, Status, ask};
+pub use conversation::{Answering, Caller, Conversation, Settled, Tell};
+pub use entry::{Member, Terms};
 pub use folder::{Folder, FolderError, Lock};
-pub use pool::{MAX_CONNECTIONS, MAX_PASSENGERS, Member, Pool};
+pub use limits::Limits;
+pub use metrics::prometheus;
+pub use pool::{Hold, MAX_CONNECTIONS, MAX_PASSENGERS, Performer, Pool, Visitor};
+pub use round::{Round, TakenIn};

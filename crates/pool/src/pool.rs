@@ -1,36 +1,37 @@
-//! What all hosts of a pool share: who they are, how they are, and what they count.
+//! What all hosts of a user's pool share, and the thread that answers questions.
 
+use std::collections::{HashMap, HashSet};
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
-use std::rc::Rc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
 use std::time::{Duration, Instant};
 
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use rustix::io::Errno;
 use rustix::net::sockopt::socket_peercred;
 use rustix::process::geteuid;
-use sshoal_fleet::{Failure, FailureKind, HostId};
-use sshoal_net::{Keeper, Kept, More};
 use tokio::sync::watch;
 
-use crate::control::{self, HostStatus, State, Status};
+use crate::alarm;
+use crate::control::{Alarm, Ask, State, Status, heard, write_line};
+use crate::conversation::{Conversation, Tell};
+use crate::entry::{Entry, Member, Terms};
 use crate::folder::{Folder, Lock};
-use crate::host::Host;
+use crate::limits::{Limits, Room, resident};
+use crate::metrics::MetricsFile;
 
 /// Most connections to one host.
 pub const MAX_CONNECTIONS: usize = 128;
 /// Most passengers of one host; others wait to be accepted.
 pub const MAX_PASSENGERS: usize = 2048;
-
-/// A host that is to be kept.
-#[derive(Debug, Clone)]
-pub struct Member {
-    /// As the user named it.
-    pub label: String,
-    /// Its socket ([`Folder::socket`]).
-    pub socket: PathBuf,
-}
+/// Most who ask at a time; others wait.
+const MAX_ASKERS: usize = 256;
+/// How long a pool that nobody has asked for anything yet waits for that.
+const FIRST_PATIENCE: Duration = Duration::from_secs(10);
 
 /// The connections of a user that are kept. Copies are of the same pool.
 #[derive(Clone)]
@@ -39,233 +40,344 @@ pub struct Pool(Arc<Shared>);
 struct Shared {
     folder: Folder,
     _lock: Lock,
-    idle: Option<Duration>,
-    entries: Vec<Arc<Entry>>,
-    /// When the last session ended, or the pool began.
-    last_used: Mutex<Instant>,
-    /// Hosts of which it is not known yet whether they can be kept.
-    unsettled: Mutex<usize>,
-    settled: Condvar,
+    entries: Mutex<Vec<Arc<Entry>>>,
+    room: Arc<Room>,
+    /// How often all connections were doubted, and why the last time.
+    alarms: watch::Sender<(u64, Option<Alarm>)>,
+    metrics: MetricsFile,
+    holds: Mutex<Holds>,
+    /// Written to when there is one less.
+    freed: OwnedFd,
 }
 
-/// What is known of a host in all threads.
-pub(crate) struct Entry {
-    pub(crate) member: Member,
-    condition: Mutex<Condition>,
-    /// Whether it is to end.
-    end: watch::Sender<bool>,
-    pub(crate) counts: Counts,
-}
-
-struct Condition {
-    state: State,
-    since: Instant,
-    detail: Option<String>,
-    round_trip: Option<Duration>,
-    is_settled: bool,
-}
-
-/// What is counted of a host.
+/// What keeps the pool from ending.
 #[derive(Default)]
-pub(crate) struct Counts {
-    pub(crate) connections: AtomicU64,
-    pub(crate) sessions: AtomicU64,
-    pub(crate) sessions_in_all: AtomicU64,
-    pub(crate) sent: AtomicU64,
-    pub(crate) received: AtomicU64,
+struct Holds {
+    runs: usize,
+    askers: usize,
+    /// Whether there was ever a run.
+    has_begun: bool,
+}
+
+/// Keeps the pool from ending.
+pub struct Hold {
+    pool: Pool,
+    is_run: bool,
+}
+
+/// What is asked of whoever logs in to hosts, in a thread of its own.
+pub trait Performer: Send + Sync + 'static {
+    /// Keeps more hosts, as the request says, and tells the visitor how it went ([`Visitor::end`]). What
+    /// goes on after that takes a [`Hold`] of its own.
+    fn up(&self, pool: &Pool, request: String, visitor: &Visitor);
+}
+
+/// Who began an `up`.
+pub struct Visitor {
+    /// How it is told, and asked.
+    pub conversation: Conversation,
+    /// Called if it leaves before the end.
+    leaving: Arc<Leaving>,
+}
+
+#[derive(Default)]
+struct Leaving {
+    has_left: AtomicBool,
+    act: Mutex<Option<Box<dyn FnOnce() + Send>>>,
+}
+
+impl Visitor {
+    /// What is to be done if the caller leaves before it is told the end.
+    pub fn if_it_leaves(&self, act: impl FnOnce() + Send + 'static) {
+        *locked(&self.leaving.act) = Some(Box::new(act));
+        if self.leaving.has_left.load(Ordering::SeqCst) {
+            self.leaving.leave();
+        }
+    }
+
+    /// Tells it the end; if it leaves after that, nothing is done.
+    pub fn end(&self, with: &Tell) {
+        locked(&self.leaving.act).take();
+        self.conversation.end(with);
+    }
+}
+
+impl Leaving {
+    fn leave(&self) {
+        self.has_left.store(true, Ordering::SeqCst);
+        let act = locked(&self.act).take();
+        if let Some(act) = act {
+            act();
+        }
+    }
 }
 
 impl Pool {
-    /// A pool for these hosts, in the order of the run's. With `idle` it ends after so long without a session.
-    pub fn new(folder: Folder, lock: Lock, members: Vec<Member>, idle: Option<Duration>) -> Pool {
-        let unsettled = members.len();
-        let entries = members.into_iter().map(|member| {
-            Arc::new(Entry {
-                member,
-                condition: Mutex::new(Condition {
-                    state: State::Connecting,
-                    since: Instant::now(),
-                    detail: None,
-                    round_trip: None,
-                    is_settled: false,
-                }),
-                end: watch::Sender::new(false),
-                counts: Counts::default(),
-            })
-        });
-        Pool(Arc::new(Shared {
-            folder,
-            _lock: lock,
-            idle,
-            entries: entries.collect(),
-            last_used: Mutex::new(Instant::now()),
-            unsettled: Mutex::new(unsettled),
-            settled: Condvar::new(),
-        }))
-    }
-
-    /// Begins to answer [`Ask`](crate::Ask)s, in a thread of its own.
+    /// A pool without hosts; it watches for what makes its connections doubtful.
     ///
     /// # Errors
     ///
-    /// There is no socket or no thread for it.
-    pub fn answer_questions(&self) -> io::Result<()> {
-        control::answer(self.clone())
+    /// The operating system gives no thread or descriptor for it.
+    pub fn new(folder: Folder, lock: Lock) -> io::Result<Pool> {
+        let pool = Pool(Arc::new(Shared {
+            folder,
+            _lock: lock,
+            entries: Mutex::default(),
+            room: Arc::default(),
+            alarms: watch::Sender::new((0, None)),
+            metrics: MetricsFile::default(),
+            holds: Mutex::default(),
+            freed: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?,
+        }));
+        alarm::watch(pool.clone())?;
+        Ok(pool)
     }
 
-    /// A host has failed for good.
-    pub fn failed(&self, host: HostId, why: &str) {
-        if let Some(entry) = self.0.entries.get(host.0 as usize) {
-            entry.change(State::Down, Some(why.to_owned()));
-            self.settle(entry);
+    /// Where questions are asked, from now on.
+    ///
+    /// # Errors
+    ///
+    /// The socket cannot be made.
+    pub fn listen(&self) -> io::Result<UnixListener> {
+        let path = self.0.folder.control();
+        Folder::clear(&path)?;
+        let listener = UnixListener::bind(path)?;
+        listener.set_nonblocking(true)?;
+        Ok(listener)
+    }
+
+    /// Answers questions until nothing holds the pool any more.
+    ///
+    /// # Errors
+    ///
+    /// No questions can be heard.
+    pub fn serve(&self, listener: UnixListener, performer: Arc<dyn Performer>) -> io::Result<()> {
+        let begun = Instant::now();
+        loop {
+            let Holds {
+                runs,
+                askers,
+                has_begun,
+            } = *locked(&self.0.holds);
+            let may_end = has_begun || begun.elapsed() >= FIRST_PATIENCE;
+            if runs + askers == 0 && may_end {
+                break;
+            }
+            let metrics = self.0.metrics.write_if_due(|| self.status());
+            let first = (!may_end).then(|| FIRST_PATIENCE.saturating_sub(begun.elapsed()));
+            let timeout = metrics.into_iter().chain(first).min();
+            let timeout = timeout.and_then(|time| Timespec::try_from(time).ok());
+            let listens = match askers < MAX_ASKERS {
+                true => PollFlags::IN,
+                false => PollFlags::empty(),
+            };
+            let mut waiting = [
+                PollFd::new(&listener, listens),
+                PollFd::new(&self.0.freed, PollFlags::IN),
+            ];
+            match poll(&mut waiting, timeout.as_ref()) {
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+            // How often does not matter.
+            let _ = rustix::io::read(&self.0.freed, &mut [0; 8]);
+            if let Ok((stream, _)) = listener.accept() {
+                self.hear(stream, &performer);
+            }
+        }
+        drop(listener);
+        self.0.metrics.write_last(|| self.status());
+        Ok(())
+    }
+
+    fn hear(&self, stream: UnixStream, performer: &Arc<dyn Performer>) {
+        let (hold, performer) = (self.held(false), performer.clone());
+        let answering = thread::Builder::new().name("control".to_owned());
+        let begun = answering.spawn(move || {
+            if let Err(error) = hold.pool.reply(stream, &*performer) {
+                tracing::debug!(%error, "a question was not answered");
+            }
+        });
+        if let Err(error) = begun {
+            tracing::warn!(%error, "a question was not heard");
         }
     }
 
-    /// A host has ended as it was told to.
-    pub fn ended(&self, host: HostId) {
-        if let Some(entry) = self.0.entries.get(host.0 as usize) {
-            entry.change(State::Down, None);
-            self.settle(entry);
+    fn reply(&self, mut stream: UnixStream, performer: &dyn Performer) -> io::Result<()> {
+        if !is_welcome(&stream) {
+            return Err(io::ErrorKind::PermissionDenied.into());
+        }
+        stream.set_nonblocking(false)?;
+        let question = heard(&stream)?;
+        let status = self.status();
+        match question {
+            Ask::Status => write_line(&mut stream, &status),
+            Ask::Down { hosts } => {
+                self.end(&hosts);
+                write_line(&mut stream, &status)
+            }
+            Ask::Up { request } => {
+                locked(&self.0.holds).has_begun = true;
+                let leaving = Arc::new(Leaving::default());
+                let left = leaving.clone();
+                let conversation = Conversation::begin(stream, move || left.leave())?;
+                let visitor = Visitor {
+                    conversation,
+                    leaving,
+                };
+                performer.up(self, request, &visitor);
+                Ok(())
+            }
         }
     }
 
-    /// Waits until it is known of every host whether it can be kept; returns how many are, and how many are not.
-    pub fn wait_until_settled(&self) -> (usize, usize) {
-        let mut unsettled = locked(&self.0.unsettled);
-        while *unsettled > 0 {
-            let woken = self.0.settled.wait(unsettled);
-            unsettled = woken.unwrap_or_else(PoisonError::into_inner);
-        }
-        drop(unsettled);
-        let entries = self.0.entries.iter();
-        let up = entries.filter(|entry| entry.state() == State::Up).count();
-        (up, self.0.entries.len() - up)
+    /// The pool does not end while a run goes on.
+    pub fn hold(&self) -> Hold {
+        self.held(true)
     }
 
-    /// Whether a host has failed, and not ended as it was told to.
-    pub fn has_failures(&self) -> bool {
-        let mut entries = self.0.entries.iter();
-        entries.any(|entry| locked(&entry.condition).detail.is_some())
+    fn held(&self, is_run: bool) -> Hold {
+        let pool = self.clone();
+        let hold = Hold { pool, is_run };
+        let mut holds = locked(&self.0.holds);
+        holds.has_begun |= is_run;
+        *hold.of(&mut holds) += 1;
+        drop(holds);
+        hold
     }
 
-    /// Takes all sockets away that are left, when the run is over.
-    pub fn clear(&self) {
-        let sockets = self
-            .0
-            .entries
+    /// Changes its limits.
+    pub fn limit(&self, to: Limits) {
+        self.0.room.limit(to);
+    }
+
+    /// Writes metrics into this file from now on, every 15 s (docs/warm.md).
+    pub fn write_metrics(&self, path: PathBuf) {
+        self.0.metrics.write_to(path);
+        self.wake();
+    }
+
+    /// Takes in hosts that are not kept yet. Of those whose socket another host has already it returns what they are called,
+    /// and that other one is.
+    pub(crate) fn take_in(
+        &self,
+        members: &[Member],
+        terms: Terms,
+    ) -> Vec<Result<Arc<Entry>, String>> {
+        let mut entries = locked(&self.0.entries);
+        let mut taken = Vec::with_capacity(members.len());
+        let by_socket = entries
             .iter()
-            .map(|entry| entry.member.socket.clone());
+            .enumerate()
+            .map(|(place, entry)| (entry.member.socket.clone(), place));
+        let mut places: HashMap<_, _> = by_socket.collect();
+        for member in members {
+            let place = places.get(&member.socket).copied();
+            let is_kept = |place: usize| {
+                let entry = &entries[place];
+                entry.state() != State::Down && !entry.is_finished()
+            };
+            if let Some(place) = place.filter(|place| is_kept(*place)) {
+                taken.push(Err(entries[place].member.label.clone()));
+                continue;
+            }
+            let entry = Arc::new(Entry::new(member.clone(), terms));
+            match place {
+                Some(place) => entries[place] = entry.clone(),
+                None => {
+                    places.insert(member.socket.clone(), entries.len());
+                    entries.push(entry.clone());
+                }
+            }
+            taken.push(Ok(entry));
+        }
+        taken
+    }
+
+    /// Hosts that were taken in, and come to nothing, are not listed.
+    pub(crate) fn forget(&self, those: &[Arc<Entry>]) {
+        let is_meant = |entry: &Arc<Entry>| those.iter().any(|that| Arc::ptr_eq(entry, that));
+        locked(&self.0.entries).retain(|entry| !is_meant(entry));
+    }
+
+    /// Takes all sockets away that are left, when all is over.
+    pub fn clear(&self) {
+        let entries = locked(&self.0.entries);
+        let sockets = entries.iter().map(|entry| entry.member.socket.clone());
         for socket in sockets.chain([self.0.folder.control()]) {
             // If it cannot be removed, the next pool does it.
             let _ = Folder::clear(&socket);
         }
     }
 
-    pub(crate) fn folder(&self) -> &Folder {
-        &self.0.folder
-    }
-
     /// How all hosts are.
-    pub(crate) fn status(&self) -> Status {
+    pub fn status(&self) -> Status {
+        let (alarms, last_alarm) = *self.0.alarms.borrow();
+        let entries = locked(&self.0.entries);
         Status {
             pid: std::process::id(),
-            idle_seconds: self.0.idle.map(|idle| idle.as_secs()),
-            hosts: self.0.entries.iter().map(|entry| entry.status()).collect(),
+            connections: self.0.room.connections(),
+            memory_octets: resident(),
+            limits: self.0.room.limits(),
+            refused: self.0.room.refused(),
+            alarms,
+            last_alarm,
+            hosts: entries.iter().map(|entry| entry.status()).collect(),
         }
     }
 
     /// Ends these hosts' connections; all if none is named.
-    pub(crate) fn end(&self, hosts: &[String]) {
-        let is_meant =
-            |entry: &&Arc<Entry>| hosts.is_empty() || hosts.contains(&entry.member.label);
-        for entry in self.0.entries.iter().filter(is_meant) {
-            entry.end.send_replace(true);
+    fn end(&self, hosts: &[String]) {
+        let named: HashSet<&String> = hosts.iter().collect();
+        let entries = locked(&self.0.entries).clone();
+        for entry in entries {
+            if hosts.is_empty() || named.contains(&entry.member.label) {
+                entry.finish();
+            }
         }
     }
 
-    /// Ends all if there was no session for long enough; otherwise returns when to look again.
-    pub(crate) fn end_if_idle(&self) -> Option<Duration> {
-        let idle = self.0.idle?;
-        let in_use = |entry: &Arc<Entry>| entry.counts.sessions.load(Ordering::Relaxed) > 0;
-        if self.0.entries.iter().any(in_use) || *locked(&self.0.unsettled) > 0 {
-            self.note_use();
-        }
-        let left = idle.saturating_sub(locked(&self.0.last_used).elapsed());
-        if !left.is_zero() {
-            return Some(left);
-        }
-        self.end(&[]);
-        None
+    /// How many hosts are kept, or may be.
+    pub(crate) fn hosts(&self) -> usize {
+        let entries = locked(&self.0.entries);
+        let kept = entries.iter().filter(|entry| entry.state() != State::Down);
+        kept.count()
     }
 
-    /// A session has begun or ended.
-    pub(crate) fn note_use(&self) {
-        *locked(&self.0.last_used) = Instant::now();
+    pub(crate) fn room(&self) -> &Arc<Room> {
+        &self.0.room
     }
 
-    fn settle(&self, entry: &Entry) {
-        if !std::mem::replace(&mut locked(&entry.condition).is_settled, true) {
-            *locked(&self.0.unsettled) -= 1;
-            self.0.settled.notify_all();
+    /// All connections are doubtful.
+    pub(crate) fn raise(&self, alarm: Alarm) {
+        tracing::info!(?alarm, "all connections are asked for a sign of life");
+        let alarms = &self.0.alarms;
+        alarms.send_modify(|(count, last)| (*count, *last) = (*count + 1, Some(alarm)));
+    }
+
+    pub(crate) fn alarms(&self) -> watch::Receiver<(u64, Option<Alarm>)> {
+        self.0.alarms.subscribe()
+    }
+
+    fn wake(&self) {
+        // It is full of reasons to wake up already.
+        let _ = rustix::io::write(&self.0.freed, &1_u64.to_ne_bytes());
+    }
+}
+
+impl Hold {
+    fn of<'a>(&self, holds: &'a mut Holds) -> &'a mut usize {
+        match self.is_run {
+            true => &mut holds.runs,
+            false => &mut holds.askers,
         }
     }
 }
 
-impl Keeper for Pool {
-    fn begin(
-        &self,
-        host: HostId,
-        round_trip: Duration,
-        more: More,
-    ) -> Result<Rc<dyn Kept>, Failure> {
-        let entry = &self.0.entries[host.0 as usize];
-        let kept = Host::begin(self.clone(), entry.clone(), more).map_err(|error| {
-            let path = entry.member.socket.display();
-            Failure::new(
-                FailureKind::Internal,
-                format!("its socket, {path}, cannot be made: {error}"),
-            )
-        })?;
-        locked(&entry.condition).round_trip = Some(round_trip);
-        entry.change(State::Up, None);
-        self.settle(entry);
-        Ok(kept)
-    }
-}
-
-impl Entry {
-    /// Whether, and when, it is to end.
-    pub(crate) fn ending(&self) -> watch::Receiver<bool> {
-        self.end.subscribe()
-    }
-
-    pub(crate) fn change(&self, state: State, detail: Option<String>) {
-        let mut condition = locked(&self.condition);
-        (condition.state, condition.detail) = (state, detail);
-        condition.since = Instant::now();
-    }
-
-    fn state(&self) -> State {
-        locked(&self.condition).state
-    }
-
-    fn status(&self) -> HostStatus {
-        let condition = locked(&self.condition);
-        let count = |count: &AtomicU64| count.load(Ordering::Relaxed);
-        let round_trip = condition.round_trip.map(|time| time.as_secs_f64() * 1000.0);
-        HostStatus {
-            host: self.member.label.clone(),
-            state: condition.state,
-            detail: condition.detail.clone(),
-            control_path: self.member.socket.display().to_string(),
-            age_seconds: condition.since.elapsed().as_secs_f64(),
-            connections: count(&self.counts.connections),
-            sessions: count(&self.counts.sessions),
-            sessions_in_all: count(&self.counts.sessions_in_all),
-            round_trip_ms: round_trip,
-            octets_sent: count(&self.counts.sent),
-            octets_received: count(&self.counts.received),
-        }
+impl Drop for Hold {
+    fn drop(&mut self) {
+        *self.of(&mut locked(&self.pool.0.holds)) -= 1;
+        self.pool.wake();
     }
 }
 

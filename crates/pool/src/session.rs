@@ -112,7 +112,7 @@ impl Session {
         let counts = &host.entry.counts;
         counts.sessions.fetch_add(1, Ordering::Relaxed);
         let number = counts.sessions_in_all.fetch_add(1, Ordering::Relaxed) as u32;
-        host.pool.note_use();
+        host.note_use();
         host.admit(seat.clone());
         Ok(Session {
             host: host.clone(),
@@ -218,7 +218,7 @@ impl Drop for Session {
         self.seat.leave();
         let sessions = &self.host.entry.counts.sessions;
         sessions.fetch_sub(1, Ordering::Relaxed);
-        self.host.pool.note_use();
+        self.host.note_use();
     }
 }
 

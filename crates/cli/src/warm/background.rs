@@ -1,46 +1,61 @@
-//! How `sshoal up` goes to the background: it starts itself once more, which asks what there is to be asked on the
-//! terminal, and once all hosts are settled leaves the terminal and says so. Threads do not survive a fork; this way there
-//! are none yet.
+//! How the process that keeps the connections comes about: `sshoal up` starts itself once more, as a leader of a session of
+//! its own, without a terminal. It has no threads before it has left, and asks nobody anything by itself.
 
 use std::io::{self, Read, Write};
 use std::process::{Command, Stdio};
 
 use rustix::process::setsid;
-use rustix::stdio::{dup2_stderr, dup2_stdin, dup2_stdout};
+use rustix::stdio::{dup2_stderr, dup2_stdout};
 
-/// Starts this command line once more, and waits until it has settled; returns its exit status.
-pub(super) fn start() -> io::Result<u8> {
-    let mut process = Command::new(std::env::current_exe()?)
-        .args(std::env::args_os().skip(1))
-        .arg("--detach")
-        .stdout(Stdio::piped())
-        .spawn()?;
-    let mut said = Vec::new();
-    if let Some(mut pipe) = process.stdout.take() {
-        pipe.read_to_end(&mut said)?;
-    }
-    match said.as_slice() {
-        [status] => Ok(*status),
-        // It has ended and not settled.
-        _ => {
-            let code = process.wait()?.code();
-            Ok(code.map_or(sshoal_report::INTERRUPTED, |code| code as u8))
-        }
-    }
+/// What the new process says once: that it hears questions, or that another one has come before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Standing {
+    Hears,
+    IsSecond,
 }
 
-/// Leaves the terminal, with this exit status for whoever waits in [`start`].
-pub(super) fn leave(status: u8) -> io::Result<()> {
+const HEARS: u8 = b'h';
+const IS_SECOND: u8 = b's';
+
+/// Starts one, and waits until it has said which.
+pub(super) fn start() -> io::Result<Standing> {
+    let mut process = Command::new(std::env::current_exe()?)
+        .args(["up", "--daemon"])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()?;
+    let mut said = [0];
+    if let Some(mut pipe) = process.stdout.take()
+        && pipe.read(&mut said)? == 1
+    {
+        // It goes on without us: whoever starts orphans waits for them.
+        return Ok(match said[0] {
+            HEARS => Standing::Hears,
+            _ => Standing::IsSecond,
+        });
+    }
+    let status = process.wait()?;
+    let why = format!("the process that is to keep the connections has ended: {status}");
+    Err(io::Error::other(why))
+}
+
+/// Leaves the terminal and the session.
+pub(super) fn leave() -> io::Result<()> {
     // It leads no process group: whoever started it does.
-    setsid()?;
-    let nothing = std::fs::OpenOptions::new()
-        .read(true)
-        .write(true)
-        .open("/dev/null")?;
-    dup2_stdin(&nothing)?;
-    dup2_stderr(&nothing)?;
+    Ok(setsid().map(drop)?)
+}
+
+/// Says how it stands, to whoever waits in [`start`], and nothing more.
+pub(super) fn say(standing: Standing) -> io::Result<()> {
+    let word = match standing {
+        Standing::Hears => HEARS,
+        Standing::IsSecond => IS_SECOND,
+    };
     let mut out = io::stdout();
-    out.write_all(&[status])?;
+    out.write_all(&[word])?;
     out.flush()?;
+    let mut options = std::fs::OpenOptions::new();
+    let nothing = options.read(true).write(true).open("/dev/null")?;
+    dup2_stderr(&nothing)?;
     Ok(dup2_stdout(&nothing)?)
 }

@@ -3,8 +3,11 @@
 mod args;
 mod background;
 mod observer;
+mod request;
+mod rounds;
 mod status;
 mod up;
+mod voice;
 
 pub(crate) use args::{DownArgs, StatusArgs, UpArgs};
 pub(crate) use status::{age, down, status};

@@ -4,16 +4,16 @@ use std::io;
 
 use sshoal_fleet::{HostId, HostResult, Outcome, Progress};
 use sshoal_net::{Confirmation, Interruption, Observer, Secret, Stream};
-use sshoal_pool::Pool;
+use sshoal_pool::Round;
 use sshoal_report::push_visible;
 
-use crate::prompt;
-use crate::say::say;
+use super::voice::Voice;
 
-/// Tells the user, and the pool.
+/// Tells whoever asked for the hosts, as long as he is there, and the pool.
 pub(super) struct Watch {
-    pub(super) pool: Pool,
+    pub(super) round: Round,
     pub(super) labels: Vec<String>,
+    pub(super) voice: Voice,
 }
 
 impl Observer for Watch {
@@ -27,17 +27,18 @@ impl Observer for Watch {
         match &result.outcome {
             Outcome::Failed { failure, .. } => {
                 let (kind, detail, remedy) = (failure.kind, &failure.detail, &failure.remedy);
-                say(format!("{label}: {kind}: {detail}; {remedy}"));
-                self.pool.failed(result.host, &failure.detail);
+                let words = format!("{label}: {kind}: {detail}; {remedy}");
+                self.voice.say(&words);
+                self.round.failed(result.host, &failure.detail);
             }
             // It was told to end.
-            _ => self.pool.ended(result.host),
+            _ => self.round.ended(result.host),
         }
         Ok(())
     }
 
     fn notice(&mut self, text: &str) -> io::Result<()> {
-        say(text);
+        self.voice.say(text);
         Ok(())
     }
 
@@ -49,17 +50,14 @@ impl Observer for Watch {
         for line in text.split(|&octet| octet == b'\n') {
             let mut shown = Vec::new();
             push_visible(line.strip_suffix(b"\r").unwrap_or(line), &mut shown);
-            say(format!("{from}: {}", String::from_utf8_lossy(&shown)));
+            let line = String::from_utf8_lossy(&shown);
+            self.voice.say(&format!("{from}: {line}"));
         }
         Ok(())
     }
 
     fn ask(&mut self, question: &str, wanted: &dyn Fn() -> bool) -> io::Result<Option<Secret>> {
-        let (secret, notice) = prompt::secret_or_notice(question, wanted);
-        if let Some(notice) = notice {
-            self.notice(&notice)?;
-        }
-        Ok(secret)
+        Ok(self.voice.ask(question, wanted))
     }
 
     fn confirm(
@@ -68,7 +66,7 @@ impl Observer for Watch {
         fingerprint: Option<&str>,
         wanted: &dyn Fn() -> bool,
     ) -> io::Result<Confirmation> {
-        Ok(prompt::confirm(lines, fingerprint, wanted))
+        Ok(self.voice.confirm(lines, fingerprint, wanted))
     }
 
     /// Nothing is read that could be too large to keep.

@@ -2,9 +2,10 @@
 
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
-use sshoal_pool::{Ask, AskError, Folder, HostStatus, State, Status, ask};
+use sshoal_pool::{Ask, AskError, Folder, HostStatus, State, Status, ask, prometheus};
 use sshoal_targets::labels;
 
 use super::args::{DownArgs, StatusArgs};
@@ -14,6 +15,11 @@ use crate::say::visible_lines;
 
 /// Nothing is kept (docs/warm.md).
 const NOTHING: u8 = 1;
+
+/// How long hosts may take to end, if others have been added meanwhile.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How soon is looked again.
+const GLANCE: Duration = Duration::from_millis(20);
 
 /// A name that `down` was given and nobody has.
 #[derive(Debug, thiserror::Error)]
@@ -27,14 +33,16 @@ pub(crate) fn status(args: &StatusArgs) -> Result<u8, Box<dyn std::error::Error>
         Err(AskError::NoPool) => None,
         Err(error) => return Err(error.into()),
     };
-    let text = match (&status, args.json) {
-        (status, true) => {
+    let text = match &status {
+        status if args.json => {
             let mut line = serde_json::to_string(status)?;
             line.push('\n');
             line
         }
-        (None, false) => format!("{}\n", AskError::NoPool),
-        (Some(status), false) => table(status),
+        None if args.prometheus => String::new(),
+        None => format!("{}\n", AskError::NoPool),
+        Some(status) if args.prometheus => prometheus(status),
+        Some(status) => table(status),
     };
     io::stdout().write_all(text.as_bytes())?;
     Ok(match status {
@@ -65,13 +73,28 @@ pub(crate) fn down(args: &DownArgs) -> Result<u8, Box<dyn std::error::Error>> {
         Ok(_) | Err(AskError::NoPool) => {}
         Err(error) => return Err(error.into()),
     }
-    if ends_all {
-        folder.wait_for_end()?;
+    match ends_all {
+        true => wait_for_end(&folder),
+        false => Ok(0),
+    }
+}
+
+/// Waits until the process is gone; or until another `up` has had it keep hosts meanwhile.
+fn wait_for_end(folder: &Folder) -> Result<u8, Box<dyn std::error::Error>> {
+    let give_up = Instant::now() + PATIENCE;
+    while !folder.is_free()? {
+        if let Ok(status) = ask(folder, &Ask::Status)
+            && status.hosts.iter().any(|host| host.state != State::Down)
+            && Instant::now() > give_up
+        {
+            break;
+        }
+        thread::sleep(GLANCE);
     }
     Ok(0)
 }
 
-/// A line a host, with columns as wide as they need to be.
+/// A line about all, then a line a host, with columns as wide as they need to be.
 fn table(status: &Status) -> String {
     let mut rows = vec![
         [
@@ -81,7 +104,7 @@ fn table(status: &Status) -> String {
             "connections",
             "sessions",
             "in all",
-            "connect",
+            "round trip",
             "sent",
             "received",
         ]
@@ -105,23 +128,37 @@ fn table(status: &Status) -> String {
         text.push_str(&visible_lines(line.trim_end()));
         text.push('\n');
     }
+    text.push_str(&sums(status));
     text
+}
+
+/// What the process takes, and may take.
+fn sums(status: &Status) -> String {
+    let limits = &status.limits;
+    let of = |limit: Option<String>| limit.map_or(String::new(), |limit| format!(" of {limit}"));
+    let connections = of(limits.connections.map(|limit| limit.to_string()));
+    let memory = of(limits.memory.map(octets));
+    let refused = match status.refused {
+        0 => String::new(),
+        refused => format!(", {refused} refused"),
+    };
+    format!(
+        "process {}: {}{connections} connections{refused}, {}{memory} of memory\n",
+        status.pid,
+        status.connections,
+        octets(status.memory_octets)
+    )
 }
 
 fn row(host: &HostStatus) -> [String; 9] {
     [
         host.host.clone(),
-        match host.state {
-            State::Connecting => "connecting",
-            State::Up => "up",
-            State::Down => "down",
-        }
-        .to_owned(),
+        host.state.name().to_owned(),
         age(Duration::try_from_secs_f64(host.age_seconds).unwrap_or_default()),
         host.connections.to_string(),
         host.sessions.to_string(),
         host.sessions_in_all.to_string(),
-        match host.round_trip_ms {
+        match host.round_trip_ms.or(host.connect_ms) {
             Some(time) => format!("{time:.1} ms"),
             None => "-".to_owned(),
         },

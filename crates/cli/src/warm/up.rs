@@ -1,46 +1,51 @@
-//! `sshoal up`.
+//! `sshoal up`: asks the process that keeps the connections to keep more, and starts it if there is none.
 
 use std::ffi::OsStr;
+use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, channel};
 use std::thread;
+use std::time::{Duration, Instant};
 
-use sshoal_fleet::RetryPolicy;
-use sshoal_net::{HostPlan, Preparation, RunPlan, Work, server_cache_path};
-use sshoal_openssh::Surroundings;
-use sshoal_pool::{Ask, Folder, Member, Pool, ask};
-use sshoal_proto::SessionRequest;
-use sshoal_targets::labels;
+use sshoal_net::Interruption;
+use sshoal_pool::{Ask, AskError, Caller, Folder, Pool, Settled, Tell, ask};
+use sshoal_targets::fold;
 
 use super::args::UpArgs;
-use super::background;
-use super::observer::Watch;
-use crate::args::PaceArgs;
+use super::background::{self, Standing};
+use super::request::Request;
+use super::rounds::{self, Rounds};
+use super::voice::Voice;
 use crate::observer::cut_short;
+use crate::prompt;
 use crate::say::say;
-use crate::{fan_out, hosts, prompt, run, transport};
 
 /// A host could not be logged in to (docs/exit-status.md).
 const FAILED: u8 = 3;
+/// How long a process that keeps connections may take to begin, or one that has just ended to be gone.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// How soon is looked again.
+const GLANCE: Duration = Duration::from_millis(20);
 
 /// Why nobody is logged in to.
 #[derive(Debug, thiserror::Error)]
 enum UpError {
     #[error(
-        "connections are kept already, by process {pid} for {hosts}; one process keeps them all: `sshoal down` ends it, and then \
-         `sshoal up` may name these and the new ones"
+        "connections are kept already, by process {pid}: without --foreground it keeps these hosts, too, or `sshoal down` ends it first"
     )]
-    IsUp { pid: u32, hosts: String },
-    #[error("connections are kept already, by a process that does not say by which")]
-    IsLocked,
+    IsUp { pid: u32 },
     #[error(
-        "{label}: goes by ssh ({why}), whose connections sshoal cannot keep; leave the host out (-x), and use ControlPersist for it"
+        "connections are kept already, by a process that does not answer; `sshoal status` tells more, as soon as it does"
     )]
-    BySsh { label: String, why: String },
+    IsSilent,
+    #[error("{0}")]
+    Refused(String),
     #[error(
-        "{wanted} hosts are more than the {allowed} that this process may have open files for (ulimit -n)"
+        "the process that keeps the connections has ended before it said how it went; `sshoal status` tells whether there is another"
     )]
-    TooMany { wanted: usize, allowed: u32 },
+    Broken,
 }
 
 /// Logs in and keeps the connections; returns the exit status.
@@ -50,141 +55,194 @@ pub(crate) fn up(args: &UpArgs) -> Result<u8, Box<dyn std::error::Error>> {
         print_ssh_config(&folder)?;
         return Ok(0);
     }
-    if !args.foreground && !args.detach {
-        return Ok(background::start()?);
+    if args.daemon {
+        return keep(folder);
     }
-    let mut named = args.hosts.clone();
-    named.list.extend(args.lists.iter().cloned());
-    let targets = hosts::targets(&named)?;
+    let request = Request::of(args)?;
+    if args.foreground {
+        return keep_here(folder, &request, args.quiet);
+    }
+    let caller = reach(&folder, &request)?;
+    let settled = converse(caller)?;
+    Ok(tell(&settled, args.quiet))
+}
+
+/// Asks the process that keeps the connections; there is one afterwards.
+fn reach(folder: &Folder, request: &Request) -> Result<Caller, Box<dyn std::error::Error>> {
+    let request = serde_json::to_string(request)?;
+    let question = Ask::Up { request };
+    let give_up = Instant::now() + PATIENCE;
+    loop {
+        match Caller::begin(folder, &question) {
+            Err(AskError::NoPool) => {}
+            begun => return Ok(begun?),
+        }
+        let standing = background::start()?;
+        if Instant::now() > give_up {
+            return Err(UpError::IsSilent.into());
+        }
+        // Another one may hear only in a moment, or has just ended and is not gone.
+        if standing == Standing::IsSecond {
+            thread::sleep(GLANCE);
+        }
+    }
+}
+
+/// Shows what is said, and puts what is asked, to the end.
+fn converse(mut caller: Caller) -> Result<Settled, Box<dyn std::error::Error>> {
+    let mut answering = caller.answering()?;
+    let (sender, told) = channel();
+    let is_withdrawn = Arc::new(AtomicBool::new(false));
+    let flag = is_withdrawn.clone();
+    thread::Builder::new()
+        .name("told".to_owned())
+        .spawn(move || {
+            loop {
+                let tell = caller.hear().ok().flatten();
+                flag.store(
+                    matches!(tell, None | Some(Tell::Withdrawn)),
+                    Ordering::Relaxed,
+                );
+                let is_over = tell.is_none();
+                if sender.send(tell).is_err() || is_over {
+                    return;
+                }
+            }
+        })?;
+    let wanted = || !is_withdrawn.load(Ordering::Relaxed);
+    while let Some(tell) = next(&told) {
+        match tell {
+            Tell::Begun | Tell::Withdrawn => {}
+            Tell::Say { text } => say(text),
+            Tell::Ask { number, question } => {
+                let (secret, notice) = prompt::secret_or_notice(&question, &wanted);
+                if let Some(notice) = notice {
+                    say(notice);
+                }
+                answering.secret(number, secret.as_ref())?;
+            }
+            Tell::Confirm {
+                number,
+                lines,
+                fingerprint,
+            } => {
+                let answer = prompt::confirm(&lines, fingerprint.as_deref(), &wanted);
+                answering.confirmation(number, answer)?;
+            }
+            Tell::Settled(settled) => return Ok(settled),
+            Tell::Refused { why } => return Err(UpError::Refused(why).into()),
+        }
+    }
+    Err(UpError::Broken.into())
+}
+
+fn next(told: &Receiver<Option<Tell>>) -> Option<Tell> {
+    told.recv().ok().flatten()
+}
+
+/// Says how it went; returns the exit status.
+fn tell(settled: &Settled, is_quiet: bool) -> u8 {
+    let Settled {
+        up,
+        lazy,
+        failed,
+        kept,
+    } = settled;
+    let mut words = Vec::new();
+    for (number, what) in [(*up, "up"), (*lazy, "lazy"), (*failed, "failed")] {
+        if number > 0 {
+            words.push(format!("{number} {what}"));
+        }
+    }
+    if !kept.is_empty() {
+        words.push(match kept.len() {
+            1 => format!("{} is kept already", kept[0]),
+            hosts => format!("{hosts} are kept already ({})", fold(kept)),
+        });
+    }
+    let is_worth_saying = up + lazy + kept.len() > 0;
+    if is_worth_saying && !is_quiet {
+        say(words.join(", "));
+    }
+    match failed {
+        0 => 0,
+        _ => FAILED,
+    }
+}
+
+/// The process in the background.
+fn keep(folder: Folder) -> Result<u8, Box<dyn std::error::Error>> {
+    background::leave()?;
     let Some(lock) = folder.lock()? else {
-        return Err(is_up(&folder).into());
+        background::say(Standing::IsSecond)?;
+        return Ok(0);
     };
-    let mut preparation = Preparation::new(&run::ssh_options(&args.config, &args.login))?;
-    let mut plans = preparation.hosts(&targets, |_| SessionRequest::exec(Vec::new()))?;
-    transport::check(&args.login, &mut plans)?;
-    run::read_known_hosts(&mut preparation, &mut plans, &args.login, args.verbose)?;
-    let members = members(&folder, &plans, labels(&targets))?;
-    let labels = members.iter().map(|member| member.label.clone()).collect();
-    let pool = Pool::new(folder, lock, members, args.idle);
-    pool.answer_questions()?;
-    watch(args, pool.clone())?;
-    let plan = plan(args, &pool, preparation, plans)?;
-    let watch = Watch {
-        pool: pool.clone(),
-        labels,
-    };
-    let end = sshoal_net::run(plan, watch)?;
+    let pool = Pool::new(folder.clone(), lock)?;
+    let listener = pool.listen()?;
+    background::say(Standing::Hears)?;
+    let end = pool.serve(listener, Arc::new(Rounds { folder }));
     pool.clear();
-    Ok(match cut_short(end.interruption) {
+    end?;
+    Ok(0)
+}
+
+/// The same in the foreground, with hosts from its beginning.
+fn keep_here(
+    folder: Folder,
+    request: &Request,
+    is_quiet: bool,
+) -> Result<u8, Box<dyn std::error::Error>> {
+    let Some(lock) = folder.lock()? else {
+        return Err(match ask(&folder, &Ask::Status) {
+            Ok(status) => UpError::IsUp { pid: status.pid },
+            Err(_) => UpError::IsSilent,
+        }
+        .into());
+    };
+    let pool = Pool::new(folder.clone(), lock)?;
+    let listener = pool.listen()?;
+    let hold = pool.hold();
+    let begun = rounds::begin(&folder, &pool, request, Voice::Here);
+    let begun = match begun {
+        Ok(begun) => begun,
+        Err(error) => {
+            pool.clear();
+            return Err(error);
+        }
+    };
+    let round = begun.round.clone();
+    let run = begin_telling(begun, is_quiet)?;
+    drop(hold);
+    let end = pool.serve(listener, Arc::new(Rounds { folder }));
+    pool.clear();
+    end?;
+    let interruption = run.join().unwrap_or_default();
+    Ok(match cut_short(interruption) {
         Some(cut) => cut.exit_status(),
-        None if pool.has_failures() => FAILED,
+        None if round.has_failures() => FAILED,
         None => 0,
     })
 }
 
-/// Says how many hosts are kept, and leaves the terminal, once that is known.
-fn watch(args: &UpArgs, pool: Pool) -> std::io::Result<()> {
-    let (detaches, is_quiet) = (args.detach, args.quiet);
+/// Says how it went once that is known, and returns what signals did in the end.
+fn begin_telling(
+    mut begun: rounds::Begun,
+    is_quiet: bool,
+) -> io::Result<thread::JoinHandle<Interruption>> {
     thread::Builder::new()
         .name("settling".to_owned())
         .spawn(move || {
-            let (up, failed) = pool.wait_until_settled();
-            if up > 0 && !is_quiet {
-                say(match failed {
-                    0 => format!("{up} up"),
-                    failed => format!("{up} up, {failed} failed"),
-                });
-            }
-            if up > 0 && detaches {
-                let status = if failed > 0 { FAILED } else { 0 };
-                if let Err(error) = background::leave(status) {
-                    say(format!("cannot go to the background: {error}"));
-                }
-            }
-        })?;
-    Ok(())
-}
-
-fn is_up(folder: &Folder) -> UpError {
-    match ask(folder, &Ask::Status) {
-        Ok(status) => UpError::IsUp {
-            pid: status.pid,
-            hosts: match status.hosts.len() {
-                1 => "1 host".to_owned(),
-                hosts => format!("{hosts} hosts"),
-            },
-        },
-        Err(_) => UpError::IsLocked,
-    }
-}
-
-fn members(
-    folder: &Folder,
-    plans: &[HostPlan],
-    labels: Vec<String>,
-) -> Result<Vec<Member>, Box<dyn std::error::Error>> {
-    let labelled = plans.iter().zip(labels);
-    labelled
-        .map(|(plan, label)| match plan {
-            HostPlan::Native(_) => {
-                let socket = folder.socket(plan.user(), plan.name(), plan.port())?;
-                Ok(Member { label, socket })
-            }
-            HostPlan::OpenSsh(plan) => Err(UpError::BySsh {
-                label,
-                why: plan.why.clone(),
-            }
-            .into()),
+            tell(&begun.settled(), is_quiet);
+            let run = begun.run.take().and_then(|run| run.join().ok());
+            run.unwrap_or_default()
         })
-        .collect()
-}
-
-fn plan(
-    args: &UpArgs,
-    pool: &Pool,
-    preparation: Preparation,
-    mut plans: Vec<HostPlan>,
-) -> Result<RunPlan, Box<dyn std::error::Error>> {
-    let wanted = plans.len();
-    let pace = PaceArgs {
-        parallel: Some(u32::try_from(wanted)?),
-        ..PaceArgs::default()
-    };
-    let password = run::password(&args.login, wanted)?;
-    let deadlines = run::deadlines(&args.login, &pace, &mut plans);
-    let jumps = preparation.into_jumps();
-    let limits = run::limits(&args.login, &pace, &plans, jumps.len(), &deadlines);
-    if (limits.sessions as usize) < wanted {
-        let allowed = limits.sessions;
-        return Err(UpError::TooMany { wanted, allowed }.into());
-    }
-    Ok(RunPlan {
-        limits,
-        deadlines,
-        retry: RetryPolicy::default(),
-        password,
-        seed: fan_out::seed(),
-        input: None,
-        asks: prompt::is_possible(),
-        server_cache: server_cache_path(),
-        ssh: Surroundings::default(),
-        workers: args.login.workers.unwrap_or_else(|| run::workers(wanted)),
-        work: Work::Sessions(plans),
-        jumps,
-        transfer: None,
-        trial: None,
-        timing: None,
-        rolling: None,
-        keeper: Some(Arc::new(pool.clone())),
-        journal: None,
-    })
 }
 
 /// `--ssh-config`.
-fn print_ssh_config(folder: &Folder) -> std::io::Result<()> {
+fn print_ssh_config(folder: &Folder) -> io::Result<()> {
     use std::io::Write;
     let path = folder.control_path();
-    let mut out = std::io::stdout().lock();
+    let mut out = io::stdout().lock();
     out.write_all(b"# Hosts that `sshoal up` keeps; all others as before.\nHost *\n    ControlMaster no\n    ControlPath ")?;
     out.write_all(&quoted(&path))?;
     out.write_all(b"\n")

@@ -11,11 +11,13 @@ use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 
 /// The user's end and the program's.
 pub(crate) fn open_both() -> (File, OwnedFd) {
-    let user = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+    let user = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
     grantpt(&user).unwrap();
     unlockpt(&user).unwrap();
     let name = ptsname(&user, Vec::new()).unwrap();
-    let program = open(name, OFlags::RDWR | OFlags::NOCTTY, Mode::empty()).unwrap();
+    // What a program leaves in the background must not keep the terminal open.
+    let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let program = open(name, flags, Mode::empty()).unwrap();
     (File::from(user), program)
 }
 

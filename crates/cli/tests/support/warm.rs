@@ -6,7 +6,7 @@ use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::Command;
 
-use rustix::process::Pid;
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use sshoal_testbed::sshd::{RealSshd, SshdSpec};
 
@@ -52,6 +52,41 @@ impl Warm {
         let mut command = self.sshoal(&["up", "-F", &config, "-f", &hosts]);
         command.args(arguments);
         command
+    }
+
+    /// `sshoal up` of some hosts.
+    pub(crate) fn up_of_command(&self, hosts: &[usize]) -> Command {
+        let mut command = self.sshoal(&["up", "-F", &self.shoal.file("ssh_config")]);
+        command.args(hosts.iter().map(|host| self.shoal.name(*host)));
+        command
+    }
+
+    /// The same, to its end.
+    pub(crate) fn up_of(&self, hosts: &[usize]) -> Ended {
+        Running::start(&mut self.up_of_command(hosts)).wait()
+    }
+
+    /// The processes in which a host serves its connections.
+    pub(crate) fn session_processes(&self, host: usize) -> Vec<Pid> {
+        let server = self.shoal.hosts.pid(host).as_raw_nonzero().get();
+        let pids = super::descendants(server).into_iter();
+        pids.filter_map(Pid::from_raw).collect()
+    }
+
+    /// A host's connections break.
+    pub(crate) fn cut(&self, host: usize) {
+        for pid in self.session_processes(host) {
+            // One of a pair may have ended with the other.
+            let _ = kill_process(pid, Signal::KILL);
+        }
+    }
+
+    /// A host's server ends, and its connections break.
+    pub(crate) fn close(&self, host: usize) {
+        let sessions = self.session_processes(host);
+        for pid in std::iter::once(self.shoal.hosts.pid(host)).chain(sessions) {
+            let _ = kill_process(pid, Signal::KILL);
+        }
     }
 
     /// `sshoal` to its end.

@@ -1,4 +1,5 @@
-//! Hosts whose user is to be asked before they go on: they hold nothing meanwhile, and no clock of theirs runs.
+//! Hosts whose user is to be asked before they go on, and those that wait until they are needed: they hold nothing meanwhile,
+//! and no clock of theirs runs.
 
 use std::time::Instant;
 
@@ -13,6 +14,21 @@ impl Fleet {
             let outcome = ending.outcome(Fate::NotSent);
             return self.end(now, index, slot, outcome);
         }
+        self.set_aside(now, index, slot);
+    }
+
+    /// [`Event::Parked`](crate::Event::Parked). Only what the user wants goes before it.
+    pub(super) fn park(&mut self, now: Instant, index: u32, slot: u32) {
+        match &self.flight(slot).ending {
+            Some(ending) if ending.interrupted => {
+                let outcome = ending.outcome(Fate::NotSent);
+                self.end(now, index, slot, outcome);
+            }
+            _ => self.set_aside(now, index, slot),
+        }
+    }
+
+    fn set_aside(&mut self, now: Instant, index: u32, slot: u32) {
         if self.course != Course::Running {
             return self.end(now, index, slot, Outcome::NotStarted);
         }

@@ -76,3 +76,28 @@ fn an_interruption_ends_the_wait() {
     assert_eq!(story.outcome(), Outcome::NotStarted);
     assert!(story.fleet.is_done());
 }
+
+#[test]
+fn a_host_that_is_parked_ends_by_no_deadline_but_by_the_user() {
+    let mut story = story(2, Limits::default());
+    story.actions();
+    // It is late, and whoever performs it parks it all the same.
+    story.now += 3600 * SECOND;
+    story.actions();
+    story.tell(0, Event::Parked);
+    story.tell(1, Event::Parked);
+    assert_eq!(story.fleet.progress().held, 2);
+    story.fleet.resume(HostId(0)).unwrap();
+    let again = Action::Start {
+        host: HostId(0),
+        attempt: 1,
+    };
+    assert_eq!(story.actions(), [again]);
+    story.fleet.interrupt(story.now);
+    story.actions();
+    story.tell(0, Event::Parked);
+    assert!(story.fleet.is_done());
+    let results = story.results();
+    assert_eq!(results.len(), 2);
+    assert!(results.iter().all(|it| it.outcome == Outcome::NotStarted));
+}

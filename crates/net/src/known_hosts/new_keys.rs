@@ -57,6 +57,7 @@ impl Place {
     }
 }
 
+#[derive(Clone)]
 struct NewKey {
     /// Without the port.
     name: String,
@@ -66,6 +67,7 @@ struct NewKey {
     key: Vec<u8>,
     /// What the key was judged by.
     known: Arc<KnownHosts>,
+    is_recorded: bool,
 }
 
 /// What became of the keys that belong into one file.
@@ -99,6 +101,7 @@ impl NewKeys {
             address: address.cloned(),
             key: key.to_vec(),
             known: trust.known.clone(),
+            is_recorded: false,
         });
         match taken.key == key {
             true => Ok(()),
@@ -124,6 +127,7 @@ impl NewKeys {
             address: None,
             key: key.to_vec(),
             known: trust.known.clone(),
+            is_recorded: false,
         };
         let place = Place::of(trust, &name);
         self.locked().keys.entry(place).or_insert_with(new);
@@ -140,7 +144,7 @@ impl NewKeys {
     /// Whether there is nothing to record.
     pub(crate) fn is_empty(&self) -> bool {
         let news = self.locked();
-        news.keys.is_empty() && news.updates.is_empty()
+        news.keys.values().all(|key| key.is_recorded) && news.updates.is_empty()
     }
 
     /// Records all that was accepted, and gives what is to be said of it. Files that other programs keep locked are
@@ -172,16 +176,22 @@ impl NewKeys {
         said
     }
 
-    /// All that was noted, by files.
+    /// All that was noted and not recorded yet, by files. The keys stay: a host may be logged in to again in the same run.
     fn batches(&self) -> BTreeMap<Recording, Batch> {
-        let News { keys, updates } = std::mem::take(&mut *self.locked());
+        let mut news = self.locked();
+        let News { keys, updates } = &mut *news;
         let mut batches: BTreeMap<Recording, Batch> = BTreeMap::new();
         // In the order of the names, whoever came first.
-        let (keys, updates): (BTreeMap<_, _>, BTreeMap<_, _>) =
-            (keys.into_iter().collect(), updates.into_iter().collect());
-        for (place, key) in keys {
-            if let Some(recording) = place.recording {
-                batches.entry(recording).or_default().keys.push(key);
+        let fresh: BTreeMap<&Place, &mut NewKey> = keys
+            .iter_mut()
+            .filter(|(_, key)| !key.is_recorded)
+            .collect();
+        let updates: BTreeMap<_, _> = std::mem::take(updates).into_iter().collect();
+        for (place, key) in fresh {
+            key.is_recorded = true;
+            if let Some(recording) = &place.recording {
+                let batch = batches.entry(recording.clone()).or_default();
+                batch.keys.push(key.clone());
             }
         }
         for (place, (user_files, update)) in updates {

@@ -11,6 +11,7 @@ use sshoal_ssh_config::{
 };
 use tokio::sync::Semaphore;
 
+use super::SshOptions;
 use super::algorithms::{AlgorithmError, chosen};
 use super::kerberos;
 use super::key_files::{IdentityError, KeyFiles};
@@ -37,6 +38,8 @@ pub(super) struct LoginPlans {
     agents: HashMap<String, Arc<Agent>>,
     touch: Arc<Semaphore>,
     tolerance: Tolerance,
+    /// What SSH_AUTH_SOCK is, if not what our environment says.
+    auth_sock: Option<String>,
 }
 
 /// What is done about files that are named and cannot be used.
@@ -64,14 +67,15 @@ impl Made {
 }
 
 impl LoginPlans {
-    pub(super) fn new(does_without: bool) -> Self {
+    pub(super) fn new(ssh: &SshOptions) -> Self {
         LoginPlans {
+            auth_sock: ssh.auth_sock.clone(),
             plans: HashMap::new(),
             files: KeyFiles::default(),
             agents: HashMap::new(),
             touch: Arc::new(Semaphore::new(1)),
             tolerance: Tolerance {
-                does_without,
+                does_without: ssh.does_without_keys,
                 unusable: BTreeSet::new(),
             },
         }
@@ -194,7 +198,7 @@ impl LoginPlans {
         let socket = match &settings.identity_agent.value {
             IdentityAgent::None => None,
             IdentityAgent::Socket(path) => Some(path.clone()),
-            IdentityAgent::Variable(name) => std::env::var(name).ok(),
+            IdentityAgent::Variable(name) => self.variable(name),
         };
         self.agent_at(socket)
     }
@@ -205,8 +209,16 @@ impl LoginPlans {
             ForwardAgent::No => None,
             ForwardAgent::Yes => self.agent(&resolved.authentication),
             ForwardAgent::Socket(path) => self.agent_at(Some(path.clone())),
-            ForwardAgent::Variable(name) => self.agent_at(std::env::var(name).ok()),
+            ForwardAgent::Variable(name) => {
+                let socket = self.variable(name);
+                self.agent_at(socket)
+            }
         }
+    }
+
+    fn variable(&self, name: &str) -> Option<String> {
+        let given = self.auth_sock.clone().filter(|_| name == "SSH_AUTH_SOCK");
+        given.or_else(|| std::env::var(name).ok())
     }
 
     /// One value an agent, shared by all plans.

@@ -63,6 +63,8 @@ pub struct SshOptions {
     pub jump: Option<String>,
     /// `-A`: ForwardAgent.
     pub forward_agent: bool,
+    /// What SSH_AUTH_SOCK is for whoever asks, if that is not this process's own; empty for none.
+    pub auth_sock: Option<String>,
     /// The tag, for `Match tagged`.
     pub tag: Option<String>,
     /// The command as it was typed, for `Match command` and `Match sessiontype`; it does not go together with
@@ -98,7 +100,7 @@ impl Preparation {
             ssh: ssh.clone(),
             questions: questions::Questions::default(),
             trust: TrustFiles::default(),
-            login_plans: LoginPlans::new(ssh.does_without_keys),
+            login_plans: LoginPlans::new(ssh),
             settings: HashMap::new(),
             jumps: Jumps::new(ssh),
         })

@@ -9,6 +9,8 @@ use crate::error::{ConnectionError, Misbehaviour};
 
 /// The request that OpenSSH uses; servers that do not know it answer REQUEST_FAILURE, which is as good.
 const KEEPALIVE: &[u8] = b"keepalive@openssh.com";
+/// The longest time between two requests to a server that is doubted.
+const HASTE: Duration = Duration::from_secs(5);
 
 /// When the server was last heard, and what it still owes.
 pub(super) struct Keepalive {
@@ -19,6 +21,13 @@ pub(super) struct Keepalive {
     unheeded: u32,
     /// Requests that a reply may still come to.
     unanswered: u32,
+    /// Whether the server was doubted, and not heard since.
+    is_doubted: bool,
+    /// When octets last came.
+    heard: Instant,
+    /// When the request was sent whose reply is measured.
+    asked: Option<Instant>,
+    round_trip: Option<Duration>,
 }
 
 impl Keepalive {
@@ -28,17 +37,21 @@ impl Keepalive {
             last_sign: now,
             unheeded: 0,
             unanswered: 0,
+            is_doubted: false,
+            heard: now,
+            asked: None,
+            round_trip: None,
         }
     }
 
     /// Octets came.
     pub(super) fn handle_octets(&mut self, now: Instant) {
-        self.last_sign = now;
+        (self.last_sign, self.heard) = (now, now);
     }
 
     /// A packet came: whatever it says, the server is alive (packet.c, `ssh_packet_set_alive_timeouts`).
     pub(super) fn handle_packet(&mut self) {
-        self.unheeded = 0;
+        (self.unheeded, self.is_doubted) = (0, false);
     }
 
     /// Requests that a reply may still come to.
@@ -49,7 +62,36 @@ impl Keepalive {
     /// When to ask next.
     pub(super) fn due(&self) -> Option<Instant> {
         let (interval, _) = self.interval?;
+        let interval = match self.is_doubted {
+            true => interval.min(HASTE),
+            false => interval,
+        };
         self.last_sign.checked_add(interval)
+    }
+
+    /// How long the server last took to answer a request.
+    pub(super) fn round_trip(&self) -> Option<Duration> {
+        self.round_trip
+    }
+
+    /// A request leaves. Of several that are under way the first one is measured.
+    fn note_request(&mut self, now: Instant) {
+        self.unanswered = self.unanswered.saturating_add(1);
+        if self.unanswered == 1 {
+            self.asked = Some(now);
+        }
+    }
+
+    /// A reply came, if one was owed.
+    fn take_reply(&mut self) -> bool {
+        let Some(unanswered) = self.unanswered.checked_sub(1) else {
+            return false;
+        };
+        self.unanswered = unanswered;
+        if let Some(asked) = self.asked.take() {
+            self.round_trip = Some(self.heard.saturating_duration_since(asked));
+        }
+        true
     }
 }
 
@@ -70,8 +112,21 @@ impl Connection {
             });
         }
         self.keepalive.unheeded += 1;
-        self.keepalive.unanswered = self.keepalive.unanswered.saturating_add(1);
+        self.keepalive.note_request(now);
         // The next one is due an interval from now, whether or not anything is heard.
+        self.keepalive.last_sign = now;
+        self.send_request()
+    }
+
+    /// Doubts that the server is there: asks it now, and, until it is heard, at least every 5 s. After as many requests as
+    /// ever the connection ends. Does nothing where keepalive is off.
+    pub(super) fn doubt(&mut self, now: Instant) -> Result<(), ConnectionError> {
+        if self.keepalive.interval.is_none() || self.keepalive.is_doubted {
+            return Ok(());
+        }
+        self.keepalive.is_doubted = true;
+        self.keepalive.unheeded = 1;
+        self.keepalive.note_request(now);
         self.keepalive.last_sign = now;
         self.send_request()
     }
@@ -102,12 +157,9 @@ impl Connection {
         if self.takes_proof(data) {
             return Ok(());
         }
-        match self.keepalive.unanswered.checked_sub(1) {
-            Some(unanswered) => {
-                self.keepalive.unanswered = unanswered;
-                Ok(())
-            }
-            None => Err(Misbehaviour::UnaskedReply { message }.into()),
+        match self.keepalive.take_reply() {
+            true => Ok(()),
+            false => Err(Misbehaviour::UnaskedReply { message }.into()),
         }
     }
 }

@@ -16,7 +16,7 @@ mod sessions;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use sshoal_wire::{Disconnect, reason};
 use zeroize::Zeroizing;
@@ -217,6 +217,25 @@ impl Connection {
         self.check()?;
         let result = self.rekey_if_due(now).and_then(|()| self.keep_alive(now));
         result.map_err(|error| self.fail(error))
+    }
+
+    /// There is reason to doubt that the server can be reached: asks for a sign of life now, and more often than else until
+    /// one comes. Does nothing before the login, and where keepalive is off ([`Settings::keepalive`]).
+    ///
+    /// # Errors
+    ///
+    /// The error that ended the connection.
+    pub fn doubt_server(&mut self, now: Instant) -> Result<(), ConnectionError> {
+        self.check()?;
+        match self.login {
+            Login::Authenticated => self.doubt(now).map_err(|error| self.fail(error)),
+            Login::Unkeyed | Login::Authenticating(_) => Ok(()),
+        }
+    }
+
+    /// How long the server took to answer the last keepalive request; `None` before the first answer.
+    pub fn round_trip(&self) -> Option<Duration> {
+        self.keepalive.round_trip()
     }
 
     /// The byte stream from the server ended. Returns why the connection is over.

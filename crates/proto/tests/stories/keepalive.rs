@@ -133,3 +133,49 @@ fn an_interval_beyond_the_end_of_time_is_never_due() {
     let now = pair.now;
     pair.client.handle_timeout(now).unwrap();
 }
+
+#[test]
+fn a_server_that_is_doubted_is_asked_at_once_and_given_up_soon() {
+    let mut policy = Policy::openssh();
+    policy.answers_channels = false;
+    let mut pair = logged_in(keeping_alive(), policy);
+    let now = pair.now;
+    pair.client.doubt_server(now).unwrap();
+    // More doubts change nothing.
+    pair.client.doubt_server(now).unwrap();
+    pair.run();
+    assert_eq!(pair.flights, ["GLOBAL_REQUEST"]);
+    pair.advance(Duration::from_secs(15) - Duration::from_nanos(1));
+    assert_eq!(pair.flights, ["GLOBAL_REQUEST"; 3]);
+    assert_eq!(pair.error, None);
+    pair.advance(Duration::from_nanos(1));
+    let unanswered = 3;
+    assert_eq!(
+        pair.error,
+        Some(ConnectionError::KeepaliveTimeout { unanswered })
+    );
+}
+
+#[test]
+fn a_doubt_ends_with_any_sign_of_life_and_the_round_trip_is_measured() {
+    let mut pair = logged_in(keeping_alive(), Policy::openssh());
+    assert_eq!(pair.client.round_trip(), None);
+    let now = pair.now;
+    pair.client.doubt_server(now).unwrap();
+    pair.run();
+    assert_eq!(pair.client.round_trip(), Some(Duration::ZERO));
+    pair.flights.clear();
+    pair.advance(INTERVAL - Duration::from_nanos(1));
+    assert!(pair.flights.is_empty(), "it is believed again");
+}
+
+#[test]
+fn without_keepalive_nobody_is_doubted() {
+    let mut settings = settings();
+    settings.keepalive = None;
+    let mut pair = logged_in(settings, Policy::openssh());
+    let now = pair.now;
+    pair.client.doubt_server(now).unwrap();
+    pair.run();
+    assert!(pair.flights.is_empty());
+}
