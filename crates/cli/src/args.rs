@@ -11,8 +11,10 @@ use sshoal_net::Transport;
 use crate::ciphers::CiphersArgs;
 use crate::completion::CompleteArgs;
 use crate::copy::{GetArgs, PutArgs};
+use crate::detached::{AttachArgs, DetachArgs};
 use crate::explain::ExplainArgs;
 use crate::hosts_command::HostsArgs;
+use crate::kill::KillArgs;
 use crate::known_hosts::KnownHostsArgs;
 use crate::mpssh::MpsshArgs;
 use crate::retry::RetryKind;
@@ -55,6 +57,8 @@ pub(crate) enum Command {
     Show(Box<ShowArgs>),
     /// Go on with a run that was interrupted, or whose sshoal was killed.
     Resume(ResumeArgs),
+    /// Follow the commands of a run that was begun with --detach, or end them.
+    Attach(Box<AttachArgs>),
     /// Log in to hosts and keep the connections, for ssh, scp, rsync and git to share.
     Up(Box<UpArgs>),
     /// End connections that up keeps.
@@ -141,6 +145,10 @@ pub(crate) struct RunArgs {
     pub(crate) login: LoginArgs,
     #[command(flatten)]
     pub(crate) pace: PaceArgs,
+    #[command(flatten)]
+    pub(crate) kill: KillArgs,
+    #[command(flatten)]
+    pub(crate) detach: DetachArgs,
     #[command(flatten)]
     pub(crate) rolling: RollingArgs,
     #[command(flatten)]
@@ -338,7 +346,7 @@ pub(crate) struct PaceArgs {
 }
 
 /// What is shown.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "What is shown")]
 pub(crate) struct OutputArgs {
     /// Show lines as they come, behind their host's name: what is done without a flag.

@@ -91,6 +91,7 @@ pub(crate) fn run(
         ssh: Default::default(),
         workers: 1,
         transfer: None,
+        kill: None,
         trial: None,
         timing: None,
         rolling,

@@ -5,12 +5,14 @@ mod ciphers;
 mod completion;
 mod copy;
 mod defaults;
+mod detached;
 mod dry_run;
 mod each;
 mod explain;
 mod fan_out;
 mod hosts;
 mod hosts_command;
+mod kill;
 mod known_hosts;
 mod manual;
 mod mpssh;
@@ -107,8 +109,11 @@ fn askpass() -> Option<ExitCode> {
 }
 
 fn execute(cli: &Cli, arguments: &[OsString]) -> Result<u8, Box<dyn std::error::Error>> {
-    if let Command::Run(_) | Command::Each(_) | Command::Mpssh(_) | Command::Resume(_) =
-        &cli.command
+    if let Command::Run(_)
+    | Command::Attach(_)
+    | Command::Each(_)
+    | Command::Mpssh(_)
+    | Command::Resume(_) = &cli.command
     {
         // Before anything that takes long: to read configuration and known_hosts takes milliseconds, too.
         sshoal_net::lengthen_time_slice();
@@ -116,7 +121,12 @@ fn execute(cli: &Cli, arguments: &[OsString]) -> Result<u8, Box<dyn std::error::
     match &cli.command {
         Command::Run(args) => {
             trace(args.output.verbose);
-            run::run(args, &Sitting::First(arguments))
+            let arguments = args.detach.noted(arguments);
+            run::run(args, &Sitting::First(&arguments))
+        }
+        Command::Attach(args) => {
+            trace(args.output.verbose);
+            detached::attach(args)
         }
         Command::Each(args) => {
             trace(args.output.verbose);

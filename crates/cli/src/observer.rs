@@ -4,7 +4,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Instant;
 
-use sshoal_fleet::{HostId, HostResult, Progress};
+use sshoal_fleet::{HostId, HostResult, KillVerdict, Progress};
 use sshoal_net::{Confirmation, Interruption, Moved, Observer, Secret, Stream, Tally};
 use sshoal_report::{CutShort, Moving, Reporter, RunEnd, Summary, Transferred};
 
@@ -127,6 +127,10 @@ impl Observer for Reporting {
             octets,
         };
         self.reporter.handle_transferred(host, transferred)
+    }
+
+    fn killed(&mut self, host: HostId, verdict: &KillVerdict) -> io::Result<()> {
+        self.reporter.handle_killed(host, verdict)
     }
 
     fn fail(&mut self, why: &str) -> io::Error {

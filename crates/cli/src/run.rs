@@ -9,14 +9,15 @@ use std::time::Instant;
 use sshoal_fleet::{Deadlines, Limits, RetryPolicy};
 use sshoal_known_hosts::LineProblem;
 use sshoal_net::{
-    HostPlan, IndexCache, Input, Place, Preparation, PrepareError, RunPlan, Searched, Secret,
-    SshOptions, Work, connections_allowed, server_cache_path,
+    HostPlan, IndexCache, Input, KillPlan, Place, Preparation, PrepareError, RunPlan, Searched,
+    Secret, SshOptions, Work, connections_allowed, server_cache_path,
 };
 use sshoal_proto::SessionRequest;
 use sshoal_report::Host;
 use sshoal_targets::Target;
 
 use crate::args::{ConfigArgs, LoginArgs, PaceArgs, RunArgs};
+use crate::detached::{Detached, Task};
 use crate::dry_run::{self, DryRun};
 use crate::each::PROCESSES;
 use crate::fan_out::{self, NoCommand, Showing};
@@ -62,7 +63,8 @@ pub(crate) fn run(args: &RunArgs, sitting: &Sitting<'_>) -> Result<u8, Box<dyn s
         command: has_command.then(|| typed(args)),
         ..ssh_options(&args.config, &args.login)
     })?;
-    let line = CommandLine::new(args, has_command)?;
+    let detached = args.detach.detached();
+    let line = CommandLine::new(args, has_command, detached.as_ref())?;
     let mut plans = line.plans(args, &targets, &mut preparation)?;
     check_remote_commands(args, &plans)?;
     read_known_hosts(
@@ -82,19 +84,52 @@ pub(crate) fn run(args: &RunArgs, sitting: &Sitting<'_>) -> Result<u8, Box<dyn s
     }
     let password = password(&args.login, plans.len())?;
     let ssh = transport::surroundings(&args.login, &plans, password.as_ref())?;
-    let deadlines = deadlines(&args.login, &args.pace, &mut plans);
+    let sudo_password = sudo_password(args)?;
+    let kill = match detached.as_ref().map(|detached| detached.task) {
+        None => args.kill.plan(sudo_password.clone(), None),
+        Some(Task::Survive) => args
+            .kill
+            .plan(sudo_password.clone(), detached.as_ref().map(Detached::name)),
+        Some(_) => None,
+    };
+    let deadlines = Deadlines {
+        kill: kill.as_ref().map(KillPlan::longest).unwrap_or_default(),
+        survive: args.detach.survive,
+        ..deadlines(&args.login, &args.pace, &mut plans)
+    };
     let jumps = preparation.into_jumps();
     let canaries = rolling.as_ref().map_or(0, |plan| plan.rolling.canaries);
     let reads = || Reads::of(args.stdin.as_deref(), args.script.as_deref());
     let kept = (&args.journal, args.output.quiet);
     let journal = sitting.journal("run", kept, (&hosts, canaries), reads)?;
+    let to_attach_to = match (&detached, &journal) {
+        (
+            Some(Detached {
+                task: Task::Begin, ..
+            }),
+            Some(journal),
+        ) => Some(journal.id().to_string()),
+        (
+            Some(Detached {
+                task: Task::Begin, ..
+            }),
+            None,
+        ) => {
+            return Err(
+                "--detach needs the run's journal, by which sshoal attach finds its commands"
+                    .into(),
+            );
+        }
+        _ => None,
+    };
     let plan = RunPlan {
         limits: limits(&args.login, &args.pace, &plans, jumps.len(), &deadlines),
         deadlines,
         retry: RetryPolicy::default(),
+        kill,
         password,
         seed: fan_out::seed(),
-        input: input(args, plans.len())?,
+        input: input(args, sudo_password, detached.as_ref(), plans.len())?,
         asks: prompt::is_possible(),
         server_cache: server_cache_path(),
         ssh,
@@ -114,7 +149,13 @@ pub(crate) fn run(args: &RunArgs, sitting: &Sitting<'_>) -> Result<u8, Box<dyn s
         raw: false,
         since,
     };
-    showing.carry_out(plan, hosts)
+    let status = showing.carry_out(plan, hosts)?;
+    if let Some(id) = to_attach_to.filter(|_| !args.output.quiet) {
+        say(format!(
+            "sshoal attach {id} collects what the commands write"
+        ));
+    }
+    Ok(status)
 }
 
 /// Looks the hosts up in known_hosts, and says what is wrong there.
@@ -244,7 +285,7 @@ fn check_remote_commands(
 }
 
 /// What the hosts' shells get, but for what differs from host to host.
-struct CommandLine {
+struct CommandLine<'a> {
     /// The interpreter and the script itself.
     script: Template,
     /// The command, or the script's arguments.
@@ -254,10 +295,16 @@ struct CommandLine {
     sudo: bool,
     /// Whether there are no words, and each host's RemoteCommand is run.
     is_remote: bool,
+    /// What is sent in place of the command, if it outlives its connection.
+    detached: Option<&'a Detached>,
 }
 
-impl CommandLine {
-    fn new(args: &RunArgs, has_command: bool) -> Result<Self, ScriptError> {
+impl<'a> CommandLine<'a> {
+    fn new(
+        args: &RunArgs,
+        has_command: bool,
+        detached: Option<&'a Detached>,
+    ) -> Result<Self, ScriptError> {
         let (script, words, title) = match &args.script {
             Some(path) => {
                 let title = format!("script {}", path.display());
@@ -270,6 +317,7 @@ impl CommandLine {
             None => (Vec::new(), joined(&args.command), String::new()),
         };
         let longest = [script.as_slice(), &words].concat();
+        let longest = detached.map_or_else(|| longest.clone(), |detached| detached.line(&longest));
         let longest = if args.sudo {
             script::with_sudo(&longest)
         } else {
@@ -289,6 +337,7 @@ impl CommandLine {
             title,
             sudo: args.sudo,
             is_remote: !has_command,
+            detached,
         })
     }
 
@@ -304,8 +353,15 @@ impl CommandLine {
                 (true, remote) => remote.unwrap_or_default().as_bytes().to_vec(),
                 (false, _) => [self.script.fill(place), self.words.fill(place)].concat(),
             };
+            let line = match self.detached {
+                Some(detached) if !line.is_empty() => detached.line(&line),
+                _ => line,
+            };
             SessionRequest {
-                standard_input: args.stdin.is_some() || args.sudo || args.tty,
+                standard_input: args.stdin.is_some()
+                    || args.sudo
+                    || args.tty
+                    || self.detached.is_some(),
                 pty: pty.clone(),
                 ..SessionRequest::exec(match self.sudo && !line.is_empty() {
                     true => script::with_sudo(&line),
@@ -313,11 +369,17 @@ impl CommandLine {
                 })
             }
         };
-        preparation.hosts(targets, request)
+        let mut plans = preparation.hosts(targets, request)?;
+        if let Some(detached) = self.detached.filter(|detached| detached.task.is_followed()) {
+            for plan in plans.iter_mut().filter_map(HostPlan::native_mut) {
+                plan.outlives(&detached.line_before());
+            }
+        }
+        Ok(plans)
     }
 
     /// What would be done on a host.
-    fn description<'a>(&self, host: &'a Host, plan: &'a HostPlan) -> DryRun<'a> {
+    fn description<'h>(&self, host: &'h Host, plan: &'h HostPlan) -> DryRun<'h> {
         let (user, name, port) = (plan.user(), plan.name(), plan.port());
         let place = Place {
             host: name,
@@ -373,24 +435,32 @@ pub(crate) fn password_question(hosts: usize) -> String {
     }
 }
 
-/// What the commands read: `--stdin`, the terminal with `-t`, and before it sudo's password. That is asked for
-/// before anything is read.
-fn input(args: &RunArgs, hosts: usize) -> Result<Option<Input>, Box<dyn std::error::Error>> {
-    let password = args
-        .sudo
+/// `--sudo`: asked for before anything is read.
+fn sudo_password(args: &RunArgs) -> Result<Option<Secret>, PromptError> {
+    args.sudo
         .then(|| prompt::secret("[sudo] password: ", &|| true))
-        .transpose()?;
+        .transpose()
+}
+
+/// What the commands read: `--stdin`, the terminal with `-t`, and before it sudo's password; or what has them outlive their
+/// connections.
+fn input(
+    args: &RunArgs,
+    password: Option<Secret>,
+    detached: Option<&Detached>,
+    hosts: usize,
+) -> Result<Option<Input>, Box<dyn std::error::Error>> {
     let path = match args.tty {
         true => Some(Path::new("-")),
         false => args.stdin.as_deref(),
     };
     let input = path.map(|path| fan_out::input(path, hosts)).transpose()?;
-    Ok(match password {
-        None => input,
-        Some(password) => {
-            let lines = Secret::new(script::sudo_input(password.expose()));
-            Some(Input::with_preamble(lines, input))
-        }
+    let lines = password.map(|password| script::sudo_input(password.expose()));
+    let script = detached.map(Detached::script);
+    let preamble: Vec<u8> = lines.into_iter().chain(script).flatten().collect();
+    Ok(match preamble.is_empty() {
+        true => input,
+        false => Some(Input::with_preamble(Secret::new(preamble), input)),
     })
 }
 

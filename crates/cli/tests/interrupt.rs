@@ -101,7 +101,7 @@ fn ignoring(shoal: &Shoal<RealSshd>, begun: &Path) -> (Running, Receiver<()>) {
         }
         all.into_bytes()
     };
-    let mut command = shoal.command(&["--json", "-p", "1", &line]);
+    let mut command = shoal.command(&["--json", "-p", "1", "--kill-where=never", &line]);
     let running = Running::start_read_by(&mut command, read);
     wait_until("the command runs", || begun.exists());
     running.interrupt();

@@ -12,7 +12,8 @@ use std::process::Command;
 use sshoal_testbed::sshd::account::password_account;
 use sshoal_testbed::sshd::{RealSshd, SshdSpec};
 use support::program::{Ended, Running};
-use support::{Shoal, shared_folder};
+use support::records::HostRecord;
+use support::{Shoal, processes_of, shared_folder};
 use tempfile::TempDir;
 
 /// sudo's rules for the account `sshoal-pass`, one set at a time on this machine.
@@ -254,6 +255,70 @@ fn without_an_answer_nothing_is_begun() {
         .expect(2)
         .says(&["nothing was entered"]);
     assert_eq!(scene.shoal.hosts.logins(), 0);
+}
+
+/// A line that root's processes run until the mark is gone.
+fn stubborn(marks: &TempDir) -> String {
+    fs::write(marks.path().join("go"), "").unwrap();
+    let marks = marks.path().display();
+    format!("trap '' TERM; while [ -e {marks}/go ]; do sleep 0.1; done")
+}
+
+#[test]
+fn a_command_of_root_whose_time_is_over_is_gone() {
+    for rules in &RULES[..2] {
+        let scene = Scene::new(1, rules);
+        let marks = shared_folder();
+        let limits = ["--json", "-u", "1", "--kill-grace", "1"];
+        let ended = scene.run(&[&limits[..], &[&stubborn(&marks)]].concat());
+        let record = ended.expect(3).records().hosts.remove(0);
+        let left = processes_of(marks.path());
+        fs::remove_file(marks.path().join("go")).unwrap();
+        assert_eq!(
+            record.kill.as_deref(),
+            Some("gone-after-kill"),
+            "{rules}: {record:?}"
+        );
+        assert_eq!(left, [0u32; 0], "{rules}");
+    }
+}
+
+/// What is said of a line with a script that only root runs, and that ignores SIGTERM; and whether it has gone.
+fn end_by_the_way(rules: &str, line: &str) -> (HostRecord, bool) {
+    let scene = Scene::new(1, rules);
+    let marks = shared_folder();
+    let script = marks.path().join("stubborn");
+    fs::write(&script, format!("#!/bin/sh\n{}\n", stubborn(&marks))).unwrap();
+    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
+    let line = line.replace('@', script.to_str().unwrap());
+    let limits = ["--json", "-u", "1", "--kill-grace", "1", &line];
+    let mut command = scene.shoal.command(&["-l", &scene.account]);
+    let ended = Running::start(command.args(limits)).wait();
+    let left = processes_of(marks.path());
+    fs::remove_file(marks.path().join("go")).unwrap();
+    (ended.expect(3).records().hosts.remove(0), left.is_empty())
+}
+
+#[test]
+fn what_a_user_runs_by_sudo_alone_is_gone_too_and_where_it_is_not_that_is_said() {
+    let (record, is_gone) = end_by_the_way("NOPASSWD: ALL", "exec sudo @");
+    assert_eq!(
+        record.kill.as_deref(),
+        Some("gone-after-kill"),
+        "{record:?}"
+    );
+    assert!(is_gone);
+    let not_ours = "NOPASSWD: /bin/true, /tmp/.*/stubborn";
+    let detail = |(record, is_gone): (HostRecord, bool)| {
+        assert_eq!(record.kill.as_deref(), Some("not-confirmed"), "{record:?}");
+        assert!(!is_gone);
+        record.kill_detail.unwrap()
+    };
+    let foreign = detail(end_by_the_way(not_ours, "exec sudo @"));
+    assert!(foreign.contains("not ours to end"), "{foreign}");
+    // The shell is ended by the server's signal, and leaves sudo to nobody.
+    let orphan = detail(end_by_the_way(not_ours, "sudo @; true"));
+    assert!(orphan.contains("a sudo is left"), "{orphan}");
 }
 
 #[test]

@@ -132,8 +132,8 @@ pub enum Event {
         fate: Fate,
     },
     /// The connection was lost in the midst of something that may be begun anew without harm, as copying files may, and
-    /// nothing of the attempt is left open. The host is tried once more; if that does not come so far, this failure is its
-    /// end all the same.
+    /// nothing of the attempt is left open. The host is tried once more, or for as long as
+    /// [`Deadlines::survive`](crate::Deadlines::survive) says; if that does not come so far, this failure is its end all the same.
     Cut {
         /// What went wrong.
         failure: Failure,

@@ -305,6 +305,21 @@ impl FailureKind {
         self.row().may_have_run
     }
 
+    /// Whether it is the way to a host that fails, or a host that is not up yet, rather than what it says.
+    pub(crate) fn is_of_the_way(self) -> bool {
+        matches!(
+            self,
+            FailureKind::Resolve
+                | FailureKind::Refused
+                | FailureKind::Unreachable
+                | FailureKind::ConnectTimeout
+                | FailureKind::Throttled
+                | FailureKind::LoginTimeout
+                | FailureKind::Closed
+                | FailureKind::Lost
+        )
+    }
+
     /// How many attempts a host gets that keeps failing in this way, when a policy allows `attempts`.
     pub(crate) fn attempts(self, attempts: u32) -> u32 {
         match self.row().retry {

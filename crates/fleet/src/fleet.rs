@@ -84,7 +84,8 @@ const INITIAL_LOGIN_PATIENCE: Duration = Duration::from_secs(5);
 /// When one passes, the fleet says `Action::Abort`, and takes back all the host's places but that of its
 /// session, which the answer frees, since the descriptor is in use until then. The answer is
 /// `Event::Failed`: the result is the deadline's failure with the answer's fate. If the host turns out to have
-/// finished, `Event::Finished` counts instead. Without an answer within 5 s the result is issued anyway.
+/// finished, `Event::Finished` counts instead. Without an answer within 5 s (for a command whose time is over,
+/// [`Deadlines::kill`] more) the result is issued anyway.
 ///
 /// A result's kind never hides that a command may have run: see [`FailureKind::command_may_have_run`].
 ///
@@ -129,6 +130,8 @@ enum Course {
 struct Cut {
     failure: Failure,
     fate: Fate,
+    /// Until when it is tried again, however that fails; `None`: once.
+    until: Option<Instant>,
 }
 
 /// The flights, in slots that are used again.
@@ -234,7 +237,14 @@ impl Fleet {
                 Ok(())
             }
             Event::Cut { failure, fate } => {
-                self.cut(now, index, slot, Cut { failure, fate });
+                let survive = self.deadlines.survive;
+                let until = survive.map(|limit| now.checked_add(limit).unwrap_or(now));
+                let cut = Cut {
+                    failure,
+                    fate,
+                    until,
+                };
+                self.cut(now, index, slot, cut);
                 Ok(())
             }
             Event::Held => {

@@ -67,6 +67,6 @@ mod schedule;
 pub use event::{Action, Event, EventError, Gate, JumpEvent, Phase};
 pub use failure::{Failure, FailureKind, UnknownFailureKind};
 pub use fleet::Fleet;
-pub use outcome::{Fate, HostResult, Outcome, PhaseTimes};
+pub use outcome::{Fate, HostResult, KillVerdict, Outcome, PhaseTimes};
 pub use plan::{Deadlines, HostId, Job, JumpId, Limits, MAX_JOBS, PlanError, RetryPolicy, Rolling};
 pub use progress::Progress;

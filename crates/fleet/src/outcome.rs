@@ -66,6 +66,28 @@ impl Outcome {
     }
 }
 
+/// What was seen of a command that had to end: whether anything of it still runs on its host.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum KillVerdict {
+    /// The host's process list has nothing of it any more.
+    Gone,
+    /// The same, but it took SIGKILL.
+    GoneAfterKill,
+    /// Nobody looked, or something is left; and why, or what.
+    NotConfirmed(String),
+}
+
+impl KillVerdict {
+    /// The verdict's name: `gone`, `gone-after-kill`, `not-confirmed`.
+    pub fn name(&self) -> &'static str {
+        match self {
+            KillVerdict::Gone => "gone",
+            KillVerdict::GoneAfterKill => "gone-after-kill",
+            KillVerdict::NotConfirmed(_) => "not-confirmed",
+        }
+    }
+}
+
 /// Where a host's time went. Phases are those of the last attempt, without the time spent waiting at gates;
 /// `None` means that the phase was not entered.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]

@@ -114,6 +114,12 @@ pub struct Deadlines {
     pub login: Option<Duration>,
     /// From the command's start to its end. Default: none, the command may take as long as it likes.
     pub command: Option<Duration>,
+    /// How long the performer may take to end a command that must end and to see whether it is gone, beside what it needs
+    /// to tear down a connection. Default zero.
+    pub kill: Duration,
+    /// How long a host that was cut off ([`Event::Cut`](crate::Event::Cut)) is tried again, from each loss on. Default: none, it
+    /// is tried once more in a run.
+    pub survive: Option<Duration>,
 }
 
 impl Default for Deadlines {
@@ -123,6 +129,8 @@ impl Default for Deadlines {
             connect: Some(Duration::from_secs(10)),
             login: Some(Duration::from_secs(60)),
             command: None,
+            kill: Duration::ZERO,
+            survive: None,
         }
     }
 }

@@ -81,6 +81,8 @@ fn assert_promises(scenario: &Scenario, report: &Report) {
         connect,
         login,
         command,
+        kill: _,
+        survive: _,
     } = scenario.deadlines;
     for (_, result) in &report.hosts {
         let times = &result.times;

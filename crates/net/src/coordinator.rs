@@ -368,6 +368,7 @@ impl<O: Observer> Coordinator<O> {
                 self.has_told_halt = true;
                 self.fleet.halt(Instant::now());
             }
+            Report::Killed(host, verdict) => self.notices.push(Notice::Killed(host, verdict)),
             Report::Transferred(host, tally) => {
                 self.notices.push(Notice::Transferred(host, tally));
             }

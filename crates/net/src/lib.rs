@@ -24,6 +24,7 @@ mod input;
 mod interfaces;
 mod jump;
 mod keep;
+mod kill;
 mod known_hosts;
 mod link;
 mod login;
@@ -59,6 +60,7 @@ pub use hints::lengthen_time_slice;
 pub use input::Input;
 pub use interfaces::LocalAddresses;
 pub use keep::{Keeper, Kept, More, RunHandle, Serve};
+pub use kill::{KILL_SCRIPT, KillCondition, KillPlan};
 pub use known_hosts::{
     IndexCache, KnownHostsCommand, KnownHostsFile, KnownHostsFiles, Searched, Unreadable,
 };

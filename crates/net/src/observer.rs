@@ -7,7 +7,7 @@ use std::sync::mpsc;
 use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 
-use sshoal_fleet::{HostId, HostResult, Progress};
+use sshoal_fleet::{HostId, HostResult, KillVerdict, Progress};
 use sshoal_proto::{Secret, Stream};
 use sshoal_transfer::Tally;
 use tokio::sync::oneshot;
@@ -97,6 +97,15 @@ pub trait Observer: Send + 'static {
         Ok(())
     }
 
+    /// Whether a command that had to end is gone; the host's result follows. Never told in a run that does not look.
+    ///
+    /// # Errors
+    ///
+    /// It could not be passed on.
+    fn killed(&mut self, _host: HostId, _verdict: &KillVerdict) -> io::Result<()> {
+        Ok(())
+    }
+
     /// What all hosts need cannot be had, and why: nothing more is to be done. The error, which ends the run as the
     /// observer's own do, is what the user is to be told.
     fn fail(&mut self, why: &str) -> io::Error;
@@ -138,6 +147,7 @@ pub(crate) enum Notice {
     Banner(Banner),
     TerminalLent,
     Transferred(HostId, Tally),
+    Killed(HostId, KillVerdict),
     /// Ask for the key's passphrase, and settle the key.
     Unlock(Arc<LockedKey>),
     /// Ask about unknown host keys.
@@ -295,6 +305,7 @@ fn hear(
             Notice::Banner(Banner { from, text }) => observer.banner(from, text)?,
             Notice::TerminalLent => observer.terminal_lent()?,
             Notice::Transferred(host, tally) => observer.transferred(*host, tally)?,
+            Notice::Killed(host, verdict) => observer.killed(*host, verdict)?,
             Notice::Unlock(key) => passphrases.unlock(key, observer, wanted)?,
             Notice::HostKeys(prompt) => {
                 let wanted = || wanted() && prompt.is_wanted();

@@ -11,7 +11,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use rustix::process::Signal;
-use sshoal_fleet::{Event, Failure, FailureKind, Fate, Gate, HostId, Outcome, Phase};
+use sshoal_fleet::{Event, Failure, FailureKind, Fate, Gate, HostId, KillVerdict, Outcome, Phase};
 use sshoal_openssh::{End, Input, Log, Progress, Ssh};
 use sshoal_proto::{ExecFate, Stream};
 use tokio::io::{AsyncWriteExt, Interest};
@@ -91,9 +91,13 @@ pub(crate) async fn run(
                     Some(Control::Interrupt) => {
                         interrupted = true;
                         ssh.signal(Signal::INT);
+                        heard.tell_of_killing();
                     }
-                    Some(Control::Abort | Control::Terminate) | None => {
+                    order @ (Some(Control::Abort | Control::Terminate) | None) => {
                         ssh.signal(Signal::TERM);
+                        if order == Some(Control::Terminate) {
+                            heard.tell_of_killing();
+                        }
                         // What the command has written until then is not lost.
                         let _ = timeout(GRACE, &mut work).await;
                         break true;
@@ -212,6 +216,16 @@ struct Heard<'a> {
 }
 
 impl Heard<'_> {
+    /// A command that must end is told so by ssh's own end: nobody looks after it.
+    fn tell_of_killing(&self) {
+        let may_run = !exec_fate(self.log.borrow().fate()).safe_to_resend();
+        if self.worker.plan.kill.is_some() && may_run {
+            let why = "hosts that are reached by ssh are not looked after";
+            let verdict = KillVerdict::NotConfirmed(why.to_owned());
+            self.worker.report(Report::Killed(self.host, verdict));
+        }
+    }
+
     /// Until ssh has ended, and all that it wrote is on its way.
     async fn listen(&self, ssh: &Ssh, pipes: Pipes, feeder: Option<Feeder>) -> Result<(), Ended> {
         let (over, is_over) = watch::channel(false);

@@ -15,6 +15,7 @@ use crate::agent::Agent;
 use crate::input::Input;
 use crate::interfaces::LocalAddresses;
 use crate::keep::Keeper;
+use crate::kill::KillPlan;
 use crate::known_hosts::KnownHostsCommand;
 use crate::login::LoginPlan;
 use crate::rolling::RollingPlan;
@@ -25,6 +26,8 @@ use crate::trial::{TrialPlan, TrialWay};
 
 /// Octets of output that all hosts together may have sent and nobody has read: the sum of the channels' windows.
 const UNREAD_BUDGET: usize = 64 * 1024 * 1024;
+/// What stands in the command line of one that outlives its connection for nothing that has come.
+const START: &[u8] = b"0 0";
 /// The least window, octets: two packets, so that one is under way while the other is read.
 const LEAST_WINDOW: usize = 64 * 1024;
 
@@ -40,6 +43,8 @@ pub struct RunPlan {
     pub rolling: Option<RollingPlan>,
     /// How long each part may take.
     pub deadlines: Deadlines,
+    /// How commands that must end are ended, and looked after; `None`: by a signal request alone.
+    pub kill: Option<KillPlan>,
     /// When a host that was turned away is tried again.
     pub retry: RetryPolicy,
     /// The password of the account on every host that asks for one.
@@ -325,8 +330,33 @@ pub struct NativePlan {
     pub request: SessionRequest,
     /// Whether the command's pseudo-terminal is our own terminal.
     pub lends_terminal: bool,
+    /// Where `0 0` stands in the command line, if the command outlives its connection: the octets of output and of errors that have
+    /// come take its place when the connection was lost and the line is sent again. It must not begin anything twice.
+    pub resumes_at: Option<usize>,
     /// The agent that processes on the host may talk to (ForwardAgent).
     pub(crate) forwarded_agent: Option<Arc<Agent>>,
+}
+
+impl NativePlan {
+    /// What the session asks for when so many octets of output and of errors have come before.
+    pub(crate) fn request_after(&self, [out, err]: [u64; 2]) -> SessionRequest {
+        let mut request = self.request.clone();
+        if let (Some(at), Command::Exec(line)) = (self.resumes_at, &mut request.command)
+            && line.get(at..at + START.len()) == Some(START)
+        {
+            line.splice(at..at + START.len(), format!("{out} {err}").into_bytes());
+        }
+        request
+    }
+
+    /// The command outlives its connection: `line` is what the command line has before its first `0 0`.
+    pub fn outlives(&mut self, line: &[u8]) {
+        if let Command::Exec(command) = &self.request.command {
+            let whole = [line, START].concat();
+            let found = command.windows(whole.len()).position(|part| part == whole);
+            self.resumes_at = found.map(|at| at + line.len());
+        }
+    }
 }
 
 impl NativePlan {

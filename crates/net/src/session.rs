@@ -25,6 +25,7 @@ use crate::host::{Orders, aborted};
 use crate::host_key_update::HostKeyUpdate;
 use crate::input::Feeder;
 use crate::keep::{Keeping, Kept};
+use crate::kill::{KillOrder, Killing};
 use crate::link::Link;
 use crate::login::Login;
 use crate::outbox::Outbox;
@@ -96,6 +97,8 @@ struct State<'a> {
     torn_down: bool,
     /// When a command that was told to end is waited for no longer.
     last_moment: Option<Instant>,
+    /// How far its end is, if that is looked after.
+    killing: Option<Box<Killing>>,
 }
 
 impl<'a> HostSession<'a> {
@@ -121,7 +124,7 @@ impl<'a> HostSession<'a> {
             .map_err(|error| unusable(error.to_string()))?;
         let keeping = worker.plan.keeper.is_some().then(Box::default);
         let channel = match &keeping {
-            None => connection.open_session(plan.request.clone()),
+            None => connection.open_session(plan.request_after(worker.come(host))),
             Some(_) => Ok(LocalChannel::REFUSED),
         };
         let channel = channel.map_err(|error| unusable(error.to_string()))?;
@@ -164,6 +167,7 @@ impl<'a> HostSession<'a> {
                 closed: false,
                 torn_down: false,
                 last_moment: None,
+                killing: None,
             },
         })
     }
@@ -187,12 +191,15 @@ impl<'a> HostSession<'a> {
         let span = self.span();
         let end = caught(self.advance(orders).instrument(span)).await;
         self.look();
+        let is_ending = self.state.killing.is_some() || self.state.last_moment.is_some();
+        self.state.tell_of_killing();
         match end {
             Ok(end) => {
                 self.state.login.show_last_banners(self.state.worker);
                 self.drive.hang_up();
                 self.state.deliver_rest(orders).await;
                 let end = self.part_from_proxy(end).await;
+                let end = end.map_err(|ended| self.outlived(ended, is_ending));
                 self.leave_transfer(end, orders).await
             }
             // Nothing more is sent: what waits to leave is as doubtful as the state that it was made in.
@@ -218,16 +225,21 @@ impl<'a> HostSession<'a> {
             self.state.advance_transfer();
             self.state.end_with_errands();
             self.state.end_with_keeping();
+            self.advance_killing()?;
             self.deliver()?;
             if let Some(failure) = self.state.failure.take() {
                 return Err(self.failed(failure));
             }
-            if self.state.is_over() && !self.state.awaits_proof() {
+            if self.state.is_over() && !self.state.awaits_proof() && !self.state.is_killing() {
                 return match self.state.last_moment {
                     None => self.state.outcome.take().ok_or_else(|| self.no_status()),
                     // It ended because its time was over, whatever it says.
                     Some(_) => Err(aborted(self.fate())),
                 };
+            }
+            if self.state.has_left() {
+                self.leave()?;
+                continue;
             }
             self.drive.flush();
             self.hasten();
@@ -378,7 +390,13 @@ impl<'a> HostSession<'a> {
         let wake = state.transfer.as_ref().and_then(|transfer| transfer.wake());
         let lanes = state.lanes.as_ref().and_then(|lanes| lanes.wake());
         let errands = state.errands.as_ref().and_then(|errands| errands.wake());
-        let wake = wake.into_iter().chain(lanes).chain(errands).min();
+        let killing = state.killing.as_ref().and_then(|killing| killing.wake());
+        let wake = wake
+            .into_iter()
+            .chain(lanes)
+            .chain(errands)
+            .chain(killing)
+            .min();
         let last_moment = state.last_moment.into_iter().chain(state.proof_by).min();
         let started = state.started;
         let feeder = feeder
@@ -425,6 +443,9 @@ impl<'a> HostSession<'a> {
                 Ok(())
             }
             Some(Control::Admit(_)) => Ok(()),
+            Some(Control::Interrupt) if self.state.may_kill(fate) => {
+                self.begin_killing(KillOrder::Interrupt)
+            }
             Some(Control::Interrupt) if fate == ExecFate::Ran => connection
                 .signal(self.state.channel, "INT")
                 .map_err(|error| self.ended(&error)),

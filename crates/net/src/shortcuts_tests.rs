@@ -123,6 +123,7 @@ fn plan(folder: &Path, server: &Server, server_cache: std::path::PathBuf) -> Run
         ssh: Default::default(),
         workers: 1,
         transfer: None,
+        kill: None,
         trial: None,
         timing: None,
         rolling: None,

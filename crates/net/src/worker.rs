@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use sshoal_fleet::{Event, Failure, Gate, HostId, JumpEvent, JumpId, Phase};
+use sshoal_fleet::{Event, Failure, Gate, HostId, JumpEvent, JumpId, KillVerdict, Phase};
 use sshoal_proto::Stream;
 use sshoal_transfer::Tally;
 use tokio::runtime::Builder;
@@ -73,6 +73,8 @@ pub(crate) struct Worker {
     pub(crate) lane_limits: LaneLimits,
     /// Whoever keeps the connections of this thread's hosts.
     kept: RefCell<HashMap<HostId, Rc<dyn Kept>>>,
+    /// Octets of output and of errors that have come of commands that outlive their connections.
+    come: RefCell<HashMap<HostId, [u64; 2]>>,
 }
 
 /// What tasks tell the coordinator.
@@ -101,6 +103,8 @@ pub(crate) enum Report {
     Output(Output),
     /// A command has started that talks to the user's terminal.
     TerminalLent,
+    /// Whether a command that had to end is gone.
+    Killed(HostId, KillVerdict),
     /// What became of a host's files.
     Transferred(HostId, Tally),
     /// Whether the next batch may begin, and if not, why.
@@ -174,6 +178,7 @@ impl Worker {
             jump_limits: shared.jump_limits,
             lane_limits: shared.lane_limits,
             kept: RefCell::default(),
+            come: RefCell::default(),
         }
     }
 
@@ -201,6 +206,20 @@ impl Worker {
     pub(crate) fn let_all_go(&self) {
         let kept = self.kept.take();
         drop(kept);
+    }
+
+    /// Octets of output and of errors that have come of a command that outlives its connection.
+    pub(crate) fn come(&self, host: HostId) -> [u64; 2] {
+        self.come.borrow().get(&host).copied().unwrap_or_default()
+    }
+
+    pub(crate) fn has_come(&self, host: HostId, stream: Stream, octets: usize) {
+        let mut come = self.come.borrow_mut();
+        let [out, err] = come.entry(host).or_default();
+        *match stream {
+            Stream::Stdout => out,
+            Stream::Stderr => err,
+        } += octets as u64;
     }
 
     /// The window of each channel of a connection to a host that is so far away, octets.

@@ -177,6 +177,7 @@ fn outcomes(hosts: Vec<HostPlan>, jumps: Vec<Endpoint>, workers: usize) -> Vec<O
         ssh: Default::default(),
         workers,
         transfer: None,
+        kill: None,
         trial: None,
         timing: None,
         rolling: None,

@@ -80,6 +80,8 @@ pub(crate) struct Channel {
     pub(crate) pty_unanswered: bool,
     /// A reply to the request that starts the command is still to come.
     pub(crate) start_unanswered: bool,
+    /// Replies to signals that are still to come, behind those two.
+    pub(crate) signals_unanswered: u32,
     pub(crate) window: ReceiveWindow,
     /// How far the caller wants our direction to be; `sending` follows when the channel is open.
     pub(crate) wanted: Flow,
@@ -97,6 +99,7 @@ impl Channel {
             purpose,
             pty_unanswered: false,
             start_unanswered: false,
+            signals_unanswered: 0,
             window: ReceiveWindow::new(window),
             wanted: Flow::Open,
             sending: Flow::Open,

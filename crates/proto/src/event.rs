@@ -60,6 +60,13 @@ pub enum Event {
     StartRefused(LocalChannel),
     /// The server refused a pseudo-terminal.
     PtyRefused(LocalChannel),
+    /// The reply to [`Connection::ask_to_signal`](crate::Connection::ask_to_signal).
+    SignalAnswered {
+        /// Which channel.
+        channel: LocalChannel,
+        /// CHANNEL_SUCCESS.
+        delivered: bool,
+    },
     /// Data: `range` of the very slice given to [`Connection::handle_input`](crate::Connection::handle_input),
     /// decrypted in place. Say [`Connection::consumed`](crate::Connection::consumed) when it is out of the way.
     Data {

@@ -22,6 +22,7 @@ mod gather;
 mod host;
 mod json;
 mod kept;
+mod killed;
 mod last_run;
 mod lines;
 mod options;

@@ -7,7 +7,7 @@ use std::{
     time::Instant,
 };
 
-use sshoal_fleet::{HostId, HostResult, Outcome, Progress};
+use sshoal_fleet::{HostId, HostResult, KillVerdict, Outcome, Progress};
 
 use crate::{
     Host, Layout, Options, Sink, Verbosity,
@@ -15,6 +15,7 @@ use crate::{
     gather::Gathered,
     json,
     kept::Kept,
+    killed::Killed,
     last_run::ResultFile,
     lines::{HostLines, LineStyle, LineWriter, MAX_LINE},
     outdir::OutDir,
@@ -54,6 +55,7 @@ pub struct Reporter {
     /// What became of files, of each host whose result is still to come, and of all those that have ended.
     transferred: HashMap<usize, Transferred>,
     all_transferred: Option<Transferred>,
+    killed: Killed,
     /// The first error of our output.
     failure: Option<io::Error>,
 }
@@ -106,6 +108,7 @@ impl Reporter {
             status: StatusLine::default(),
             transferred: HashMap::new(),
             all_transferred: None,
+            killed: Killed::default(),
             failure: None,
             options,
         };
@@ -217,6 +220,16 @@ impl Reporter {
         Ok(())
     }
 
+    /// Takes whether a host's command that had to end is gone, before its result.
+    ///
+    /// # Errors
+    /// A host that is not of this run.
+    pub fn handle_killed(&mut self, host: HostId, verdict: &KillVerdict) -> io::Result<()> {
+        let host = self.position(host)?;
+        self.killed.add(host, verdict.clone());
+        Ok(())
+    }
+
     /// Takes how far the files of all hosts are, and asks for those of each host whose files are under way if that is shown:
     /// for the status lines.
     pub fn handle_moving(&mut self, all: Moving, of_hosts: impl FnOnce() -> Vec<(HostId, Moving)>) {
@@ -246,6 +259,7 @@ impl Reporter {
                 .get_or_insert_default()
                 .add(&transferred);
         }
+        self.killed.extend(host, &mut record);
         if let Some(file) = &mut self.result_file
             && let Err(error) = file.record(&record)
         {

@@ -120,6 +120,7 @@ impl Trials<'_> {
             rolling: None,
             keeper: None,
             journal: None,
+            kill: None,
             trial: Some(TrialPlan {
                 way: self.way,
                 blocks: trials.iter().map(|trial| trial.blocks).collect(),

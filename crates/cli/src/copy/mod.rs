@@ -160,6 +160,7 @@ impl<'a> Ready<'a> {
             work: Work::Sessions(plans),
             jumps,
             transfer: Some(transfer),
+            kill: None,
             trial: None,
             timing: None,
             rolling: self.rolling,

@@ -251,6 +251,7 @@ fn plan(work: Work) -> RunPlan {
         ssh: Surroundings::default(),
         workers: 1,
         transfer: None,
+        kill: None,
         trial: None,
         timing: None,
         rolling: None,

@@ -10,9 +10,9 @@ mod resume;
 mod show;
 mod sitting;
 
-pub(crate) use args::{JournalArgs, ResumeArgs, RunsArgs, ShowArgs};
+pub(crate) use args::{Journal, JournalArgs, ResumeArgs, RunsArgs, ShowArgs};
 pub(crate) use list::run as list;
 pub(crate) use reads::Reads;
 pub(crate) use resume::run as resume;
 pub(crate) use show::run as show;
-pub(crate) use sitting::{Sitting, target};
+pub(crate) use sitting::{Further, Sitting, arguments, target};

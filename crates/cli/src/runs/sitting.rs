@@ -211,7 +211,7 @@ pub(crate) fn target(planned: &PlannedHost) -> Target {
 }
 
 /// The command line as words.
-pub(super) fn arguments(state: &RunState) -> Vec<OsString> {
+pub(crate) fn arguments(state: &RunState) -> Vec<OsString> {
     let words = state.arguments.iter().cloned();
     words.map(OsString::from_vec).collect()
 }

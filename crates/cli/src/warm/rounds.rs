@@ -201,6 +201,7 @@ fn plan(
         work: Work::Sessions(plans),
         jumps,
         transfer: None,
+        kill: None,
         trial: None,
         timing: None,
         rolling: None,

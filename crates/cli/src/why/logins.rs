@@ -161,6 +161,7 @@ pub(super) fn plan(
         work: Work::Sessions(hosts),
         jumps: preparation.into_jumps(),
         transfer: None,
+        kill: None,
         trial: None,
         timing: None,
         rolling: None,

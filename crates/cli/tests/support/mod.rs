@@ -187,6 +187,27 @@ pub(crate) fn shared_folder() -> TempDir {
     folder
 }
 
+/// The processes, by /proc, whose command line has this path: what runs on a host of this machine, but neither a client nor what has
+/// ended.
+pub(crate) fn processes_of(path: &Path) -> Vec<u32> {
+    let path = path.to_str().unwrap();
+    let mut found = Vec::new();
+    for entry in fs::read_dir("/proc").unwrap().flatten() {
+        let Ok(pid) = entry.file_name().to_string_lossy().parse::<u32>() else {
+            continue;
+        };
+        let read = |name: &str| fs::read(entry.path().join(name)).unwrap_or_default();
+        let line = String::from_utf8_lossy(&read("cmdline")).into_owned();
+        let stat = String::from_utf8_lossy(&read("stat")).into_owned();
+        let is_client = line.contains("/sshoal\0") || stat.contains("(sshoal)");
+        // A process that has ended has no command line any more.
+        if line.contains(path) && !is_client {
+            found.push(pid);
+        }
+    }
+    found
+}
+
 /// Bytes that compress badly and repeat late: Marsaglia's xorshift64.
 pub(crate) fn noise(length: usize) -> Vec<u8> {
     let mut state = length as u64 | 1;

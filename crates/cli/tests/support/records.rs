@@ -24,6 +24,8 @@ pub(crate) struct HostRecord {
     pub(crate) times_us: Times,
     pub(crate) stdout: Option<String>,
     pub(crate) stderr: Option<String>,
+    pub(crate) kill: Option<String>,
+    pub(crate) kill_detail: Option<String>,
 }
 
 /// Microseconds.

@@ -22,6 +22,10 @@ impl Fleet {
         fate: Fate,
         allowed: u32,
     ) {
+        if self.is_survived(now, index, slot, &failure) {
+            let attempts = self.hosts[index as usize].attempts;
+            return self.wait_for_retry(now, index, slot, attempts);
+        }
         if let Some(ending) = &self.flight(slot).ending {
             let outcome = ending.outcome(fate);
             return self.end(now, index, slot, outcome);
@@ -40,14 +44,35 @@ impl Fleet {
         self.end(now, index, slot, outcome);
     }
 
-    /// [`Event::Cut`](crate::Event::Cut): once in a run a host is tried again after it.
+    /// Whether a host that was cut off has not been reached again, and may yet be.
+    fn is_survived(&mut self, now: Instant, index: u32, slot: u32, failure: &Failure) -> bool {
+        let until = self.cuts.get(&index).and_then(|cut| cut.until);
+        if until.is_none_or(|until| now >= until) || self.is_cut_off(index) {
+            return false;
+        }
+        let goes_on = matches!(self.course, Course::Running | Course::Halted);
+        let flight = self.flight(slot);
+        let kind = match &flight.ending {
+            Some(ending) if ending.interrupted => return false,
+            Some(ending) => ending.failure.kind,
+            None => failure.kind,
+        };
+        goes_on && flight.grace.is_none() && kind.is_of_the_way()
+    }
+
+    /// [`Event::Cut`](crate::Event::Cut): once in a run a host is tried again after it, or for as long as that is to be survived.
     pub(super) fn cut(&mut self, now: Instant, index: u32, slot: u32, cut: Cut) {
         let flight = self.flight(slot);
         let is_wanted = flight.ending.is_none() && flight.grace.is_none();
         let may_again = is_wanted
-            && self.course == Course::Running
-            && self.back_off.policy.attempts > 1
-            && !self.cuts.contains_key(&index)
+            && match cut.until {
+                Some(_) => matches!(self.course, Course::Running | Course::Halted),
+                None => {
+                    self.course == Course::Running
+                        && self.back_off.policy.attempts > 1
+                        && !self.cuts.contains_key(&index)
+                }
+            }
             && !self.is_cut_off(index);
         if !may_again {
             return self.fail(now, index, slot, cut.failure, cut.fate, 1);
@@ -97,6 +122,11 @@ impl Fleet {
         self.leave_line(index, slot);
         self.end_handshake(index, slot);
         let host = self.id(index);
+        // An interrupted command has had its time, and one that was not begun needs none.
+        let kill = match failure.kind {
+            FailureKind::CommandTimeout => self.deadlines.kill,
+            _ => Duration::ZERO,
+        };
         self.orders.push_back(Action::Abort {
             host,
             failure: failure.clone(),
@@ -104,7 +134,7 @@ impl Fleet {
         self.flight(slot).ending = Some(Ending {
             failure,
             interrupted,
-            answer_by: now.checked_add(ANSWER_TIME).unwrap_or(now),
+            answer_by: now.checked_add(ANSWER_TIME + kill).unwrap_or(now),
         });
         self.set_timer(index, slot);
     }
@@ -212,7 +242,7 @@ impl Cut {
             Outcome::NotStarted => {}
             other => return other,
         }
-        let Cut { failure, fate } = self;
+        let Cut { failure, fate, .. } = self;
         failed(failure, fate)
     }
 }

@@ -12,7 +12,8 @@ const INTERRUPT_GRACE: Duration = Duration::from_secs(5);
 
 impl Fleet {
     /// Starts no more hosts. Those whose command cannot have been sent end as [`Outcome::NotStarted`]; for
-    /// the others the performer is asked to signal the command, which then has 5 s to end. A second call
+    /// the others the performer is asked to signal the command, which then has 5 s to end, and as long as the performer may
+    /// take to end it ([`Deadlines::kill`](crate::Deadlines::kill)). A second call
     /// changes nothing; see [`Fleet::abandon`].
     pub fn interrupt(&mut self, now: Instant) {
         if matches!(self.course, Course::Interrupted | Course::Abandoned) {
@@ -32,6 +33,7 @@ impl Fleet {
 
     fn interrupt_flight(&mut self, now: Instant, index: u32, slot: u32) {
         let host = self.id(index);
+        let grace = INTERRUPT_GRACE + self.deadlines.kill;
         let flight = self.flight(slot);
         if flight.ending.is_some() {
             return;
@@ -40,7 +42,7 @@ impl Fleet {
             return self.tear_down(now, index, slot, interruption(), true);
         }
         flight.settle(now);
-        flight.grace = now.checked_add(INTERRUPT_GRACE);
+        flight.grace = now.checked_add(grace);
         self.orders.push_back(Action::Interrupt { host });
         self.set_timer(index, slot);
     }

@@ -126,6 +126,90 @@ fn a_host_that_is_cut_off_after_an_interruption_is_not_tried_again() {
     assert_eq!(story.outcome().failure_kind(), Some(FailureKind::Lost));
 }
 
+/// The same where a loss is survived for a minute.
+fn cut_off_and_to_survive() -> Story {
+    let deadlines = Deadlines {
+        command: Some(30 * SECOND),
+        survive: Some(60 * SECOND),
+        ..Deadlines::default()
+    };
+    let jobs = [direct(0)];
+    let mut story = Story {
+        fleet: Fleet::new(
+            jobs,
+            Limits::default(),
+            deadlines,
+            RetryPolicy::default(),
+            1,
+        )
+        .unwrap(),
+        now: Instant::now(),
+    };
+    story.actions();
+    story.bring(0, Phase::Command);
+    cut(&mut story);
+    story
+}
+
+/// The host comes back for another attempt.
+fn try_again(story: &mut Story) {
+    assert_eq!(story.results(), [], "it is to be tried again");
+    story.now = story.fleet.poll_timeout().unwrap();
+    let actions = story.actions();
+    assert!(matches!(actions[..], [Action::Start { .. }]), "{actions:?}");
+}
+
+#[test]
+fn a_host_that_is_to_survive_losses_comes_back_after_each_and_however_its_way_fails() {
+    let mut story = cut_off_and_to_survive();
+    for kind in [FailureKind::Refused, FailureKind::Unreachable] {
+        try_again(&mut story);
+        story.fail(0, kind, false, Fate::NotSent);
+    }
+    try_again(&mut story);
+    // Not connected within ten seconds.
+    story.bring(0, Phase::Connect);
+    story.now += 11 * SECOND;
+    story.actions();
+    story.fail(0, FailureKind::Lost, false, Fate::NotSent);
+    for _ in 0..2 {
+        try_again(&mut story);
+        story.bring(0, Phase::Command);
+        cut(&mut story);
+    }
+    try_again(&mut story);
+    story.bring(0, Phase::Command);
+    story.tell(0, Event::Finished(Outcome::Exit(7)));
+    assert_eq!(story.outcome(), Outcome::Exit(7));
+}
+
+#[test]
+fn a_host_is_given_up_that_is_not_reached_again_in_time_or_lets_nobody_in() {
+    let mut story = cut_off_and_to_survive();
+    story.now += 61 * SECOND;
+    story.actions();
+    story.fail(0, FailureKind::Refused, true, Fate::NotSent);
+    assert_eq!(story.outcome().failure_kind(), Some(FailureKind::Lost));
+
+    let mut story = cut_off_and_to_survive();
+    try_again(&mut story);
+    story.fail(0, FailureKind::AuthDenied, true, Fate::NotSent);
+    assert_eq!(story.outcome().failure_kind(), Some(FailureKind::Lost));
+}
+
+#[test]
+fn a_command_whose_time_is_over_is_not_survived() {
+    let mut story = cut_off_and_to_survive();
+    try_again(&mut story);
+    story.bring(0, Phase::Command);
+    story.now += 31 * SECOND;
+    let actions = story.actions();
+    assert!(matches!(actions[..], [Action::Abort { .. }]), "{actions:?}");
+    story.fail(0, FailureKind::Lost, false, Fate::Ran);
+    let kind = story.outcome().failure_kind();
+    assert_eq!(kind, Some(FailureKind::CommandTimeout));
+}
+
 #[test]
 fn every_phase_has_its_deadline_and_its_kind() {
     let cases = [

@@ -197,6 +197,7 @@ impl Preparation {
             forwarded_agent,
             endpoint: self.endpoint(label, via, resolved)?,
             lends_terminal,
+            resumes_at: None,
         })))
     }
 

@@ -3,13 +3,14 @@
 use std::io;
 use std::time::{Duration, Instant};
 
-use sshoal_fleet::{Failure, FailureKind, Outcome};
+use sshoal_fleet::{Failure, FailureKind, KillVerdict, Outcome};
 use sshoal_proto::{Command, ConnectionError, ExecFate};
 
 use super::{HostSession, State};
 use crate::drive::Broken;
 use crate::failures::{self, Ended};
 use crate::host::{Orders, aborted, interrupted};
+use crate::kill::{KillOrder, KillPlan, Killing};
 use crate::link::LinkError;
 use crate::worker::Report;
 
@@ -83,6 +84,16 @@ impl HostSession<'_> {
         };
         proxy.end().await;
         end
+    }
+
+    /// A command that outlives its connection is gone on with, unless it is to end.
+    pub(super) fn outlived(&self, ended: Ended, is_ending: bool) -> Ended {
+        let outlives = self.state.plan.resumes_at.is_some() && self.state.started;
+        let is_wanted = !is_ending && !self.state.torn_down;
+        Ended {
+            is_cut: outlives && is_wanted && ended.failure.kind == FailureKind::Lost,
+            ..ended
+        }
     }
 
     /// A transfer that has not come to its end: what it has moved is told, and whether it may be begun anew.
@@ -159,6 +170,9 @@ impl HostSession<'_> {
     pub(super) fn give_up(&mut self) -> Result<(), Ended> {
         let state = &mut self.state;
         state.torn_down = true;
+        if let Some(killing) = &mut state.killing {
+            killing.give_up("it was not waited for any longer");
+        }
         if state.is_over() {
             return Ok(());
         }
@@ -180,6 +194,12 @@ impl HostSession<'_> {
         if self.state.outcome.is_some() || self.fate() != ExecFate::Ran {
             return self.give_up();
         }
+        if self.state.may_kill(ExecFate::Ran) {
+            let plan = self.state.worker.plan.kill.as_ref();
+            let longest = plan.map_or(GRACE, KillPlan::longest);
+            self.state.last_moment = Some(Instant::now() + longest);
+            return self.begin_killing(KillOrder::Terminate);
+        }
         self.state.last_moment = Some(Instant::now() + GRACE);
         if self.state.transfer.is_some() {
             self.state.interrupt_transfer();
@@ -189,6 +209,51 @@ impl HostSession<'_> {
         connection
             .signal(self.state.channel, "TERM")
             .map_err(|error| self.ended(&error))
+    }
+
+    /// Begins to end the command, and to look whether it is gone. An end that is on its way goes on.
+    pub(super) fn begin_killing(&mut self, order: KillOrder) -> Result<(), Ended> {
+        if self.state.killing.is_some() {
+            return Ok(());
+        }
+        let begun = Killing::begin(order, &mut self.drive.connection, self.state.channel);
+        let killing = begun.map_err(|error| self.ended(&error))?;
+        self.state.killing = Some(Box::new(killing));
+        Ok(())
+    }
+
+    pub(super) fn advance_killing(&mut self) -> Result<(), Ended> {
+        let has_ended = self.state.is_over();
+        let State {
+            killing, worker, ..
+        } = &mut self.state;
+        let (Some(killing), Some(plan)) = (killing, &worker.plan.kill) else {
+            return Ok(());
+        };
+        let advanced = killing.advance(plan, &mut self.drive.connection, has_ended);
+        advanced.map_err(|error| self.ended(&error))
+    }
+
+    /// A session that is not waited for any longer: its command was told to end.
+    pub(super) fn leave(&mut self) -> Result<(), Ended> {
+        let killing = self.state.killing.as_ref();
+        let interrupted = killing.filter(|killing| killing.order() == KillOrder::Interrupt);
+        match interrupted {
+            Some(_) if self.state.outcome.is_some() => self.give_up(),
+            Some(killing) => Err(self.left_behind(killing)),
+            None => Err(aborted(self.fate())),
+        }
+    }
+
+    /// The end of an interrupted command that has not told how it ended.
+    fn left_behind(&self, killing: &Killing) -> Ended {
+        let detail = match killing.verdict() {
+            KillVerdict::NotConfirmed(why) => {
+                format!("interrupted; its end was not confirmed: {why}")
+            }
+            _ => "interrupted; the command is gone, and has told no status".to_owned(),
+        };
+        Ended::new(Failure::new(FailureKind::Lost, detail), self.fate())
     }
 
     pub(super) fn broken(&self, broken: Broken) -> Ended {

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::time::Instant;
 
 use sshoal_fleet::{Event as FleetEvent, Failure, FailureKind, Gate, Outcome, Phase};
-use sshoal_proto::{Connection, Event};
+use sshoal_proto::{Connection, Event, ExecFate};
 
 use super::{PROOF_PATIENCE, State};
 use crate::drive::{Answer, Drive};
@@ -53,6 +53,10 @@ impl Answer for State<'_> {
                     Some(forwarding) => forwarding.handle(connection, event, input),
                     None => Some(event),
                 };
+                let event = match (event, &mut self.killing) {
+                    (Some(event), Some(killing)) => killing.handle(event, input),
+                    (event, _) => event,
+                };
                 let event = match (event, &mut self.transfer) {
                     (Some(event), Some(transfer)) => transfer.handle(LaneId::FIRST, event, input),
                     (event, _) => Ok(event),
@@ -78,7 +82,7 @@ impl Answer for State<'_> {
     }
 
     fn is_settled(&self) -> bool {
-        (self.is_over() && !self.awaits_proof()) || self.failure.is_some()
+        (self.is_over() && !self.awaits_proof() && !self.is_killing()) || self.failure.is_some()
     }
 }
 
@@ -97,6 +101,31 @@ impl State<'_> {
                 .host_keys
                 .as_ref()
                 .is_some_and(HostKeyUpdate::is_waiting)
+    }
+
+    /// Whether there is a command to end whose end can be looked after.
+    pub(super) fn may_kill(&self, fate: ExecFate) -> bool {
+        self.worker.plan.kill.is_some() && fate == ExecFate::Ran
+    }
+
+    /// Whether a command is being ended, and it is not known yet whether it is gone.
+    pub(super) fn is_killing(&self) -> bool {
+        let killing = self.killing.as_ref();
+        killing.is_some_and(|killing| !killing.is_over())
+    }
+
+    /// Whether a command that was told to end is not waited for any more.
+    pub(super) fn has_left(&self) -> bool {
+        let killing = self.killing.as_ref();
+        killing.is_some_and(|killing| killing.has_left())
+    }
+
+    /// Reports what is known of a command that had to end.
+    pub(super) fn tell_of_killing(&mut self) {
+        if let Some(killing) = self.killing.take() {
+            self.worker
+                .report(Report::Killed(self.host, killing.verdict()));
+        }
     }
 
     /// A command that has ended is not kept long from being a result.
@@ -142,7 +171,12 @@ impl State<'_> {
                 let detail = "the server refused to run the command";
                 self.fail(Err(Failure::new(FailureKind::ChannelRefused, detail)));
             }
-            Event::Data { stream, range, .. } => self.outbox.push(stream, &input[range]),
+            Event::Data { stream, range, .. } => {
+                if self.plan.resumes_at.is_some() {
+                    self.worker.has_come(self.host, stream, range.len());
+                }
+                self.outbox.push(stream, &input[range]);
+            }
             // What is said on another channel, an agent's, is not about the command.
             Event::ExitStatus { channel, .. } | Event::ExitSignal { channel, .. }
                 if channel != self.channel => {}

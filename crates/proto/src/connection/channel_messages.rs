@@ -267,11 +267,18 @@ impl Connection {
         }
     }
 
-    /// Answers come in the order of the requests: first to the pseudo-terminal, then to the command.
+    /// Answers come in the order of the requests: first to the pseudo-terminal, then to the command, then to signals.
     pub(super) fn handle_channel_success(&mut self, number: u32) -> Result<(), ConnectionError> {
         let message = "CHANNEL_SUCCESS";
         let (local, channel) = self.open_channel(number, message)?;
         if std::mem::take(&mut channel.pty_unanswered) {
+            return Ok(());
+        }
+        if answers_signal(channel) {
+            self.tell(Event::SignalAnswered {
+                channel: local,
+                delivered: true,
+            });
             return Ok(());
         }
         // Output may have come before the answer.
@@ -289,6 +296,13 @@ impl Connection {
         let (local, channel) = self.open_channel(number, message)?;
         if std::mem::take(&mut channel.pty_unanswered) {
             self.tell(Event::PtyRefused(local));
+            return Ok(());
+        }
+        if answers_signal(channel) {
+            self.tell(Event::SignalAnswered {
+                channel: local,
+                delivered: false,
+            });
             return Ok(());
         }
         channel.start_unanswered = false;
@@ -359,6 +373,15 @@ impl Connection {
             Some(_) => Ok((local, channel)),
         }
     }
+}
+
+/// Whether the next answer is one to a signal; it is taken off.
+fn answers_signal(channel: &mut Channel) -> bool {
+    if channel.start_unanswered || channel.signals_unanswered == 0 {
+        return false;
+    }
+    channel.signals_unanswered -= 1;
+    true
 }
 
 /// "exit-signal" (RFC 4254 section 6.10).

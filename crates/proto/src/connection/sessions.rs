@@ -226,7 +226,33 @@ impl Connection {
     pub fn signal(&mut self, channel: LocalChannel, name: &str) -> Result<(), ConnectionError> {
         let mut data = Vec::new();
         data.put_string(name.as_bytes());
-        self.channel_request(channel, "signal", &data)
+        self.channel_request(channel, "signal", false, &data)
+    }
+
+    /// As [`signal`](Self::signal), and wants to know what became of it: [`Event::SignalAnswered`] follows, unless the server
+    /// has closed the channel. RFC 4254 has no reply to a signal, but OpenSSH gives the one that is asked for
+    /// (session.c, session_signal_req): success if at least one process of the command's group was reached, failure for a
+    /// forced command, for a subsystem, and where none of them may be signalled.
+    ///
+    /// # Errors
+    ///
+    /// The error that ended the connection.
+    pub fn ask_to_signal(
+        &mut self,
+        channel: LocalChannel,
+        name: &str,
+    ) -> Result<(), ConnectionError> {
+        self.check()?;
+        let Some(open) = self.channels.find(channel) else {
+            return Ok(());
+        };
+        if open.far.is_none() || open.sending == Flow::Closed {
+            return Ok(());
+        }
+        open.signals_unanswered += 1;
+        let mut data = Vec::new();
+        data.put_string(name.as_bytes());
+        self.channel_request(channel, "signal", true, &data)
     }
 
     /// The terminal has another size (RFC 4254 section 6.7).
@@ -244,7 +270,7 @@ impl Connection {
         for number in [columns, rows, 0, 0] {
             data.put_u32(number);
         }
-        self.channel_request(channel, "window-change", &data)
+        self.channel_request(channel, "window-change", false, &data)
     }
 
     /// Nobody reads the command's standard output any more: it may be told as if it wrote to a closed pipe
@@ -254,20 +280,21 @@ impl Connection {
     ///
     /// The error that ended the connection.
     pub fn end_of_write(&mut self, channel: LocalChannel) -> Result<(), ConnectionError> {
-        self.channel_request(channel, "eow@openssh.com", &[])
+        self.channel_request(channel, "eow@openssh.com", false, &[])
     }
 
     fn channel_request(
         &mut self,
         channel: LocalChannel,
         name: &str,
+        want_reply: bool,
         data: &[u8],
     ) -> Result<(), ConnectionError> {
         self.check()?;
         let Some(Channel { far: Some(far), .. }) = self.channels.look(channel) else {
             return Ok(());
         };
-        let message = request(far.number, name, false, data);
+        let message = request(far.number, name, want_reply, data);
         self.send(|out| out.put_bytes(&message))
             .map_err(|error| self.fail(error))
     }

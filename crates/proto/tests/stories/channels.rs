@@ -327,6 +327,46 @@ fn a_signal_that_ended_the_command_is_told() {
     assert_eq!(pair.client.exec_fate(channel), ExecFate::Ran);
 }
 
+/// What the replies to signals were, in order.
+fn signals_answered(pair: &Pair) -> Vec<bool> {
+    let answers = pair.events.iter().filter_map(|event| match event {
+        Event::SignalAnswered { delivered, .. } => Some(*delivered),
+        _ => None,
+    });
+    answers.collect()
+}
+
+#[test]
+fn signals_have_as_many_replies_as_were_asked_for() {
+    let (mut pair, channel) = running(with_stdin("sink"));
+    for name in ["TERM", "KILL"] {
+        pair.client.ask_to_signal(channel, name).unwrap();
+    }
+    // The server of these stories knows no signals.
+    pair.run();
+    assert_eq!(signals_answered(&pair), [false, false]);
+    assert_eq!(
+        (&pair.error, pair.client.exec_fate(channel)),
+        (&None, ExecFate::Ran)
+    );
+    let recipient_channel = channel.number();
+    pair.server
+        .say(sshoal_wire::ChannelFailure { recipient_channel });
+    pair.run();
+    assert!(pair.error.is_some(), "one more than was asked for");
+}
+
+#[test]
+fn a_signal_that_was_delivered_is_told() {
+    let (mut pair, channel) = running(with_stdin("sink"));
+    pair.client.ask_to_signal(channel, "TERM").unwrap();
+    let recipient_channel = channel.number();
+    pair.server
+        .say(sshoal_wire::ChannelSuccess { recipient_channel });
+    pair.answer();
+    assert_eq!(signals_answered(&pair), [true]);
+}
+
 #[test]
 fn many_sessions_share_a_connection() {
     let mut policy = Policy::openssh();

@@ -91,6 +91,7 @@ impl Reporter {
         if let Some(transferred) = &self.all_transferred {
             transferred.extend(&mut record);
         }
+        self.killed.extend_summary(&mut record);
         out.write_all(&record)?;
         out.write_all(b"\n")?;
         out.flush()
@@ -113,6 +114,8 @@ impl Reporter {
             if let Some(transferred) = self.all_transferred {
                 self.say(&transferred.text())?;
             }
+            let killed = self.killed.text(&self.labels);
+            self.say(&killed)?;
         }
         self.console.flush()
     }

@@ -273,5 +273,6 @@ fn name_of(event: &Event) -> &'static str {
         Event::Closed(_) => "Closed",
         Event::Writable(_) => "Writable",
         Event::AgentChannel(_) => "AgentChannel",
+        Event::SignalAnswered { .. } => "SignalAnswered",
     }
 }

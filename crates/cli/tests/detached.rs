@@ -1,0 +1,191 @@
+//! Commands that outlive their connection: `run --detach`, `sshoal attach`, `run --survive`.
+
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+use rustix::process::{Pid, Signal, kill_process};
+use sshoal_testbed::sshd::{RealSshd, SshdSpec};
+use support::program::{Ended, Running};
+use support::{Shoal, processes_of, shared_folder, wait_until};
+use tempfile::TempDir;
+
+/// A host, and a folder whose path is in the command line of all that a test runs there.
+struct Scene {
+    shoal: Shoal<RealSshd>,
+    marks: TempDir,
+}
+
+impl Scene {
+    /// One host: all on this machine are one to a home that they share.
+    fn new() -> Scene {
+        let marks = shared_folder();
+        fs::write(marks.path().join("go"), "").unwrap();
+        Scene {
+            shoal: Shoal::real(&SshdSpec::new(1)),
+            marks,
+        }
+    }
+
+    fn mark(&self, name: &str) -> PathBuf {
+        self.marks.path().join(name)
+    }
+
+    /// `@` in a line is the folder.
+    fn line(&self, line: &str) -> String {
+        line.replace('@', &self.marks.path().display().to_string())
+    }
+
+    fn detach(&self, line: &str) -> Ended {
+        self.shoal.run(&["--detach", &self.line(line)]).expect(0)
+    }
+
+    /// `sshoal attach last` with these flags.
+    fn attach_command(&self, flags: &[&str]) -> Command {
+        let mut command = self.shoal.user.command(env!("CARGO_BIN_EXE_sshoal"));
+        command.args(["attach", "last"]).args(flags);
+        command
+    }
+
+    fn attach(&self, flags: &[&str]) -> Ended {
+        Running::start(&mut self.attach_command(flags)).wait()
+    }
+
+    /// Ends the sessions of the first host's server, as a lost connection would, without asking anybody.
+    fn cut(&self) {
+        for pid in descendants_named(self.shoal.hosts.pid(0), "sshd") {
+            let _ = kill_process(pid, Signal::KILL);
+        }
+    }
+}
+
+impl Drop for Scene {
+    /// What is left there goes when the mark goes.
+    fn drop(&mut self) {
+        let _ = fs::remove_file(self.mark("go"));
+    }
+}
+
+/// The children of a process, and theirs, that are called so.
+fn descendants_named(of: Pid, name: &str) -> Vec<Pid> {
+    let pid = of.as_raw_nonzero();
+    let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
+    let mut found = Vec::new();
+    for child in children.unwrap_or_default().split_whitespace() {
+        let comm = fs::read_to_string(format!("/proc/{child}/comm")).unwrap_or_default();
+        let child = Pid::from_raw(child.parse().unwrap()).unwrap();
+        if comm.starts_with(name) {
+            found.extend(descendants_named(child, name));
+            found.push(child);
+        }
+    }
+    found
+}
+
+/// Runs until the mark is gone.
+const LOOP: &str = "while [ -e @/go ]; do sleep 0.1; done";
+
+#[test]
+fn a_detached_command_goes_on_and_its_output_and_status_are_collected() {
+    let scene = Scene::new();
+    let ended = scene.detach(&format!(
+        "echo begun; {LOOP}; echo ended; echo oops >&2; exit 7"
+    ));
+    let running = " running: process ";
+    assert!(ended.stdout().contains(running), "{}", ended.stdout());
+    ended.says(&["sshoal attach"]);
+    scene.shoal.wait_for_sessions();
+    assert_ne!(processes_of(scene.marks.path()), [0u32; 0]);
+    let status = scene.attach(&["--status"]).expect(0).stdout();
+    assert!(status.contains(running), "{status}");
+    let following = Running::start(&mut scene.attach_command(&["--json"]));
+    fs::remove_file(scene.mark("go")).unwrap();
+    let records = following.wait().expect(1).records();
+    let record = &records.hosts[0];
+    assert_eq!(record.outcome, "exit");
+    assert_eq!(record.stdout.as_deref(), Some("begun\nended\n"));
+    assert_eq!(record.stderr.as_deref(), Some("oops\n"));
+    // It may be collected again, until it is taken away.
+    let again = scene.attach(&["-S"]).expect(7);
+    assert!(again.stdout().contains(": ended\n"));
+    scene.attach(&["--remove"]).expect(0);
+    scene
+        .attach(&["--status"])
+        .expect(1)
+        .says(&["is not on this host"]);
+}
+
+#[test]
+fn a_detached_command_is_ended_with_all_that_it_has_started() {
+    let scene = Scene::new();
+    let daemon = format!("setsid sh -c 'trap \"\" TERM; touch @/begun; {LOOP}' >/dev/null 2>&1 &");
+    scene.detach(&format!("({daemon}); {LOOP}"));
+    wait_until("it runs", || scene.mark("begun").exists());
+    let ended = scene.attach(&["--kill", "--kill-grace", "1"]).expect(0);
+    assert!(ended.stdout().ends_with(": killed\n"), "{}", ended.stdout());
+    assert_eq!(processes_of(scene.marks.path()), [0u32; 0]);
+}
+
+#[test]
+fn a_run_that_was_not_detached_cannot_be_attached_to() {
+    let scene = Scene::new();
+    scene.shoal.run(&["true"]).expect(0);
+    scene.attach(&[]).expect(2).says(&["--detach"]);
+}
+
+/// Lines that come slowly enough to be cut in their midst; each tenth is a mark.
+const COUNT: &str = "i=0; while [ $i -lt 100 ]; do i=$((i+1)); echo line $i; echo error $i >&2; \
+    [ $((i % 25)) -gt 0 ] || : > @/mark$i; sleep 0.05; done; exit 7";
+
+#[test]
+fn a_run_survives_lost_connections_and_its_output_comes_once() {
+    let scene = Scene::new();
+    let line = scene.line(COUNT);
+    let mut command: Command = scene.shoal.command(&["--json", "--survive", &line]);
+    let running = Running::start(&mut command);
+    for mark in ["mark25", "mark50", "mark75"] {
+        wait_until("it is so far", || scene.mark(mark).exists());
+        scene.cut();
+    }
+    let record = running.wait().expect(1).records().hosts.remove(0);
+    assert_eq!(record.outcome, "exit", "{record:?}");
+    let lines = |what: &str| {
+        (1..=100)
+            .map(|i| format!("{what} {i}\n"))
+            .collect::<String>()
+    };
+    assert_eq!(record.stdout.unwrap(), lines("line"));
+    assert_eq!(record.stderr.unwrap(), lines("error"));
+    assert!(record.attempts > 1);
+    // What has survived can be looked at again, too: it was begun once.
+    let again = scene
+        .attach(&["--json"])
+        .expect(1)
+        .records()
+        .hosts
+        .remove(0);
+    assert_eq!(again.stdout.unwrap(), lines("line"));
+}
+
+#[test]
+fn a_command_that_survives_connections_is_ended_all_the_same() {
+    let scene = Scene::new();
+    let line = scene.line(&format!("trap '' TERM; touch @/begun; {LOOP}"));
+    let flags = ["--json", "--survive", "-u", "3", "--kill-grace", "1"];
+    let mut command = scene.shoal.command(&[&flags[..], &[&line]].concat());
+    let running = Running::start(&mut command);
+    wait_until("it runs", || scene.mark("begun").exists());
+    scene.cut();
+    let record = running.wait().expect(3).records().hosts.remove(0);
+    assert_eq!(record.failure(), "command-timeout", "{record:?}");
+    assert_eq!(
+        record.kill.as_deref(),
+        Some("gone-after-kill"),
+        "{record:?}"
+    );
+    assert_eq!(processes_of(scene.marks.path()), [0u32; 0]);
+}

@@ -1,0 +1,242 @@
+//! Commands that must end: whether what is said of them is true by the host's own list of processes.
+
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use std::fs;
+use std::path::PathBuf;
+
+use sshoal_testbed::sshd::{RealSshd, SshdSpec};
+use support::program::Running;
+use support::records::HostRecord;
+use support::{Shoal, processes_of, shared_folder, wait_until};
+use tempfile::TempDir;
+
+/// The script that looks, for shells other than the host's /bin/sh.
+const SCRIPT: &str = include_str!("../../net/src/kill/kill.sh");
+
+/// One host, and a folder whose path is in the command line of all that a test runs there.
+struct Scene {
+    shoal: Shoal<RealSshd>,
+    marks: TempDir,
+}
+
+impl Scene {
+    fn new(lines: &[&str]) -> Scene {
+        let marks = shared_folder();
+        fs::write(marks.path().join("go"), "").unwrap();
+        let mut spec = SshdSpec::new(1);
+        for line in lines {
+            spec = spec.line(line.replace("@", &marks.path().display().to_string()));
+        }
+        Scene {
+            shoal: Shoal::real(&spec),
+            marks,
+        }
+    }
+
+    fn mark(&self, name: &str) -> PathBuf {
+        self.marks.path().join(name)
+    }
+
+    /// `@` in a line is the folder.
+    fn line(&self, line: &str) -> String {
+        line.replace('@', &self.marks.path().display().to_string())
+    }
+
+    /// What runs there.
+    fn processes(&self) -> Vec<u32> {
+        processes_of(self.marks.path())
+    }
+
+    /// Runs a line whose time is over after a second.
+    fn time_out(&self, arguments: &[&str], line: &str) -> HostRecord {
+        let line = self.line(line);
+        let arguments = [
+            &["--json", "-u", "1", "--kill-grace", "1"],
+            arguments,
+            &[&line],
+        ]
+        .concat();
+        let record = self
+            .shoal
+            .run(&arguments)
+            .expect(3)
+            .records()
+            .hosts
+            .remove(0);
+        assert_eq!(record.failure(), "command-timeout", "{record:?}");
+        record
+    }
+
+    /// The same for one that is interrupted once it has made the mark `begun`.
+    fn interrupt(&self, line: &str) -> HostRecord {
+        let line = self.line(line);
+        let mut command = self.shoal.command(&["--json", "--kill-grace=1", &line]);
+        let running = Running::start(&mut command);
+        wait_until("the command runs", || self.mark("begun").exists());
+        running.interrupt();
+        running.wait().expect(130).records().hosts.remove(0)
+    }
+}
+
+impl Drop for Scene {
+    /// What is left there goes when the mark goes.
+    fn drop(&mut self) {
+        let _ = fs::remove_file(self.mark("go"));
+    }
+}
+
+/// Runs until the mark is gone.
+const LOOP: &str = "while [ -e @/go ]; do sleep 0.1; done";
+
+#[track_caller]
+fn assert_verdict(record: &HostRecord, verdict: &str) {
+    assert_eq!(record.kill.as_deref(), Some(verdict), "{record:?}");
+}
+
+#[track_caller]
+fn assert_not_confirmed(record: &HostRecord, why: &str) {
+    assert_verdict(record, "not-confirmed");
+    let detail = record.kill_detail.as_deref().unwrap();
+    assert!(detail.contains(why), "{detail}");
+}
+
+#[test]
+fn what_ends_by_sigterm_is_gone() {
+    let scene = Scene::new(&[]);
+    assert_verdict(&scene.time_out(&[], LOOP), "gone");
+    assert_eq!(scene.processes(), [0u32; 0]);
+}
+
+#[test]
+fn what_ignores_sigterm_is_gone_after_sigkill() {
+    let scene = Scene::new(&[]);
+    let record = scene.time_out(&[], &format!("trap '' TERM; {LOOP}"));
+    assert_verdict(&record, "gone-after-kill");
+    assert_eq!(scene.processes(), [0u32; 0]);
+}
+
+#[test]
+fn what_has_forked_twice_and_has_a_session_of_its_own_is_found() {
+    let scene = Scene::new(&[]);
+    for trap in ["", "trap \"\" TERM; "] {
+        let _ = fs::remove_file(scene.mark("begun"));
+        let daemon =
+            format!("setsid sh -c '{trap}touch @/begun; {LOOP}' </dev/null >/dev/null 2>&1 &");
+        let record = scene.time_out(&[], &format!("({daemon}); {LOOP}"));
+        assert!(scene.mark("begun").exists());
+        let verdict = if trap.is_empty() {
+            "gone"
+        } else {
+            "gone-after-kill"
+        };
+        assert_verdict(&record, verdict);
+        assert_eq!(scene.processes(), [0u32; 0]);
+    }
+}
+
+#[test]
+fn what_an_interrupted_command_leaves_behind_is_found() {
+    let scene = Scene::new(&[]);
+    let daemon = format!("setsid sh -c '{LOOP}' </dev/null >/dev/null 2>&1 &");
+    let record = scene.interrupt(&format!(
+        "trap 'exit 9' INT; ({daemon}); touch @/begun; {LOOP}"
+    ));
+    assert_eq!(record.outcome, "exit");
+    assert_verdict(&record, "gone");
+    assert_eq!(scene.processes(), [0u32; 0]);
+}
+
+#[test]
+fn what_ignores_an_interrupt_is_ended_by_sigterm() {
+    let scene = Scene::new(&[]);
+    let record = scene.interrupt(&format!("trap '' INT; touch @/begun; {LOOP}"));
+    assert_eq!(record.signal.as_deref(), Some("TERM"), "{record:?}");
+    assert_verdict(&record, "gone");
+    assert_eq!(scene.processes(), [0u32; 0]);
+}
+
+#[test]
+fn a_forced_command_is_not_run_a_second_time_and_that_is_said() {
+    let force = format!("ForceCommand echo run >> @/runs; {LOOP}");
+    let scene = Scene::new(&[&force]);
+    assert_not_confirmed(&scene.time_out(&[], "true"), "forced command");
+    assert_eq!(fs::read_to_string(scene.mark("runs")).unwrap(), "run\n");
+    assert_ne!(scene.processes(), [0u32; 0]);
+}
+
+#[test]
+fn a_server_that_passes_no_signals_on_is_no_hindrance_where_no_command_is_forced() {
+    // To sshd it is a forced command, and signals to one are refused.
+    let scene = Scene::new(&["ForceCommand eval \"$SSH_ORIGINAL_COMMAND\""]);
+    assert_not_confirmed(&scene.time_out(&[], "sleep 2; true @"), "did not pass");
+    let line = format!("trap '' TERM; {LOOP}");
+    let record = scene.time_out(&["--kill-where=always"], &line);
+    assert_verdict(&record, "gone-after-kill");
+    wait_until("the first one has ended", || scene.processes().is_empty());
+}
+
+#[test]
+fn a_connection_that_is_lost_meanwhile_confirms_nothing() {
+    let scene = Scene::new(&[]);
+    let record = scene.time_out(&[], &format!("trap 'kill -9 $PPID' TERM; {LOOP}"));
+    assert_not_confirmed(&record, "connection was lost");
+}
+
+#[test]
+fn a_server_that_opens_no_second_session_confirms_nothing() {
+    let scene = Scene::new(&["MaxSessions 1"]);
+    assert_not_confirmed(&scene.time_out(&[], LOOP), "MaxSessions");
+}
+
+#[test]
+fn where_nobody_is_to_look_nothing_is_said() {
+    let scene = Scene::new(&[]);
+    let record = scene.time_out(&["--kill-where=never"], LOOP);
+    assert_eq!(record.kill, None);
+}
+
+#[test]
+fn the_summary_tells_of_it() {
+    let scene = Scene::new(&[]);
+    let line = scene.line(LOOP);
+    scene
+        .shoal
+        .run(&["-u", "1", &line])
+        .expect(3)
+        .says(&["ended there, and gone: 127."]);
+}
+
+/// Runs the script by another shell, on a host where something has forked twice.
+fn look_by(scene: &Scene, shell: &str) -> String {
+    let script = scene.marks.path().join("script");
+    fs::write(
+        &script,
+        format!("grace=1 told= sudo= run= mark= password=\n{SCRIPT}"),
+    )
+    .unwrap();
+    let daemon = format!(
+        "setsid sh -c 'trap \"\" TERM; touch @/begun; {LOOP}' </dev/null >/dev/null 2>&1 &"
+    );
+    let line = scene.line(&format!(
+        "({daemon}); while ! [ -e @/begun ]; do sleep 0.1; done; exec {shell} -s"
+    ));
+    let input = script.to_str().unwrap();
+    let ended = scene
+        .shoal
+        .run(&["--json", "--stdin", input, &line])
+        .expect(0);
+    ended.records().hosts[0].stdout.clone().unwrap()
+}
+
+#[test]
+fn any_posix_shell_will_do_busybox_among_them() {
+    let scene = Scene::new(&[]);
+    for shell in ["dash", "bash", "busybox sh"] {
+        let _ = fs::remove_file(scene.mark("begun"));
+        assert_eq!(look_by(&scene, shell), "killed\n", "{shell}");
+        assert_eq!(scene.processes(), [0u32; 0], "{shell}");
+    }
+}
