@@ -80,13 +80,10 @@ fn wait(changes: Option<&OwnedFd>, limit: Duration) -> bool {
 fn let_settle(changes: &OwnedFd) {
     let mut octets = [0; 8192];
     for _ in 0..10 {
-        loop {
-            match recv(changes, &mut octets[..], RecvFlags::DONTWAIT) {
-                // What was lost, for there was too much of it, was a change as well.
-                Ok(_) | Err(Errno::NOBUFS | Errno::INTR) => {}
-                Err(_) => break,
-            }
-        }
+        // What was lost, for there was too much of it, was a change as well.
+        while let Ok(_) | Err(Errno::NOBUFS | Errno::INTR) =
+            recv(changes, &mut octets[..], RecvFlags::DONTWAIT)
+        {}
         if !wait(Some(changes), SETTLES_IN) {
             return;
         }

@@ -435,7 +435,7 @@ impl Kept for Host {
 
     fn parks(self: Rc<Self>, failure: Option<&Failure>) -> bool {
         self.more.hang_up();
-        (self.place.take(), self.further_place.take());
+        drop((self.place.take(), self.further_place.take()));
         self.is_connecting.set(false);
         let detail = failure.map(|failure| failure.detail.clone());
         self.send_away(detail.as_deref().unwrap_or(HAS_ENDED));
