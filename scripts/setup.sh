@@ -33,6 +33,9 @@ readonly test_needs=(
     mkfs.ext4:e2fsprogs
     nm:binutils
     g++:g++
+    rsync:rsync
+    git:git
+    tmux:tmux
     chromium:chromium
     chromedriver:chromium-driver
     /etc/ssl/certs/ca-certificates.crt:ca-certificates

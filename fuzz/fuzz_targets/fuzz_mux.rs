@@ -1,5 +1,5 @@
 //! A passenger that sends what it likes, torn where it likes: it gets answers or an error, the error stays, and every
-//! descriptor is handed on once at most.
+//! descriptor is handed on once at most. And what clients of dynamic forwards say, and servers of who has come.
 
 #![no_main]
 
@@ -7,7 +7,10 @@ use std::collections::HashSet;
 
 use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
-use sshoal_mux::{Event, MAX_OUTPUT, Passenger, ProxyChannels, Reply, Request};
+use sshoal_mux::{
+    Arrived, Event, MAX_HANDSHAKE, MAX_OUTPUT, Passenger, ProxiedRequest, ProxyChannels, Reply,
+    Request, Socks, allocated_port,
+};
 use sshoal_wire::Put;
 
 #[derive(Arbitrary, Debug)]
@@ -16,6 +19,9 @@ enum Step<'a> {
     ReadMessage { number: u8, body: &'a [u8] },
     Answer { says_yes: bool },
     FromServer { payload: Vec<u8> },
+    Arrive { open: Vec<u8> },
+    Leave,
+    Socks { pieces: Vec<&'a [u8]> },
     Write,
 }
 
@@ -47,6 +53,23 @@ fuzz_target!(|steps: Vec<Step<'_>>| {
                 let _ = channels.to_passenger(&mut payload);
                 continue;
             }
+            Step::Arrive { open } => {
+                let _ = (Arrived::decode(&open), allocated_port(&open));
+                next += 1;
+                let _ = channels.offered(&open, next);
+                continue;
+            }
+            Step::Leave => {
+                for left in channels.left() {
+                    assert!(channels.has(left.ours));
+                }
+                channels = ProxyChannels::new();
+                continue;
+            }
+            Step::Socks { pieces } => {
+                shake_hands(&pieces);
+                continue;
+            }
             Step::Write => {
                 let len = passenger.poll_transmit().map_or(0, <[u8]>::len);
                 assert!(len < 2 * MAX_OUTPUT);
@@ -62,6 +85,27 @@ fuzz_target!(|steps: Vec<Step<'_>>| {
     }
 });
 
+/// However it is torn, a handshake leads to the same, and to no more octets than one may have.
+fn shake_hands(pieces: &[&[u8]]) {
+    let (mut torn, mut whole) = (Socks::new(), Socks::new());
+    let mut found = Ok(None);
+    let mut octets = Vec::new();
+    for piece in pieces {
+        octets.extend_from_slice(piece);
+        found = torn.handle_input(piece);
+        if !matches!(found, Ok(None)) {
+            break;
+        }
+        assert!(octets.len() <= MAX_HANDSHAKE + piece.len());
+    }
+    if !octets.is_empty() {
+        assert_eq!(whole.handle_input(&octets), found);
+    }
+    torn.answer(true);
+    whole.answer(true);
+    assert_eq!(torn.into_rest(), whole.into_rest());
+}
+
 fn answer(
     passenger: &mut Passenger<u32>,
     channels: &mut ProxyChannels,
@@ -72,6 +116,7 @@ fn answer(
     match passenger.poll_event() {
         None => {}
         Some(Event::Packet(mut payload)) => {
+            let _ = ProxiedRequest::decode(&payload);
             let _ = channels.from_passenger(&mut payload, || {
                 *next += 1;
                 Some(*next)

@@ -82,6 +82,22 @@ pub enum ProxyError {
         /// The channel's number, as in the message.
         channel: u32,
     },
+    /// More data than the other side has room for (RFC 4254 section 5.2): the server would end the connection of all.
+    #[error("the passenger sent {len} octets on channel {channel}, where there is room for {room}")]
+    WindowOverrun {
+        /// The server's number of the channel.
+        channel: u32,
+        /// How many octets.
+        len: usize,
+        /// How many may be sent at a time now.
+        room: u32,
+    },
+    /// "The window MUST NOT be increased above 2^32 - 1 bytes" (RFC 4254 section 5.2).
+    #[error("the passenger gave channel {channel} a window of more than 2^32 - 1 octets")]
+    WindowOverflow {
+        /// The server's number of the channel.
+        channel: u32,
+    },
     /// The passenger uses a number of its own for two channels at a time (RFC 4254 section 5.1).
     #[error("the passenger gave two channels the number {channel}")]
     NumberInUse {

@@ -31,17 +31,21 @@
 
 mod error;
 mod forward;
+mod listening;
 mod passenger;
 mod proxy;
 mod reply;
 mod request;
+mod socks;
 
 pub use error::{PassengerError, ProxyError};
 pub use forward::{Forward, ForwardKind, Place};
+pub use listening::{Arrived, AskedGlobally, ProxiedRequest, allocated_port, opened_by};
 pub use passenger::{Event, MAX_MESSAGE_LEN, MAX_OUTPUT, MAX_UNANSWERED, Passenger, RequestId};
-pub use proxy::{MAX_PACKET_LEN, MAX_PROXY_CHANNELS, ProxyChannels};
+pub use proxy::{LeftChannel, MAX_PACKET_LEN, MAX_PROXY_CHANNELS, ProxyChannels};
 pub use reply::Reply;
 pub use request::{MAX_VARIABLES, NewSession, Request, StdioForward};
+pub use socks::{Destination, MAX_HANDSHAKE, Socks, SocksError};
 
 /// The version of the protocol, the only one that OpenSSH has spoken since 5.6.
 pub const VERSION: u32 = 4;

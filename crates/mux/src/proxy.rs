@@ -11,11 +11,13 @@
 //! ```
 
 use sshoal_wire::{
-    ChannelClose, ChannelFailure, ChannelOpen, ChannelOpenConfirmation, ChannelOpenFailure,
-    Decoder, GlobalRequest, RequestFailure,
+    ChannelClose, ChannelData, ChannelExtendedData, ChannelFailure, ChannelOpen,
+    ChannelOpenConfirmation, ChannelOpenFailure, ChannelWindowAdjust, Decoder, Dialect,
+    GlobalRequest, Message, RequestFailure,
 };
 
 use crate::error::{PassengerError, ProxyError};
+use crate::listening::decode_open;
 
 /// Longest packet of a passenger, octets behind its length: as OpenSSH's PACKET_MAX_SIZE.
 pub const MAX_PACKET_LEN: usize = 256 * 1024;
@@ -59,8 +61,43 @@ struct ProxyChannel {
     ours: u32,
     /// The server's, from when it is known.
     servers: Option<u32>,
+    /// How much the server takes, in all and at a time.
+    window: u32,
+    max_data: u32,
+    /// How much it may send.
+    granted: u32,
     closed_here: bool,
     closed_there: bool,
+}
+
+/// A channel of a passenger that is gone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LeftChannel {
+    /// Our number.
+    pub ours: u32,
+    /// The server's, if it is known.
+    pub servers: Option<u32>,
+    /// Whether the server has opened it, and the passenger not answered.
+    pub is_offered: bool,
+    /// Whether the passenger has closed it.
+    pub closed_here: bool,
+    /// Whether the server has.
+    pub closed_there: bool,
+}
+
+impl ProxyChannel {
+    fn new(own: u32, ours: u32) -> Self {
+        ProxyChannel {
+            own,
+            ours,
+            servers: None,
+            window: 0,
+            max_data: 0,
+            granted: 0,
+            closed_here: false,
+            closed_there: false,
+        }
+    }
 }
 
 impl ProxyChannels {
@@ -75,19 +112,36 @@ impl ProxyChannels {
         self.channels.iter().map(|channel| channel.ours)
     }
 
-    /// The server has opened a channel, with this number of its own, that is the passenger's to confirm or to refuse.
+    /// What is left of a passenger that is gone.
+    pub fn left(&self) -> impl Iterator<Item = LeftChannel> {
+        self.channels.iter().map(|channel| LeftChannel {
+            ours: channel.ours,
+            servers: channel.servers,
+            is_offered: channel.own == UNKNOWN,
+            closed_here: channel.closed_here,
+            closed_there: channel.closed_there,
+        })
+    }
+
+    /// Whether there is a channel of ours with this number.
+    #[must_use]
+    pub fn has(&self, ours: u32) -> bool {
+        self.channels.iter().any(|channel| channel.ours == ours)
+    }
+
+    /// The server has opened a channel by this CHANNEL_OPEN that is the passenger's to confirm or to refuse.
     ///
     /// # Errors
-    /// The passenger has too many.
-    pub fn offered(&mut self, servers: u32, ours: u32) -> Result<(), ProxyError> {
+    /// The passenger has too many, or the message does not follow its format.
+    pub fn offered(&mut self, open: &[u8], ours: u32) -> Result<(), ProxyError> {
         self.check_room()?;
+        let open = decode_open(open)?;
         self.channels.push(ProxyChannel {
+            servers: Some(open.sender_channel),
+            window: open.initial_window_size,
+            max_data: open.maximum_packet_size,
             // Its own number comes with its confirmation.
-            own: UNKNOWN,
-            ours,
-            servers: Some(servers),
-            closed_here: false,
-            closed_there: false,
+            ..ProxyChannel::new(UNKNOWN, ours)
         });
         Ok(())
     }
@@ -102,6 +156,8 @@ impl ProxyChannels {
         allot: impl FnOnce() -> Option<u32>,
     ) -> Result<(), ProxyError> {
         let number = kind(payload)?;
+        // The server would end the connection of all for a message without form.
+        Message::decode(payload, Dialect::default())?;
         match number {
             GlobalRequest::NUMBER..=RequestFailure::NUMBER => Ok(()),
             ChannelOpen::NUMBER => {
@@ -111,11 +167,8 @@ impl ProxyChannels {
                 self.check_room()?;
                 let ours = allot().ok_or(ProxyError::NoRoom)?;
                 self.channels.push(ProxyChannel {
-                    own,
-                    ours,
-                    servers: None,
-                    closed_here: false,
-                    closed_there: false,
+                    granted: number_at(payload, at + 4)?,
+                    ..ProxyChannel::new(own, ours)
                 });
                 put_at(payload, at, ours);
                 Ok(())
@@ -141,13 +194,37 @@ impl ProxyChannels {
         match number {
             ChannelOpenConfirmation::NUMBER => {
                 let own = number_at(payload, RECIPIENT + 4)?;
+                let granted = number_at(payload, RECIPIENT + 8)?;
                 self.check_number(own)?;
                 let channel = &mut self.channels[at];
                 if channel.own != UNKNOWN {
                     return Err(ProxyError::NumberInUse { channel: own });
                 }
                 channel.own = own;
+                channel.granted = granted;
                 put_at(payload, RECIPIENT + 4, channel.ours);
+            }
+            ChannelWindowAdjust::NUMBER => {
+                let more = number_at(payload, RECIPIENT + 4)?;
+                let channel = &mut self.channels[at];
+                let granted = channel.granted.checked_add(more);
+                channel.granted = granted.ok_or(ProxyError::WindowOverflow {
+                    channel: channel.servers.unwrap_or(UNKNOWN),
+                })?;
+            }
+            ChannelData::NUMBER | ChannelExtendedData::NUMBER => {
+                let len = data_len(number, payload)?;
+                let channel = &mut self.channels[at];
+                let room = channel.window.min(channel.max_data);
+                let octets = u32::try_from(len).ok().filter(|octets| *octets <= room);
+                let Some(octets) = octets else {
+                    return Err(ProxyError::WindowOverrun {
+                        channel: channel.servers.unwrap_or(UNKNOWN),
+                        len,
+                        room,
+                    });
+                };
+                channel.window -= octets;
             }
             ChannelOpenFailure::NUMBER => drop(self.channels.swap_remove(at)),
             ChannelClose::NUMBER => {
@@ -175,13 +252,25 @@ impl ProxyChannels {
         };
         let is_meant = |channel: &ProxyChannel| channel.ours == ours && channel.own != UNKNOWN;
         let at = self.channels.iter().position(is_meant).ok_or(not_owned)?;
-        let servers = match number {
-            ChannelOpenConfirmation::NUMBER => Some(number_at(payload, RECIPIENT + 4)?),
-            _ => None,
-        };
         let channel = &mut self.channels[at];
+        match number {
+            ChannelOpenConfirmation::NUMBER if channel.servers.is_none() => {
+                channel.window = number_at(payload, RECIPIENT + 8)?;
+                channel.max_data = number_at(payload, RECIPIENT + 12)?;
+                channel.servers = Some(number_at(payload, RECIPIENT + 4)?);
+            }
+            ChannelWindowAdjust::NUMBER => {
+                let more = number_at(payload, RECIPIENT + 4)?;
+                channel.window = channel.window.saturating_add(more);
+            }
+            ChannelData::NUMBER | ChannelExtendedData::NUMBER => {
+                let octets = u32::try_from(data_len(number, payload)?).unwrap_or(u32::MAX);
+                // Whether it may send as much is the passenger's to judge.
+                channel.granted = channel.granted.saturating_sub(octets);
+            }
+            _ => {}
+        }
         put_at(payload, RECIPIENT, channel.own);
-        channel.servers = channel.servers.or(servers);
         match number {
             ChannelOpenFailure::NUMBER => drop(self.channels.swap_remove(at)),
             ChannelClose::NUMBER => {
@@ -244,6 +333,17 @@ fn number_at(payload: &[u8], at: usize) -> Result<u32, ProxyError> {
     let rest = payload.get(at..).unwrap_or_default();
     let mut fields = Decoder::named("SSH packet", rest);
     Ok(fields.field("channel number").u32()?)
+}
+
+/// How many octets of data a message has.
+fn data_len(number: u8, payload: &[u8]) -> Result<usize, ProxyError> {
+    let head = match number {
+        ChannelData::NUMBER => 4,
+        _ => 8,
+    };
+    let rest = payload.get(RECIPIENT + head..).unwrap_or_default();
+    let mut fields = Decoder::named("CHANNEL_DATA", rest);
+    Ok(fields.field("data").string()?.len())
 }
 
 /// `number_at` has found one there.

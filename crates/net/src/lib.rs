@@ -27,6 +27,7 @@ mod keep;
 mod kill;
 mod known_hosts;
 mod link;
+mod listening;
 mod login;
 mod observer;
 mod openssh;
@@ -64,6 +65,7 @@ pub use kill::{KILL_SCRIPT, KillCondition, KillPlan};
 pub use known_hosts::{
     IndexCache, KnownHostsCommand, KnownHostsFile, KnownHostsFiles, Searched, Unreadable,
 };
+pub use listening::Listening;
 pub use login::{LoginPlan, logins_wait_for_touch};
 pub use observer::{Confirmation, Observer};
 pub use plan::{

@@ -17,6 +17,7 @@ use crate::interfaces::LocalAddresses;
 use crate::keep::Keeper;
 use crate::kill::KillPlan;
 use crate::known_hosts::KnownHostsCommand;
+use crate::listening::Listening;
 use crate::login::LoginPlan;
 use crate::rolling::RollingPlan;
 use crate::runs::RunJournal;
@@ -335,6 +336,8 @@ pub struct NativePlan {
     pub resumes_at: Option<usize>,
     /// The agent that processes on the host may talk to (ForwardAgent).
     pub(crate) forwarded_agent: Option<Arc<Agent>>,
+    /// How this side listens for forwards, where the connection is kept.
+    pub listening: Listening,
 }
 
 impl NativePlan {

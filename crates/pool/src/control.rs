@@ -91,6 +91,9 @@ pub struct HostStatus {
     pub sessions: u64,
     /// Those that were opened ever, these included.
     pub sessions_in_all: u64,
+    /// Connections that are open through forwards.
+    #[serde(default)]
+    pub forwarded: u64,
     /// How long connecting took the last time, milliseconds: a round trip, and what TCP adds to it.
     pub connect_ms: Option<f64>,
     /// How long the server took to answer the last keepalive request, milliseconds.

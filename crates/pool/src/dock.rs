@@ -7,16 +7,22 @@ use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
+use sshoal_mux::AskedGlobally;
 use sshoal_net::Serve;
 use sshoal_proto::{Connection, ConnectionError, Event, LocalChannel};
 use tokio::time::{Sleep, sleep};
 
+use crate::forward::{Arrival, arrived};
 use crate::host::{HAS_ENDED, Host};
 use crate::limits::Place;
+use crate::proxy::{self, Brought};
 use crate::seat::{Seat, Served};
 
 /// How long a further connection is kept without a session.
 const FURTHER_IDLE: Duration = Duration::from_secs(10);
+
+/// Who hears the answer to a global request: its data, or that there is none.
+type Answered = Box<dyn FnOnce(Option<&[u8]>)>;
 
 /// What passengers see of a connection.
 pub(crate) struct Dock {
@@ -24,9 +30,15 @@ pub(crate) struct Dock {
     is_first: bool,
     /// Who wants something done.
     due: RefCell<VecDeque<Rc<Seat>>>,
+    /// What the server is to be asked for the whole connection.
+    asked: RefCell<VecDeque<(AskedGlobally, Answered)>>,
     waker: RefCell<Option<Waker>>,
     /// Sessions that are open, asked for, or about to be.
     taken: Cell<usize>,
+    /// The server has opened no session, and none has ended since.
+    is_full: Cell<bool>,
+    /// Nobody serves it any more.
+    is_over: Cell<bool>,
     is_ending: Cell<bool>,
     /// Whether the server is to be asked for a sign of life.
     is_doubted: Cell<bool>,
@@ -41,8 +53,11 @@ impl Dock {
             host,
             is_first,
             due: RefCell::default(),
+            asked: RefCell::default(),
             waker: RefCell::default(),
             taken: Cell::new(0),
+            is_full: Cell::new(false),
+            is_over: Cell::new(false),
             is_ending: Cell::new(false),
             is_doubted: Cell::new(is_first),
             _place: place,
@@ -73,10 +88,32 @@ impl Dock {
         self.taken.get()
     }
 
-    /// A passenger gets its session here.
+    /// Whether another session may be tried, where there is room for so many.
+    pub(crate) fn has_room(&self, limit: usize) -> bool {
+        self.taken.get() < limit && !self.is_full.get()
+    }
+
+    /// A session has ended, or was never opened.
+    fn leave(&self) {
+        self.taken.set(self.taken.get() - 1);
+        self.is_full.set(false);
+    }
+
+    /// Asks the server for something that concerns the whole connection. Where that ends first there is no answer.
+    pub(crate) fn ask(&self, what: AskedGlobally, answered: impl FnOnce(Option<&[u8]>) + 'static) {
+        if !self.is_over.get() {
+            let asked = (what, Box::new(answered) as Answered);
+            self.asked.borrow_mut().push_back(asked);
+            self.wake();
+        }
+    }
+
+    /// A passenger gets its session here, or whoever is forwarded his channel.
     pub(crate) fn take(self: &Rc<Self>, seat: &Rc<Seat>) {
         let is_alone = self.taken.get() == 0;
-        self.taken.set(self.taken.get() + 1);
+        if seat.takes_a_place() {
+            self.taken.set(self.taken.get() + 1);
+        }
         seat.board(self.clone(), is_alone);
         self.serve_soon(seat.clone());
     }
@@ -104,6 +141,13 @@ pub(crate) struct Berth {
     opened: usize,
     /// Channels that are over.
     over: Vec<LocalChannel>,
+    /// Passengers in proxy mode, and those for whom there is no room just now.
+    proxied: Vec<Rc<Seat>>,
+    stalled: Vec<Rc<Seat>>,
+    /// Channels that the server wants to open, and whether a passenger in proxy mode is asked.
+    offered: Vec<(LocalChannel, bool)>,
+    /// Who hears the server's next answers.
+    answered: VecDeque<Answered>,
     /// Until a further connection that nobody uses is closed.
     idle: Option<Pin<Box<Sleep>>>,
     is_idle: bool,
@@ -117,6 +161,10 @@ impl Berth {
             seats: HashMap::new(),
             opened: 0,
             over: Vec::new(),
+            proxied: Vec::new(),
+            stalled: Vec::new(),
+            offered: Vec::new(),
+            answered: VecDeque::new(),
             idle: None,
             is_idle: false,
             round_trip: None,
@@ -156,7 +204,9 @@ impl Berth {
     fn free(&mut self, channel: LocalChannel) -> Option<Rc<Seat>> {
         self.over.push(channel);
         let seat = self.seats.remove(&channel)?;
-        self.dock.taken.set(self.dock.taken.get() - 1);
+        if seat.takes_a_place() {
+            self.dock.leave();
+        }
         Some(seat)
     }
 
@@ -166,12 +216,118 @@ impl Berth {
         }
     }
 
-    /// A session that was the only one will be refused everywhere else as well.
+    /// A session that was the only one will be refused everywhere else as well, and no other connection gets further to
+    /// where somebody is forwarded.
     fn send_elsewhere(&self, seat: Rc<Seat>, why: &str) {
-        match seat.leave_dock() {
+        match seat.leave_dock() || !seat.takes_a_place() {
             true => seat.lose(why),
-            false => self.dock.host.admit_elsewhere(seat, self.opened),
+            false => {
+                self.dock.is_full.set(true);
+                self.dock.host.admit_elsewhere(seat, self.opened);
+            }
         }
+    }
+
+    /// The server wants to open a channel.
+    fn handle_arrival(&mut self, channel: LocalChannel, open: &[u8]) {
+        let seat = match arrived(&self.dock, channel, open) {
+            Arrival::Ours(seat) => seat,
+            Arrival::Passenger(seat) => {
+                let proxied = seat.proxied();
+                let is_asked = proxied.is_some_and(|proxied| proxied.offer(&seat, channel, open));
+                self.offered.push((channel, is_asked));
+                if !is_asked {
+                    return;
+                }
+                seat
+            }
+        };
+        self.seats.insert(channel, seat);
+    }
+
+    /// The server says something to a passenger in proxy mode.
+    fn handle_packet(&mut self, channel: LocalChannel, payload: &[u8]) {
+        let Some(seat) = self.seats.get(&channel).cloned() else {
+            return;
+        };
+        let Some(proxied) = seat.proxied() else {
+            return;
+        };
+        match proxied.handle_packet(&seat, channel, payload) {
+            Brought::Nothing => {}
+            Brought::Session => self.opened += 1,
+            Brought::Over => {
+                self.seats.remove(&channel);
+                self.over.push(channel);
+            }
+            Brought::Elsewhere => {
+                self.seats.remove(&channel);
+                self.over.push(channel);
+                self.proxied.retain(|other| !Rc::ptr_eq(other, &seat));
+                self.dock.leave();
+                self.send_elsewhere(seat, "the server opened no session");
+            }
+        }
+    }
+
+    /// Does what a passenger in proxy mode wants done.
+    fn serve_proxied(
+        &mut self,
+        seat: &Rc<Seat>,
+        connection: &mut Connection,
+    ) -> Result<(), ConnectionError> {
+        let Some(proxied) = seat.proxied() else {
+            return Ok(());
+        };
+        let served = proxy::serve(seat, proxied, &self.dock, connection)?;
+        for channel in served.over {
+            self.seats.remove(&channel);
+        }
+        let opened = served.opened.into_iter();
+        self.seats
+            .extend(opened.map(|channel| (channel, seat.clone())));
+        if served.is_stalled {
+            self.stalled.push(seat.clone());
+        }
+        let is_here = self.proxied.iter().any(|other| Rc::ptr_eq(other, seat));
+        match served.left {
+            None if is_here => {}
+            None => self.proxied.push(seat.clone()),
+            Some(had_session) => {
+                self.opened -= usize::from(had_session);
+                self.proxied.retain(|other| !Rc::ptr_eq(other, seat));
+                self.dock.leave();
+                self.dock.host.assign();
+            }
+        }
+        Ok(())
+    }
+
+    /// Says what concerns the whole connection, and who answers for channels that the server wants to open.
+    fn advance_connection(&mut self, connection: &mut Connection) -> Result<(), ConnectionError> {
+        for channel in self.over.drain(..) {
+            connection.forget(channel);
+            connection.release_proxied(channel);
+        }
+        for (channel, is_asked) in self.offered.drain(..) {
+            match is_asked {
+                true => connection.proxy_forwarded(channel),
+                false => connection.refuse_forwarded(channel, "Connection refused")?,
+            }
+        }
+        for (what, answered) in self.dock.asked.take() {
+            connection.admit_forwarded();
+            // One too many is answered by nobody.
+            if connection.send_global_request(what.name, &what.data)? {
+                self.answered.push_back(answered);
+            }
+        }
+        if connection.takes_packets() {
+            for seat in self.stalled.drain(..) {
+                self.dock.serve_soon(seat);
+            }
+        }
+        Ok(())
     }
 }
 
@@ -179,9 +335,17 @@ impl Serve for Berth {
     fn handle(&mut self, event: Event, input: &[u8]) {
         match event {
             Event::ChannelOpened(channel) => {
-                self.opened += 1;
+                let seat = self.seats.get(&channel);
+                self.opened += usize::from(seat.is_some_and(|seat| seat.takes_a_place()));
                 self.with(channel, Seat::handle_opened);
                 self.serve_soon(channel);
+            }
+            Event::ForwardedChannel { channel, open } => self.handle_arrival(channel, &input[open]),
+            Event::Packet { channel, payload } => self.handle_packet(channel, &input[payload]),
+            Event::GlobalReply(reply) => {
+                if let Some(answered) = self.answered.pop_front() {
+                    answered(reply.as_deref());
+                }
             }
             Event::ChannelRefused {
                 channel,
@@ -209,7 +373,7 @@ impl Serve for Berth {
             Event::Closed(channel) => {
                 if let Some(seat) = self.free(channel) {
                     // One that was closed before the server had opened it was never open.
-                    self.opened -= usize::from(seat.was_opened());
+                    self.opened -= usize::from(seat.was_opened() && seat.takes_a_place());
                     seat.handle_closed();
                 }
                 self.dock.host.assign();
@@ -220,9 +384,7 @@ impl Serve for Berth {
     }
 
     fn advance(&mut self, connection: &mut Connection) -> Result<(), ConnectionError> {
-        for channel in self.over.drain(..) {
-            connection.forget(channel);
-        }
+        self.advance_connection(connection)?;
         self.note_round_trip(connection);
         if self.dock.is_doubted.take() {
             connection.doubt_server(Instant::now())?;
@@ -233,16 +395,29 @@ impl Serve for Berth {
             let Some(seat) = self.dock.due.borrow_mut().pop_front() else {
                 break;
             };
+            if !seat.begin_service(&self.dock) {
+                continue;
+            }
+            if seat.proxied().is_some() {
+                self.serve_proxied(&seat, connection)?;
+                continue;
+            }
+            let places = usize::from(seat.takes_a_place());
             match seat.serve(connection)? {
                 Served::Asked(LocalChannel::REFUSED) => {
-                    self.dock.taken.set(self.dock.taken.get() - 1);
+                    self.dock.taken.set(self.dock.taken.get() - places);
                     self.send_elsewhere(seat, "there is no room for another channel");
                 }
                 Served::Asked(channel) => drop(self.seats.insert(channel, seat)),
                 Served::Idle => {}
                 Served::Dropped => {
-                    self.dock.taken.set(self.dock.taken.get() - 1);
-                    self.dock.host.assign();
+                    if let Some(channel) = seat.arrived_on() {
+                        self.seats.remove(&channel);
+                    }
+                    if seat.takes_a_place() {
+                        self.dock.leave();
+                        self.dock.host.assign();
+                    }
                 }
             }
         }
@@ -250,7 +425,12 @@ impl Serve for Berth {
     }
 
     fn has_work(&self) -> bool {
-        !self.dock.due.borrow().is_empty() || !self.over.is_empty() || self.dock.is_doubted.get()
+        let dock = &self.dock;
+        !(dock.due.borrow().is_empty()
+            && dock.asked.borrow().is_empty()
+            && self.over.is_empty()
+            && self.offered.is_empty())
+            || dock.is_doubted.get()
     }
 
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<()> {
@@ -275,9 +455,11 @@ impl Serve for Berth {
 
 impl Drop for Berth {
     fn drop(&mut self) {
+        self.dock.is_over.set(true);
+        self.dock.asked.take();
         self.dock.host.lose(&self.dock);
         let due = self.dock.due.take();
-        for seat in self.seats.values().chain(due.iter()) {
+        for seat in self.seats.values().chain(due.iter()).chain(&self.proxied) {
             seat.lose(HAS_ENDED);
         }
     }

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use sshoal_net::Listening;
 use tokio::sync::Notify;
 
 use crate::control::{HostStatus, State};
@@ -16,6 +17,8 @@ pub struct Member {
     pub label: String,
     /// Its socket ([`Folder::socket`](crate::Folder::socket)).
     pub socket: PathBuf,
+    /// How this side listens for its forwards.
+    pub listening: Listening,
 }
 
 /// How hosts are kept.
@@ -56,8 +59,26 @@ pub(crate) struct Counts {
     pub(crate) logins: AtomicU64,
     pub(crate) sessions: AtomicU64,
     pub(crate) sessions_in_all: AtomicU64,
+    forwarded: AtomicU64,
     pub(crate) sent: AtomicU64,
     pub(crate) received: AtomicU64,
+}
+
+impl Counts {
+    /// A connection is forwarded.
+    pub(crate) fn begin_forwarded(&self) {
+        self.forwarded.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// It has ended.
+    pub(crate) fn end_forwarded(&self) {
+        self.forwarded.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// Whether somebody is there.
+    pub(crate) fn are_in_use(&self) -> bool {
+        self.sessions.load(Ordering::Relaxed) + self.forwarded.load(Ordering::Relaxed) > 0
+    }
 }
 
 impl Entry {
@@ -146,6 +167,7 @@ impl Entry {
             logins: count(&self.counts.logins),
             sessions: count(&self.counts.sessions),
             sessions_in_all: count(&self.counts.sessions_in_all),
+            forwarded: count(&self.counts.forwarded),
             connect_ms: condition.connecting.map(milliseconds),
             round_trip_ms: condition.round_trip.map(milliseconds),
             octets_sent: count(&self.counts.sent),

@@ -23,6 +23,7 @@ use crate::control::State;
 use crate::dock::{Berth, Dock};
 use crate::entry::Entry;
 use crate::folder::Folder;
+use crate::forward::Forwards;
 use crate::limits::Place;
 use crate::passenger;
 use crate::pool::{MAX_CONNECTIONS, MAX_PASSENGERS, is_welcome};
@@ -50,6 +51,7 @@ enum Course {
 pub(crate) struct Host {
     round: Round,
     pub(crate) entry: Arc<Entry>,
+    pub(crate) forwards: Forwards,
     more: More,
     course: Cell<Course>,
     /// When it came up the last time.
@@ -89,6 +91,7 @@ impl Host {
         let host = Rc::new(Host {
             round,
             entry,
+            forwards: Forwards::default(),
             more,
             course: Cell::new(Course::Coming),
             up_since: Cell::default(),
@@ -159,8 +162,13 @@ impl Host {
     fn note_left(self: &Rc<Self>) {
         self.passengers.set(self.passengers.get() - 1);
         self.left.notify_one();
-        // As a master of ssh's that was told to stop.
-        if self.has_stopped.get() && self.passengers.get() == 0 {
+        self.end_if_left();
+    }
+
+    /// Ends as a master of ssh's that was told to stop, when nobody is left.
+    pub(crate) fn end_if_left(&self) {
+        let is_used = self.passengers.get() > 0 || self.forwards.are_in_use();
+        if self.has_stopped.get() && !is_used {
             self.end();
         }
     }
@@ -179,7 +187,7 @@ impl Host {
     /// Hangs up after so long without a session.
     async fn idle(self: Rc<Self>, idle: Duration) {
         loop {
-            let is_used = self.entry.counts.sessions.load(Ordering::Relaxed) > 0;
+            let is_used = self.entry.counts.are_in_use();
             if is_used || self.course.get() != Course::Up {
                 self.note_use();
             }
@@ -235,6 +243,7 @@ impl Host {
     pub(crate) fn end(&self) {
         self.entry.finish();
         self.stop_listening();
+        self.forwards.end();
         self.hang_up();
         if self.course.get() == Course::Parked {
             self.more.dismiss();
@@ -253,6 +262,7 @@ impl Host {
     fn retire(&self) {
         self.course.set(Course::Over);
         self.stop_listening();
+        self.forwards.end();
         let absence = self.absence.take();
         for task in self.tasks.take().into_iter().chain(absence) {
             task.abort();
@@ -284,6 +294,25 @@ impl Host {
         }
     }
 
+    pub(crate) fn is_ending(&self) -> bool {
+        self.entry.is_finished()
+    }
+
+    /// Somebody is forwarded: by the first connection, for no session is taken. A host that is not logged in to is then.
+    pub(crate) fn admit_stream(&self, seat: &Rc<Seat>) {
+        match self.first_dock() {
+            Some(dock) => dock.take(seat),
+            None => self.admit(seat.clone()),
+        }
+    }
+
+    /// The connection that lives as long as the host.
+    pub(crate) fn first_dock(&self) -> Option<Rc<Dock>> {
+        let docks = self.docks.borrow();
+        let first = docks.iter().find(|dock| dock.is_first());
+        first.filter(|_| !self.is_ending()).cloned()
+    }
+
     /// The server opened no session, but others of the same connection were open, `opened` of them: it will elsewhere, or later.
     pub(crate) fn admit_elsewhere(&self, seat: Rc<Seat>, opened: usize) {
         let known = self.limit.get().unwrap_or(1);
@@ -299,7 +328,7 @@ impl Host {
         waiting.retain(|seat| !seat.is_left());
         let docks = self.docks.borrow();
         while !waiting.is_empty() {
-            let Some(dock) = docks.iter().find(|dock| dock.taken() < limit) else {
+            let Some(dock) = docks.iter().find(|dock| dock.has_room(limit)) else {
                 break;
             };
             if let Some(seat) = waiting.pop_front() {
@@ -334,7 +363,10 @@ impl Host {
         self.count_connections(docks.len());
         drop(docks);
         match lost.is_first() {
-            true => self.hang_up(),
+            true => {
+                self.forwards.forget_servers();
+                self.hang_up();
+            }
             false => self.assign(),
         }
     }

@@ -4,11 +4,15 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
 
-use sshoal_mux::{Event, Passenger, PassengerError, Place, Reply, Request, RequestId};
+use sshoal_mux::{Event, Forward, Passenger, PassengerError, Reply, Request, RequestId};
 use tokio::io::Interest;
 use tokio::net::UnixStream;
+use tokio::sync::oneshot;
+use tokio::task::spawn_local;
 
+use crate::forward::{self, Opened};
 use crate::host::Host;
+use crate::proxied::ProxiedSession;
 use crate::receive::receive;
 use crate::session::Session;
 
@@ -19,6 +23,8 @@ enum Ended {
     Protocol(#[from] PassengerError),
     #[error(transparent)]
     Socket(#[from] io::Error),
+    #[error("{0}")]
+    Proxy(String),
     #[error("it has left")]
     Left,
 }
@@ -28,8 +34,18 @@ struct Served<'a> {
     socket: UnixStream,
     passenger: Passenger<OwnedFd>,
     session: Option<Session>,
+    /// Proxy mode, if it is in it.
+    proxied: Option<ProxiedSession>,
+    /// A forward that is being opened: nothing else is done meanwhile, as in mux.c (`mux_pause`).
+    opening: Option<Opening>,
     /// What is to be done once the answers are written.
     last: Last,
+}
+
+/// A forward whose request has no answer yet.
+struct Opening {
+    id: RequestId,
+    opened: oneshot::Receiver<Result<Opened, String>>,
 }
 
 /// What follows the last answer.
@@ -49,6 +65,8 @@ pub(crate) async fn serve(host: &Rc<Host>, socket: UnixStream) {
         socket,
         passenger: Passenger::new(),
         session: None,
+        proxied: None,
+        opening: None,
         last: Last::Nothing,
     };
     if let Err(ended) = served.run().await {
@@ -59,10 +77,19 @@ pub(crate) async fn serve(host: &Rc<Host>, socket: UnixStream) {
 impl Served<'_> {
     async fn run(&mut self) -> Result<(), Ended> {
         loop {
-            while let Some(event) = self.passenger.poll_event() {
-                if let Event::Asked { id, request } = event {
-                    self.take(id, request)?;
+            while self.opening.is_none()
+                && let Some(event) = self.passenger.poll_event()
+            {
+                match (event, &self.proxied) {
+                    (Event::Asked { id, request }, _) => self.take(id, request)?,
+                    (Event::Packet(payload), Some(proxied)) => proxied.feed(payload),
+                    (Event::Packet(_), None) => {}
                 }
+            }
+            if let Some(proxied) = &self.proxied {
+                proxied
+                    .advance(&mut self.passenger)?
+                    .map_err(Ended::Proxy)?;
             }
             if let Some(session) = &mut self.session
                 && session.advance(&mut self.passenger)?
@@ -70,7 +97,8 @@ impl Served<'_> {
                 self.last = Last::Close;
             }
             self.write()?;
-            let is_written = self.passenger.poll_transmit().is_none();
+            let has_more = self.proxied.as_ref().is_some_and(ProxiedSession::has_more);
+            let is_written = self.passenger.poll_transmit().is_none() && !has_more;
             match self.last {
                 Last::Close if is_written => return Ok(()),
                 Last::EndHost if is_written => {
@@ -100,17 +128,49 @@ impl Served<'_> {
                 let begun = Session::begin(self.host, id, *wanted, descriptors);
                 return self.seat(id, begun);
             }
-            Request::StdioForward(forward, descriptors) => match forward.to {
-                Place::Tcp { host, port } => {
-                    let begun = Session::forward(self.host, id, (host, port), descriptors);
-                    return self.seat(id, begun);
-                }
-                Place::Unix(_) => Reply::Failure("sshoal connects to no unix socket on a host"),
-            },
-            Request::OpenForward(_) | Request::CloseForward(_) => {
-                Reply::Failure("sshoal forwards no ports; use -o ControlPath=none")
+            Request::StdioForward(forward, descriptors) => {
+                let begun = Session::forward(self.host, id, forward.to, descriptors);
+                return self.seat(id, begun);
             }
-            Request::Proxy => Reply::Failure("sshoal has no proxy mode"),
+            Request::OpenForward(forward) => {
+                self.open(id, forward);
+                return Ok(());
+            }
+            Request::CloseForward(forward) => match forward::close(self.host, &forward) {
+                Ok(()) => Reply::Ok,
+                Err(why) => Reply::Failure(why),
+            },
+            Request::Proxy if self.session.is_some() => {
+                Reply::Failure("a passenger with a session has no proxy mode")
+            }
+            Request::Proxy => {
+                self.proxied = Some(ProxiedSession::begin(self.host));
+                Reply::Proxy
+            }
+        };
+        Ok(self.passenger.reply(id, reply)?)
+    }
+
+    /// Opens a forward. It stays when the passenger leaves, also before it is open.
+    fn open(&mut self, id: RequestId, forward: Forward) {
+        let (tell, opened) = oneshot::channel();
+        let open = forward::open(self.host.clone(), forward);
+        drop(spawn_local(async move {
+            // The passenger may be gone.
+            let _ = tell.send(open.await);
+        }));
+        self.opening = Some(Opening { id, opened });
+    }
+
+    /// Tells what came of it.
+    fn answer(&mut self, opened: Result<Opened, String>) -> Result<(), Ended> {
+        let Some(Opening { id, .. }) = self.opening.take() else {
+            return Ok(());
+        };
+        let reply = match &opened {
+            Ok(Opened::Done) => Reply::Ok,
+            Ok(Opened::At(port)) => Reply::RemotePort(u32::from(*port)),
+            Err(why) => Reply::Failure(why),
         };
         Ok(self.passenger.reply(id, reply)?)
     }
@@ -139,13 +199,21 @@ impl Served<'_> {
 
     /// Waits for the passenger, or for what concerns its session.
     async fn wait(&mut self, is_written: bool) -> Result<(), Ended> {
-        let interest = match is_written {
-            true => Interest::READABLE,
-            false => Interest::READABLE | Interest::WRITABLE,
+        // Who sends more packets than the server takes is not heard meanwhile.
+        let is_heard = self.proxied.as_ref().is_none_or(ProxiedSession::has_room);
+        let interest = match (is_heard, is_written) {
+            (true, true) => Interest::READABLE,
+            (true, false) => Interest::READABLE | Interest::WRITABLE,
+            (false, _) => Interest::WRITABLE,
         };
         tokio::select! {
-            ready = self.socket.ready(interest) => drop(ready?),
+            ready = self.socket.ready(interest), if is_heard || !is_written => drop(ready?),
             () = session_news(&mut self.session) => return Ok(()),
+            () = proxy_news(&self.proxied) => return Ok(()),
+            opened = opening_news(&mut self.opening) => return self.answer(opened),
+        }
+        if !is_heard {
+            return Ok(());
         }
         if let Some((octets, descriptors)) = receive(&self.socket)? {
             if octets.is_empty() {
@@ -162,4 +230,19 @@ async fn session_news(session: &mut Option<Session>) {
         Some(session) => session.wait().await,
         None => std::future::pending().await,
     }
+}
+
+async fn proxy_news(proxied: &Option<ProxiedSession>) {
+    match proxied {
+        Some(proxied) => proxied.news().await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn opening_news(opening: &mut Option<Opening>) -> Result<Opened, String> {
+    let Some(opening) = opening else {
+        return std::future::pending().await;
+    };
+    let lost = || Err("the connection to the host has ended".to_owned());
+    (&mut opening.opened).await.unwrap_or_else(|_| lost())
 }

@@ -3,24 +3,33 @@
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
+use std::time::Duration;
 
 use sshoal_proto::{Command, Connection, ConnectionError, LocalChannel, SessionRequest, Stream};
 use tokio::sync::Notify;
+use tokio::time::timeout;
 
 use crate::dock::Dock;
+use crate::proxy::Proxied;
 
 /// Octets of input that wait for the connection, about: more is not read meanwhile.
 const MAX_INPUT: usize = 256 * 1024;
 
 /// What is asked of the server.
-#[derive(Debug)]
 pub(crate) enum Wanted {
     Session(SessionRequest),
-    /// A connection to there.
+    /// A connection to there, for somebody who comes from an address and a port.
     Tcp {
         host: String,
         port: u16,
+        originator: (String, u16),
     },
+    /// A connection to a unix socket there.
+    Unix(Vec<u8>),
+    /// Nothing: the server wants to open this channel.
+    Arrived(LocalChannel),
+    /// What a passenger in proxy mode says.
+    Proxy(Proxied),
 }
 
 /// A session, or a stdio forward, between its passenger and the connection that it is on.
@@ -134,7 +143,42 @@ impl Seat {
         self.serve_soon();
     }
 
-    fn serve_soon(self: &Rc<Self>) {
+    /// A channel that the server wants to open is to be opened.
+    pub(crate) fn accept(self: &Rc<Self>) {
+        self.serve_soon();
+    }
+
+    /// Waits until it is known whether there is a channel; returns whether there is.
+    pub(crate) async fn settled(&self) -> bool {
+        loop {
+            {
+                let down = self.down.borrow();
+                if down.is_opened || down.is_closed {
+                    return down.is_opened;
+                }
+            }
+            self.news.notified().await;
+        }
+    }
+
+    /// Whether all input has left for the server, or never will.
+    pub(crate) fn has_sent_all(&self) -> bool {
+        self.up.borrow().input.is_empty() || self.down.borrow().is_closed
+    }
+
+    /// No more input comes: waits until what there is has left.
+    pub(crate) async fn finish(self: &Rc<Self>, patience: Duration) {
+        self.feed(&[]);
+        let sent = async {
+            while !self.has_sent_all() {
+                self.news.notified().await;
+            }
+        };
+        // What the server does not take by then is lost with the channel.
+        let _ = timeout(patience, sent).await;
+    }
+
+    pub(crate) fn serve_soon(self: &Rc<Self>) {
         let dock = self.dock.borrow().clone();
         if let Some(dock) = dock {
             dock.serve_soon(self.clone());
@@ -144,6 +188,32 @@ impl Seat {
 
 // For the connection.
 impl Seat {
+    /// Whether it takes one of the places that MaxSessions limits.
+    pub(crate) fn takes_a_place(&self) -> bool {
+        matches!(self.what, Wanted::Session(_) | Wanted::Proxy(_))
+    }
+
+    /// What a passenger in proxy mode has; `None` for all others.
+    pub(crate) fn proxied(&self) -> Option<&Proxied> {
+        match &self.what {
+            Wanted::Proxy(proxied) => Some(proxied),
+            _ => None,
+        }
+    }
+
+    /// The channel that the server wants to open, if this is one.
+    pub(crate) fn arrived_on(&self) -> Option<LocalChannel> {
+        match self.what {
+            Wanted::Arrived(channel) => Some(channel),
+            _ => None,
+        }
+    }
+
+    /// Whether no other session was on the connection when this one came.
+    pub(crate) fn was_alone(&self) -> bool {
+        self.up.borrow().was_alone
+    }
+
     pub(crate) fn is_left(&self) -> bool {
         self.up.borrow().is_left
     }
@@ -172,16 +242,18 @@ impl Seat {
 
     /// Does what the passenger wants done, as far as the connection takes it.
     pub(crate) fn serve(&self, connection: &mut Connection) -> Result<Served, ConnectionError> {
-        self.is_due.set(false);
         let mut up = self.up.borrow_mut();
         let Some(channel) = up.channel else {
             if up.is_left {
+                if let Some(channel) = self.arrived_on() {
+                    connection.refuse_forwarded(channel, "Connection refused")?;
+                }
                 return Ok(Served::Dropped);
             }
-            let channel = match &self.what {
-                Wanted::Session(request) => connection.open_session(request.clone())?,
-                Wanted::Tcp { host, port } => connection.open_direct_tcpip(host, *port)?,
-            };
+            let channel = self.ask(connection)?;
+            if self.arrived_on().is_some() {
+                self.handle_opened();
+            }
             up.channel = Some(channel);
             return Ok(Served::Asked(channel));
         };
@@ -209,6 +281,35 @@ impl Seat {
             connection.send_eof(channel)?;
         }
         Ok(Served::Idle)
+    }
+
+    /// Asks the server for what is wanted.
+    fn ask(&self, connection: &mut Connection) -> Result<LocalChannel, ConnectionError> {
+        match &self.what {
+            Wanted::Session(request) => connection.open_session(request.clone()),
+            Wanted::Tcp {
+                host,
+                port,
+                originator: (from, from_port),
+            } => connection.open_direct_tcpip_for(host, *port, from, *from_port),
+            Wanted::Unix(path) => connection.open_direct_streamlocal(path),
+            Wanted::Arrived(channel) => {
+                connection.confirm_forwarded(*channel)?;
+                Ok(*channel)
+            }
+            // Its passenger asks.
+            Wanted::Proxy(_) => Ok(LocalChannel::REFUSED),
+        }
+    }
+
+    /// It is being served; returns whether it is on this connection, still.
+    pub(crate) fn begin_service(&self, dock: &Rc<Dock>) -> bool {
+        let on = self.dock.borrow();
+        let is_here = on.as_ref().is_some_and(|on| Rc::ptr_eq(on, dock));
+        if is_here {
+            self.is_due.set(false);
+        }
+        is_here
     }
 
     pub(crate) fn was_opened(&self) -> bool {

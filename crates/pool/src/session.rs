@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use std::sync::atomic::Ordering;
 
-use sshoal_mux::{NewSession, Passenger, PassengerError, Reply, RequestId};
+use sshoal_mux::{NewSession, Passenger, PassengerError, Place, Reply, RequestId};
 use sshoal_proto::{Command, SessionRequest};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -86,12 +86,17 @@ impl Session {
     pub(crate) fn forward(
         host: &Rc<Host>,
         id: RequestId,
-        to: (String, u16),
+        to: Place,
         [input, output]: [OwnedFd; 2],
     ) -> io::Result<Session> {
-        let what = Wanted::Tcp {
-            host: to.0,
-            port: to.1,
+        let what = match to {
+            Place::Unix(path) => Wanted::Unix(path),
+            Place::Tcp { host, port } => Wanted::Tcp {
+                host,
+                port,
+                // channels.c, `port_open_helper`, for who has no address.
+                originator: ("127.0.0.1".to_owned(), u16::MAX),
+            },
         };
         Session::with(host, id, what, (input, output, None), None)
     }
@@ -103,7 +108,7 @@ impl Session {
         (input, output, error): (OwnedFd, OwnedFd, Option<Stdio>),
         terminal: Option<Terminal>,
     ) -> io::Result<Session> {
-        let tells_status = matches!(what, Wanted::Session(_));
+        let is_session = matches!(what, Wanted::Session(_));
         let (input, output) = (
             Stdio::new(input, Access::Read)?,
             Stdio::new(output, Access::Write)?,
@@ -113,7 +118,10 @@ impl Session {
         counts.sessions.fetch_add(1, Ordering::Relaxed);
         let number = counts.sessions_in_all.fetch_add(1, Ordering::Relaxed) as u32;
         host.note_use();
-        host.admit(seat.clone());
+        match is_session {
+            true => host.admit(seat.clone()),
+            false => host.admit_stream(&seat),
+        }
         Ok(Session {
             host: host.clone(),
             seat,
@@ -124,7 +132,7 @@ impl Session {
             error,
             terminal,
             buffer: vec![0; READ],
-            tells_status,
+            tells_status: is_session,
         })
     }
 

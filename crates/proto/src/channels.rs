@@ -62,8 +62,17 @@ pub(crate) struct Far {
 pub(crate) enum Purpose {
     /// "session" (RFC 4254 section 6.1), and how far its command is.
     Session(Progress),
-    /// "direct-tcpip" (RFC 4254 section 7.2), with the fields that CHANNEL_OPEN has for it.
-    DirectTcpip(Vec<u8>),
+    /// "direct-tcpip" (RFC 4254 section 7.2) or "direct-streamlocal@openssh.com", and the fields that CHANNEL_OPEN has for it.
+    Direct(&'static [u8], Vec<u8>),
+    /// Opened by the server for a place that it listens at.
+    Forwarded {
+        /// Whether it has our answer.
+        is_confirmed: bool,
+    },
+    /// Somebody else speaks for it.
+    Proxied,
+    /// Nobody does any more, and replies may still come to requests that this side knows nothing of.
+    Abandoned,
     /// "auth-agent@openssh.com", opened by the server: somebody there talks to the user's agent.
     AuthAgent,
 }
@@ -112,13 +121,29 @@ impl Channel {
     pub(crate) fn progress(&self) -> Option<&Progress> {
         match &self.purpose {
             Purpose::Session(progress) => Some(progress),
-            Purpose::DirectTcpip(_) | Purpose::AuthAgent => None,
+            _ => None,
         }
     }
 
     /// Whether CHANNEL_OPEN has no answer yet.
     pub(crate) fn awaits_open(&self) -> bool {
         self.asked && self.far.is_none() && !self.is_over()
+    }
+
+    /// Whether whoever spoke for it is gone.
+    pub(crate) fn is_abandoned(&self) -> bool {
+        matches!(self.purpose, Purpose::Abandoned)
+    }
+
+    /// Whether the server has opened it, and has no answer yet.
+    pub(crate) fn is_offered(&self) -> bool {
+        let is_unconfirmed = matches!(
+            self.purpose,
+            Purpose::Forwarded {
+                is_confirmed: false
+            }
+        );
+        is_unconfirmed && !self.is_over()
     }
 
     pub(crate) fn is_over(&self) -> bool {
@@ -141,7 +166,7 @@ pub(crate) struct ReceiveWindow {
 }
 
 impl ReceiveWindow {
-    fn new(size: u32) -> Self {
+    pub(crate) fn new(size: u32) -> Self {
         ReceiveWindow {
             size,
             left: size,

@@ -41,6 +41,28 @@ pub enum Event {
     /// The reply to [`Connection::prove_host_keys`](crate::Connection::prove_host_keys); `None` if the server proves
     /// nothing.
     HostKeysProven(Option<Vec<u8>>),
+    /// The reply to a [`Connection::send_global_request`](crate::Connection::send_global_request), the oldest without one: the
+    /// data of REQUEST_SUCCESS, or `None` for REQUEST_FAILURE.
+    GlobalReply(Option<Vec<u8>>),
+    /// The server wants to open a channel for a place that it listens at ("forwarded-tcpip" or
+    /// "forwarded-streamlocal@openssh.com"): [`Connection::confirm_forwarded`](crate::Connection::confirm_forwarded),
+    /// [`refuse_forwarded`](crate::Connection::refuse_forwarded) or
+    /// [`proxy_forwarded`](crate::Connection::proxy_forwarded). Comes only after
+    /// [`Connection::admit_forwarded`](crate::Connection::admit_forwarded).
+    ForwardedChannel {
+        /// Our number for it.
+        channel: LocalChannel,
+        /// Where in the input CHANNEL_OPEN is, as a payload.
+        open: Range<usize>,
+    },
+    /// A message for a channel that somebody else speaks for
+    /// ([`Connection::open_proxied`](crate::Connection::open_proxied)).
+    Packet {
+        /// Which channel, by our number.
+        channel: LocalChannel,
+        /// Where in the input its payload is.
+        payload: Range<usize>,
+    },
     /// The channel is open.
     ChannelOpened(LocalChannel),
     /// The server has opened a channel to the agent that was forwarded to it.

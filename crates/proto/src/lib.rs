@@ -44,7 +44,7 @@ mod settings;
 mod transport;
 
 pub use channels::{LocalChannel, Stream};
-pub use connection::{Arrival, Connection, ServerLists, ServerProfile};
+pub use connection::{Arrival, Connection, ServerLists, ServerProfile, Unspoken};
 pub use error::{ConnectionError, Misbehaviour, Phase};
 pub use event::{AuthenticationFailure, Event, HostKeyQuestion, Prompt, SignatureRequest};
 pub use fate::ExecFate;

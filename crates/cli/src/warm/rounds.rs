@@ -147,9 +147,13 @@ fn members(
     let labelled = plans.iter().zip(labels);
     labelled
         .map(|(plan, label)| match plan {
-            HostPlan::Native(_) => {
+            HostPlan::Native(native) => {
                 let socket = folder.socket(plan.user(), plan.name(), plan.port())?;
-                Ok(Member { label, socket })
+                Ok(Member {
+                    label,
+                    socket,
+                    listening: native.listening.clone(),
+                })
             }
             HostPlan::OpenSsh(plan) => Err(UpError::BySsh {
                 label,

@@ -5,6 +5,8 @@
 pub(crate) mod copying;
 pub(crate) mod cutter;
 pub(crate) mod line;
+pub(crate) mod network;
+pub(crate) mod passenger;
 pub(crate) mod program;
 pub(crate) mod pty;
 pub(crate) mod records;

@@ -11,8 +11,8 @@ fn open(sender_channel: u32) -> Vec<u8> {
     ChannelOpen {
         channel_type: b"session",
         sender_channel,
-        initial_window_size: 1,
-        maximum_packet_size: 2,
+        initial_window_size: 10,
+        maximum_packet_size: 8,
         data: b"",
     }
     .encode(&mut out);
@@ -24,8 +24,8 @@ fn confirmation(recipient_channel: u32, sender_channel: u32) -> Vec<u8> {
     ChannelOpenConfirmation {
         recipient_channel,
         sender_channel,
-        initial_window_size: 1,
-        maximum_packet_size: 2,
+        initial_window_size: 10,
+        maximum_packet_size: 8,
         data: b"",
     }
     .encode(&mut out);
@@ -78,7 +78,7 @@ fn numbers_change_where_a_side_names_its_own_end_and_the_server_s_stays() {
 #[test]
 fn a_channel_that_the_server_opens_gets_the_passenger_s_number_with_its_confirmation() {
     let mut channels = ProxyChannels::new();
-    channels.offered(9, 5).unwrap();
+    channels.offered(&open(9), 5).unwrap();
     let mut early = data(5);
     assert!(channels.to_passenger(&mut early).is_err());
     let mut confirms = confirmation(9, 3);
@@ -117,6 +117,82 @@ fn a_number_is_free_again_when_both_have_closed() {
     channels.from_passenger(&mut open(0), || Some(5)).unwrap();
 }
 
+fn adjust(recipient_channel: u32, bytes_to_add: u32) -> Vec<u8> {
+    let mut out = Vec::new();
+    ChannelWindowAdjust {
+        recipient_channel,
+        bytes_to_add,
+    }
+    .encode(&mut out);
+    out
+}
+
+#[test]
+fn a_passenger_keeps_to_the_windows_that_the_server_would_end_all_for() {
+    let mut channels = opened();
+    channels.from_passenger(&mut data(9), nothing).unwrap();
+    let overrun = |room| {
+        Err(ProxyError::WindowOverrun {
+            channel: 9,
+            len: 6,
+            room,
+        })
+    };
+    assert_eq!(
+        channels.from_passenger(&mut data(9), nothing),
+        overrun(4),
+        "10 octets in all"
+    );
+    channels.to_passenger(&mut adjust(5, 2)).unwrap();
+    channels.from_passenger(&mut data(9), nothing).unwrap();
+    channels.to_passenger(&mut adjust(5, u32::MAX)).unwrap();
+    let mut much = Vec::new();
+    ChannelData {
+        recipient_channel: 9,
+        data: b"9 octets.",
+    }
+    .encode(&mut much);
+    assert!(
+        channels.from_passenger(&mut much, nothing).is_err(),
+        "8 octets at a time"
+    );
+    let most = u32::MAX - 10;
+    channels
+        .from_passenger(&mut adjust(9, most), nothing)
+        .unwrap();
+    let overflow = Err(ProxyError::WindowOverflow { channel: 9 });
+    assert_eq!(
+        channels.from_passenger(&mut adjust(9, 1), nothing),
+        overflow
+    );
+    channels.to_passenger(&mut data(5)).unwrap();
+    channels.from_passenger(&mut adjust(9, 6), nothing).unwrap();
+}
+
+#[test]
+fn what_a_passenger_leaves_is_told() {
+    let mut channels = opened();
+    channels.from_passenger(&mut open(1), || Some(6)).unwrap();
+    channels.offered(&open(11), 7).unwrap();
+    channels.to_passenger(&mut close(5)).unwrap();
+    let left = |ours, servers, is_offered, closed_there| LeftChannel {
+        ours,
+        servers,
+        is_offered,
+        closed_here: false,
+        closed_there,
+    };
+    assert_eq!(
+        channels.left().collect::<Vec<_>>(),
+        [
+            left(5, Some(9), false, true),
+            left(6, None, false, false),
+            left(7, Some(11), true, false)
+        ]
+    );
+    assert!(channels.has(6) && !channels.has(8));
+}
+
 #[test]
 fn only_the_connection_protocol_goes_through() {
     let mut channels = ProxyChannels::new();
@@ -127,6 +203,7 @@ fn only_the_connection_protocol_goes_through() {
     }
     let mut request = vec![80];
     request.put_string(b"keepalive@openssh.com");
+    request.put_u8(1);
     channels.from_passenger(&mut request, nothing).unwrap();
 }
 

@@ -32,6 +32,7 @@ use sshoal_ssh_config::{
 use sshoal_targets::Target;
 
 use crate::known_hosts::{IndexCache, KnownHostsCommand, Searched};
+use crate::listening::Listening;
 use crate::login::LoginPlan;
 use crate::plan::{Endpoint, HostPlan, HostTrust, NativePlan, Recording, Strictness};
 use algorithms::HostAlgorithms;
@@ -196,6 +197,7 @@ impl Preparation {
             request,
             forwarded_agent,
             endpoint: self.endpoint(label, via, resolved)?,
+            listening: Listening::of(resolved),
             lends_terminal,
             resumes_at: None,
         })))

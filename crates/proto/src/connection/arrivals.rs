@@ -2,6 +2,7 @@
 
 use std::time::Instant;
 
+use super::global_requests::Asker;
 use super::{Connection, Login, ServerLists};
 use crate::error::ConnectionError;
 
@@ -67,6 +68,6 @@ impl Connection {
 
     /// Whether the server owes a sign of life.
     pub fn awaits_sign_of_life(&self) -> bool {
-        self.keepalive.unanswered() > 0
+        self.replies.count(Asker::Keepalive) > 0
     }
 }

@@ -38,11 +38,15 @@ impl Connection {
     }
 
     /// The only channels that a server may open are to an agent that was forwarded (PROTOCOL.agent; clientloop.c,
-    /// client_request_agent).
+    /// client_request_agent), and for places that it was asked to listen at.
     pub(super) fn handle_channel_open(
         &mut self,
         open: &ChannelOpen<'_>,
+        payload: Range<usize>,
     ) -> Result<(), ConnectionError> {
+        if self.may_be_forwarded(open) {
+            return self.handle_forwarded(open, payload);
+        }
         match self.accept_agent_channel(open) {
             Ok(number) => {
                 let confirmation = ChannelOpenConfirmation {
@@ -271,7 +275,7 @@ impl Connection {
     pub(super) fn handle_channel_success(&mut self, number: u32) -> Result<(), ConnectionError> {
         let message = "CHANNEL_SUCCESS";
         let (local, channel) = self.open_channel(number, message)?;
-        if std::mem::take(&mut channel.pty_unanswered) {
+        if std::mem::take(&mut channel.pty_unanswered) || channel.is_abandoned() {
             return Ok(());
         }
         if answers_signal(channel) {
@@ -294,6 +298,9 @@ impl Connection {
         let message = "CHANNEL_FAILURE";
         let left = self.outgoing.total_left();
         let (local, channel) = self.open_channel(number, message)?;
+        if channel.is_abandoned() {
+            return Ok(());
+        }
         if std::mem::take(&mut channel.pty_unanswered) {
             self.tell(Event::PtyRefused(local));
             return Ok(());
@@ -362,6 +369,10 @@ impl Connection {
     ) -> Result<(LocalChannel, &mut Channel), ConnectionError> {
         let (local, channel) = self.channel(number, message)?;
         match channel.far {
+            // The server has not heard of its number.
+            Some(_) if channel.is_offered() => {
+                Err(Misbehaviour::NoSuchChannel { message, number }.into())
+            }
             None => Err(Misbehaviour::NoSuchChannel { message, number }.into()),
             // RFC 4254 section 5.3: a channel is closed "when it has both sent and received" CLOSE, and
             // nothing comes after it.

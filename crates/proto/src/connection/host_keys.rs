@@ -3,6 +3,7 @@
 
 use sshoal_wire::GlobalRequest;
 
+use super::global_requests::Asker;
 use super::{Connection, Login};
 use crate::error::ConnectionError;
 use crate::event::Event;
@@ -17,11 +18,6 @@ pub(super) enum HostKeys {
     Unwanted,
     /// The offer is passed on when it comes.
     Wanted,
-    /// The server owes a proof, and before it so many other replies.
-    ToBeProven {
-        /// Replies come in the order of their requests (RFC 4254 section 4).
-        replies_before: u32,
-    },
 }
 
 impl Connection {
@@ -43,15 +39,7 @@ impl Connection {
         if !matches!(self.login, Login::Authenticated) {
             return Ok(());
         }
-        self.host_keys = HostKeys::ToBeProven {
-            replies_before: self.keepalive.unanswered(),
-        };
-        let request = GlobalRequest {
-            request_name: PROVE,
-            want_reply: true,
-            data,
-        };
-        let sent = self.send(|out| request.encode(out));
+        let sent = self.ask(Asker::HostKeys, PROVE, data);
         sent.map_err(|error| self.fail(error))
     }
 
@@ -60,22 +48,6 @@ impl Connection {
         if self.host_keys == HostKeys::Wanted && request.request_name == OFFER {
             self.host_keys = HostKeys::Unwanted;
             self.tell(Event::HostKeysOffered(request.data.to_vec()));
-        }
-    }
-
-    /// Takes a reply, `None` for REQUEST_FAILURE, if it is the proof that the server owes.
-    pub(super) fn takes_proof(&mut self, reply: Option<&[u8]>) -> bool {
-        match &mut self.host_keys {
-            HostKeys::ToBeProven { replies_before: 0 } => {
-                self.host_keys = HostKeys::Unwanted;
-                self.tell(Event::HostKeysProven(reply.map(<[u8]>::to_vec)));
-                true
-            }
-            HostKeys::ToBeProven { replies_before } => {
-                *replies_before -= 1;
-                false
-            }
-            HostKeys::Unwanted | HostKeys::Wanted => false,
         }
     }
 }

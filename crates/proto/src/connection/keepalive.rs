@@ -2,10 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use sshoal_wire::GlobalRequest;
-
 use super::Connection;
-use crate::error::{ConnectionError, Misbehaviour};
+use super::global_requests::Asker;
+use crate::error::ConnectionError;
 
 /// The request that OpenSSH uses; servers that do not know it answer REQUEST_FAILURE, which is as good.
 const KEEPALIVE: &[u8] = b"keepalive@openssh.com";
@@ -19,8 +18,6 @@ pub(super) struct Keepalive {
     last_sign: Instant,
     /// Requests since the last packet from the server.
     unheeded: u32,
-    /// Requests that a reply may still come to.
-    unanswered: u32,
     /// Whether the server was doubted, and not heard since.
     is_doubted: bool,
     /// When octets last came.
@@ -36,7 +33,6 @@ impl Keepalive {
             interval,
             last_sign: now,
             unheeded: 0,
-            unanswered: 0,
             is_doubted: false,
             heard: now,
             asked: None,
@@ -54,11 +50,6 @@ impl Keepalive {
         (self.unheeded, self.is_doubted) = (0, false);
     }
 
-    /// Requests that a reply may still come to.
-    pub(super) fn unanswered(&self) -> u32 {
-        self.unanswered
-    }
-
     /// When to ask next.
     pub(super) fn due(&self) -> Option<Instant> {
         let (interval, _) = self.interval?;
@@ -74,24 +65,11 @@ impl Keepalive {
         self.round_trip
     }
 
-    /// A request leaves. Of several that are under way the first one is measured.
-    fn note_request(&mut self, now: Instant) {
-        self.unanswered = self.unanswered.saturating_add(1);
-        if self.unanswered == 1 {
-            self.asked = Some(now);
-        }
-    }
-
-    /// A reply came, if one was owed.
-    fn take_reply(&mut self) -> bool {
-        let Some(unanswered) = self.unanswered.checked_sub(1) else {
-            return false;
-        };
-        self.unanswered = unanswered;
+    /// A reply came.
+    pub(super) fn handle_reply(&mut self) {
         if let Some(asked) = self.asked.take() {
             self.round_trip = Some(self.heard.saturating_duration_since(asked));
         }
-        true
     }
 }
 
@@ -112,10 +90,9 @@ impl Connection {
             });
         }
         self.keepalive.unheeded += 1;
-        self.keepalive.note_request(now);
         // The next one is due an interval from now, whether or not anything is heard.
         self.keepalive.last_sign = now;
-        self.send_request()
+        self.send_measured(now)
     }
 
     /// Doubts that the server is there: asks it now, and, until it is heard, at least every 5 s. After as many requests as
@@ -126,40 +103,20 @@ impl Connection {
         }
         self.keepalive.is_doubted = true;
         self.keepalive.unheeded = 1;
-        self.keepalive.note_request(now);
         self.keepalive.last_sign = now;
-        self.send_request()
+        self.send_measured(now)
     }
 
-    /// Sends a keepalive request that was not due.
+    /// Sends a keepalive request. Of several that are under way the first one is measured.
+    fn send_measured(&mut self, now: Instant) -> Result<(), ConnectionError> {
+        if self.replies.count(Asker::Keepalive) == 0 {
+            self.keepalive.asked = Some(now);
+        }
+        self.send_keepalive()
+    }
+
+    /// Sends a keepalive request, whether or not one is due.
     pub(super) fn send_keepalive(&mut self) -> Result<(), ConnectionError> {
-        self.keepalive.unanswered = self.keepalive.unanswered.saturating_add(1);
-        self.send_request()
-    }
-
-    fn send_request(&mut self) -> Result<(), ConnectionError> {
-        self.send(|out| {
-            GlobalRequest {
-                request_name: KEEPALIVE,
-                want_reply: true,
-                data: b"",
-            }
-            .encode(out)
-        })
-    }
-
-    /// REQUEST_SUCCESS with its data, or REQUEST_FAILURE: to a keepalive, or with the proof of host keys.
-    pub(super) fn handle_global_reply(
-        &mut self,
-        message: &'static str,
-        data: Option<&[u8]>,
-    ) -> Result<(), ConnectionError> {
-        if self.takes_proof(data) {
-            return Ok(());
-        }
-        match self.keepalive.take_reply() {
-            true => Ok(()),
-            false => Err(Misbehaviour::UnaskedReply { message }.into()),
-        }
+        self.ask(Asker::Keepalive, KEEPALIVE, b"")
     }
 }

@@ -7,10 +7,13 @@
 mod arrivals;
 mod authentication;
 mod channel_messages;
+mod forwarded;
+mod global_requests;
 mod host_keys;
 mod keepalive;
 mod key_exchange;
 mod opening;
+mod proxied;
 mod receive;
 mod sessions;
 
@@ -30,11 +33,13 @@ use crate::transport::{Incoming, Outgoing};
 
 use arrivals::Kept;
 use authentication::Authentication;
+use global_requests::OwedReplies;
 use host_keys::HostKeys;
 use keepalive::Keepalive;
 use key_exchange::{Established, Exchange};
 
 pub use arrivals::Arrival;
+pub use proxied::Unspoken;
 
 /// Most events kept for the caller; no more input is taken until it has polled them.
 const MAX_EVENTS: usize = 256;
@@ -71,12 +76,16 @@ pub struct Connection {
     channels: ChannelTable,
     /// Whether the server was asked to forward the agent.
     forwards_agent: bool,
+    /// Whether the server may open channels for places that it listens at.
+    admits_forwarded: bool,
     /// Messages that must wait until our NEWKEYS is sent.
     held: Vec<Held>,
     /// How much of `held` the server caused, in octets.
     held_replies: u32,
     events: VecDeque<Event>,
     keepalive: Keepalive,
+    /// Whose the next replies to global requests are.
+    replies: OwedReplies,
     host_keys: HostKeys,
     last_exchange: Instant,
     failed: Option<ConnectionError>,
@@ -157,10 +166,12 @@ impl Connection {
             login: Login::Unkeyed,
             channels: ChannelTable::default(),
             forwards_agent: false,
+            admits_forwarded: false,
             held: Vec::new(),
             held_replies: 0,
             events: VecDeque::new(),
             keepalive,
+            replies: OwedReplies::default(),
             host_keys: HostKeys::Unwanted,
             last_exchange: now,
             failed: None,

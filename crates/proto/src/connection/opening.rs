@@ -41,13 +41,45 @@ impl Connection {
         host: &str,
         port: u16,
     ) -> Result<LocalChannel, ConnectionError> {
+        // Where the connection comes from: servers only log it.
+        self.open_direct_tcpip_for(host, port, "127.0.0.1", 0)
+    }
+
+    /// The same for a connection that comes from `originator`'s port, which servers log.
+    ///
+    /// # Errors
+    ///
+    /// The error that ended the connection; too many channels come as [`Event::ChannelRefused`].
+    pub fn open_direct_tcpip_for(
+        &mut self,
+        host: &str,
+        port: u16,
+        originator: &str,
+        originator_port: u16,
+    ) -> Result<LocalChannel, ConnectionError> {
         let mut fields = Vec::new();
         fields.put_string(host.as_bytes());
         fields.put_u32(port.into());
-        // Where the connection comes from: servers only log it.
-        fields.put_string(b"127.0.0.1");
+        fields.put_string(originator.as_bytes());
+        fields.put_u32(originator_port.into());
+        self.open(Purpose::Direct(b"direct-tcpip", fields))
+    }
+
+    /// Opens a connection from the server to a unix socket there (direct-streamlocal@openssh.com, OpenSSH's PROTOCOL section
+    /// 2.4).
+    ///
+    /// # Errors
+    ///
+    /// The error that ended the connection; too many channels come as [`Event::ChannelRefused`].
+    pub fn open_direct_streamlocal(
+        &mut self,
+        path: &[u8],
+    ) -> Result<LocalChannel, ConnectionError> {
+        let mut fields = Vec::new();
+        fields.put_string(path);
+        fields.put_string(b"");
         fields.put_u32(0);
-        self.open(Purpose::DirectTcpip(fields))
+        self.open(Purpose::Direct(b"direct-streamlocal@openssh.com", fields))
     }
 
     /// Whether what [`poll_transmit`](Self::poll_transmit) has is, or ends, a command that has not left yet. Whoever keeps a
@@ -96,9 +128,9 @@ impl Connection {
         open.asked = true;
         let (channel_type, data): (&[u8], _) = match &mut open.purpose {
             Purpose::Session(_) => (b"session", Vec::new()),
-            Purpose::DirectTcpip(fields) => (b"direct-tcpip", std::mem::take(fields)),
-            // The server's own, and open.
-            Purpose::AuthAgent => return Ok(()),
+            Purpose::Direct(channel_type, fields) => (*channel_type, std::mem::take(fields)),
+            // The server's own, and open, or others' to open.
+            _ => return Ok(()),
         };
         let message = ChannelOpen {
             channel_type,

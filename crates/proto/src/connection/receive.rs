@@ -148,6 +148,9 @@ impl Connection {
         payload: Range<usize>,
         sequence: u32,
     ) -> Result<(), ConnectionError> {
+        if self.passes_on(octets, &payload) {
+            return Ok(());
+        }
         match message {
             Message::Disconnect(disconnect) => {
                 self.handle_refused_login();
@@ -199,7 +202,7 @@ impl Connection {
             }
             Message::RequestFailure(_) => self.handle_global_reply(message.name(), None),
             Message::Ping(ping) => self.handle_ping(ping.data),
-            Message::ChannelOpen(open) => self.handle_channel_open(&open),
+            Message::ChannelOpen(open) => self.handle_channel_open(&open, payload),
             Message::ChannelOpenConfirmation(confirmation) => {
                 self.handle_open_confirmation(&confirmation)
             }

@@ -12,7 +12,7 @@ use crate::session::{Progress, request};
 /// Octets of a data message beside its data: number, channel, length, header, padding and tag.
 const DATA_OVERHEAD: usize = 128;
 /// Most octets queued for the server before [`Connection::send_data`] takes no more.
-const MAX_QUEUED: usize = 256 * 1024;
+pub(super) const MAX_QUEUED: usize = 256 * 1024;
 
 impl Connection {
     /// What is known about the command of `channel`, if nothing more of this connection is sent: a command that
@@ -156,6 +156,9 @@ impl Connection {
         let Some(open) = self.channels.find(channel) else {
             return Ok(());
         };
+        if open.is_offered() && wanted == Flow::Closed {
+            return self.refuse_forwarded(channel, "nobody is there");
+        }
         open.wanted = open.wanted.max(wanted);
         if wanted == Flow::Closed && !open.asked && !open.is_over() {
             open.end();

@@ -8,6 +8,7 @@ mod agent_channels;
 mod arrivals;
 mod channels;
 mod exec_fate;
+mod forwarded;
 mod guesses;
 mod host_keys;
 mod hostile_channels;

@@ -274,5 +274,8 @@ fn name_of(event: &Event) -> &'static str {
         Event::Writable(_) => "Writable",
         Event::AgentChannel(_) => "AgentChannel",
         Event::SignalAnswered { .. } => "SignalAnswered",
+        Event::GlobalReply(_) => "GlobalReply",
+        Event::ForwardedChannel { .. } => "ForwardedChannel",
+        Event::Packet { .. } => "Packet",
     }
 }

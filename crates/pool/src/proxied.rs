@@ -1,0 +1,82 @@
+//! A passenger's proxy mode, on its own side: its seat, and what it counts for.
+
+use std::rc::Rc;
+use std::sync::atomic::Ordering;
+
+use sshoal_mux::{Passenger, PassengerError};
+
+use crate::host::Host;
+use crate::proxy::Proxied;
+use crate::seat::{Seat, Wanted};
+
+/// One passenger in proxy mode.
+pub(crate) struct ProxiedSession {
+    host: Rc<Host>,
+    seat: Rc<Seat>,
+}
+
+impl ProxiedSession {
+    /// It waits for a place among the sessions like everybody.
+    pub(crate) fn begin(host: &Rc<Host>) -> ProxiedSession {
+        let seat = Seat::new(Wanted::Proxy(Proxied::default()));
+        let counts = &host.entry.counts;
+        counts.sessions.fetch_add(1, Ordering::Relaxed);
+        counts.sessions_in_all.fetch_add(1, Ordering::Relaxed);
+        host.note_use();
+        host.admit(seat.clone());
+        let host = host.clone();
+        ProxiedSession { host, seat }
+    }
+
+    /// A packet of the passenger's.
+    pub(crate) fn feed(&self, payload: Vec<u8>) {
+        if let Some(proxied) = self.seat.proxied() {
+            proxied.feed(payload);
+            self.seat.serve_soon();
+        }
+    }
+
+    /// Whether more packets are to be read.
+    pub(crate) fn has_room(&self) -> bool {
+        self.seat.proxied().is_some_and(Proxied::has_room)
+    }
+
+    /// Whether there is more than the passenger's socket was handed.
+    pub(crate) fn has_more(&self) -> bool {
+        self.seat.proxied().is_some_and(Proxied::has_more)
+    }
+
+    /// Hands on what the server has sent; the inner error says why nothing more comes.
+    pub(crate) fn advance<D>(
+        &self,
+        passenger: &mut Passenger<D>,
+    ) -> Result<Result<(), String>, PassengerError> {
+        let Some(proxied) = self.seat.proxied() else {
+            return Ok(Ok(()));
+        };
+        let octets = proxied.deliver(passenger)?;
+        let received = &self.host.entry.counts.received;
+        received.fetch_add(octets as u64, Ordering::Relaxed);
+        let down = self.seat.down();
+        let lost = || down.refusal.clone().unwrap_or_default();
+        Ok(match (proxied.fault(), down.is_closed) {
+            (Some(fault), _) => Err(fault),
+            (None, true) => Err(lost()),
+            (None, false) => Ok(()),
+        })
+    }
+
+    /// Waits until something may have changed.
+    pub(crate) async fn news(&self) {
+        self.seat.news.notified().await;
+    }
+}
+
+impl Drop for ProxiedSession {
+    fn drop(&mut self) {
+        self.seat.leave();
+        let sessions = &self.host.entry.counts.sessions;
+        sessions.fetch_sub(1, Ordering::Relaxed);
+        self.host.note_use();
+    }
+}
