@@ -34,7 +34,7 @@ unpack_debians() {
     "${apt[@]}" update
     version="$(apt-cache "${apt[@]:2}" show rustc-web | sed -n 's/^Version: \([0-9]*\.[0-9]*\)\..*/\1/p' | head -n 1)"
     llvm="$(apt-cache "${apt[@]:2}" depends "libstd-rust-web-$version" | sed -n 's/.*Depends: \(libllvm[0-9]*\)$/\1/p' | head -n 1)"
-    (cd "$folder/debs" && "${apt[@]}" download rustc-web "libstd-rust-web-$version" "$llvm" libstd-rust-web-dev:arm64)
+    (cd "$folder/debs" && "${apt[@]}" download rustc-web "libstd-rust-web-$version" "$llvm" libstd-rust-web-dev libstd-rust-web-dev:arm64)
     local package
     for package in "$folder"/debs/*.deb; do dpkg -x "$package" "$folder"; done
     rm -rf "$folder/debs" "$folder/apt"
