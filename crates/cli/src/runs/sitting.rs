@@ -23,6 +23,8 @@ pub(crate) enum JournalError {
     NothingToRecordIn,
     #[error("the run's journal cannot be written: {0}; --journal=off does without one")]
     Unwritable(io::Error),
+    #[error("the run cannot be gone on with: its journal: {0}")]
+    NotGoneOn(io::Error),
 }
 
 /// What a run knows of its journal while it is prepared.
@@ -95,10 +97,10 @@ impl Sitting<'_> {
         prune::in_background(&args.keep);
         match journal {
             Ok(journal) => Ok(journal.map(Arc::new)),
-            Err(error) if durability == Durability::Sync || args.record => {
-                Err(JournalError::Unwritable(error))
-            }
             Err(error) if matches!(self, Sitting::Further(_)) => {
+                Err(JournalError::NotGoneOn(error))
+            }
+            Err(error) if durability == Durability::Sync || args.record => {
                 Err(JournalError::Unwritable(error))
             }
             // No reason not to run: most runs are never gone on with.
@@ -136,11 +138,7 @@ impl Further {
     }
 
     fn journal(&self, durability: Durability) -> io::Result<RunJournal> {
-        let KnownRun {
-            id, state, valid, ..
-        } = &self.run;
-        let keeps_output = state.plan.keeps_output;
-        RunJournal::go_on(*id, *valid, self.hosts.clone(), keeps_output, durability)
+        RunJournal::go_on(&self.run, self.hosts.clone(), durability)
     }
 }
 

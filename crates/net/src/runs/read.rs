@@ -21,6 +21,8 @@ pub struct KnownRun {
     pub state: RunState,
     /// Octets of it that add up.
     pub valid: u64,
+    /// Octets that it had when it was read.
+    pub octets: u64,
     /// Whether a process carries the run out now.
     pub is_on: bool,
 }
@@ -62,9 +64,11 @@ pub fn read_run(id: RunId, mut hear: impl FnMut(&RunRecord)) -> Result<KnownRun,
     let is_on = is_locked(&file).map_err(unreadable)?;
     let (mut reader, mut state) = (RunReader::default(), RunState::default());
     let mut piece = vec![0; PIECE];
+    let mut octets = 0;
     loop {
         let read = file.read(&mut piece).map_err(unreadable)?;
         reader.handle_input(&piece[..read]);
+        octets += read as u64;
         while let Some(record) = reader.poll_record().map_err(|error| ReadError::Unusable {
             path: path.clone(),
             error,
@@ -80,6 +84,7 @@ pub fn read_run(id: RunId, mut hear: impl FnMut(&RunRecord)) -> Result<KnownRun,
         id,
         state,
         valid: reader.valid(),
+        octets,
         is_on,
     })
 }

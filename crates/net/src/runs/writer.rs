@@ -18,6 +18,7 @@ use sshoal_proto::Stream;
 
 use super::endings::ending_of;
 use super::folder;
+use super::read::KnownRun;
 use super::sync::{Synced, Syncing};
 use crate::observer::Notice;
 use crate::signals::Interruption;
@@ -106,37 +107,36 @@ impl RunJournal {
         Ok(journal)
     }
 
-    /// Goes on with a run, of whose journal `valid` octets add up. `hosts` are those of its hosts that are performed now, in this
-    /// order.
+    /// Goes on with a run as it was read. `hosts` are those of its hosts that are performed now, in this order.
     ///
     /// # Errors
     ///
-    /// It cannot be written, or the run is on.
+    /// It cannot be written; or the run is on, or was gone on with since it was read.
     pub fn go_on(
-        id: RunId,
-        valid: u64,
+        run: &KnownRun,
         hosts: Vec<u32>,
-        keeps_output: bool,
         durability: Durability,
     ) -> io::Result<RunJournal> {
         let folder = folder::runs_folder().ok_or(io::ErrorKind::NotFound)?;
-        let path = folder::run_path(&folder, id);
+        let path = folder::run_path(&folder, run.id);
         let file = OpenOptions::new().append(true).open(&path)?;
         lock(&file)?;
         let metadata = file.metadata()?;
         if metadata.nlink() == 0 {
             return Err(io::ErrorKind::NotFound.into());
         }
-        if metadata.len() < valid {
-            return Err(io::Error::other("it has become shorter"));
+        if metadata.len() != run.octets {
+            return Err(io::Error::other(
+                "another sshoal has gone on with the run meanwhile; look at it again with `sshoal runs`",
+            ));
         }
-        file.set_len(valid)?;
+        file.set_len(run.valid)?;
         let journal = RunJournal {
-            id,
+            id: run.id,
             path,
             sent: unsent(hosts.len()),
             numbers: Some(hosts),
-            keeps_output,
+            keeps_output: run.state.plan.keeps_output,
             syncing: syncing(&file, durability)?,
             file: Mutex::new(Some(file)),
             lost: Mutex::default(),
