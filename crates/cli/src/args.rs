@@ -17,6 +17,7 @@ use crate::hosts_command::HostsArgs;
 use crate::kill::KillArgs;
 use crate::known_hosts::KnownHostsArgs;
 use crate::mpssh::MpsshArgs;
+use crate::plan::PlanArgs;
 use crate::retry::RetryKind;
 use crate::rolling::RollingArgs;
 use crate::runs::{JournalArgs, ResumeArgs, RunsArgs, ShowArgs};
@@ -59,6 +60,8 @@ pub(crate) enum Command {
     Resume(ResumeArgs),
     /// Follow the commands of a run that was begun with --detach, or end them.
     Attach(Box<AttachArgs>),
+    /// Run, explain and check plans: named steps in their order.
+    Plan(PlanArgs),
     /// Log in to hosts and keep the connections, for ssh, scp, rsync and git to share.
     Up(Box<UpArgs>),
     /// End connections that up keeps.

@@ -119,6 +119,21 @@ pub(crate) fn choose(args: &HostArgs) -> Result<Chosen, HostsError> {
     Ok(Chosen { targets, any_named })
 }
 
+/// What lists in the form of `-w` name, with the groups and inventories of the hosts, from whom their globs choose.
+pub(crate) fn among(
+    targets: &[Target],
+    named: &[String],
+    args: &HostArgs,
+) -> Result<Vec<Target>, HostsError> {
+    let mut lists = Lists::new(args)?;
+    lists.choose_from(targets.to_vec());
+    let mut found = Vec::new();
+    for list in named {
+        found.extend(lists.list(list)?);
+    }
+    Ok(found)
+}
+
 fn named(args: &HostArgs, lists: &mut Lists) -> Result<Vec<Target>, HostsError> {
     let mut targets = Vec::new();
     for list in &args.list {

@@ -17,6 +17,7 @@ mod known_hosts;
 mod manual;
 mod mpssh;
 mod observer;
+mod plan;
 mod prompt;
 mod quick_parse;
 mod retry;
@@ -92,11 +93,12 @@ fn parse(arguments: &[OsString], is_mpssh: bool) -> Result<Cli, clap::Error> {
     }
 }
 
-/// Answers an ssh that asks for the password of the account, if this is what we were started for.
+/// Answers an ssh that asks for the password of the account, or a step of a plan that asks for sudo's, if this is what we were started for.
 fn askpass() -> Option<ExitCode> {
     let place = std::env::var_os(sshoal_openssh::PASSWORD_VARIABLE);
     let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
-    let answer = sshoal_openssh::answer(place.as_deref(), &arguments)?;
+    let answer = sshoal_openssh::answer(place.as_deref(), &arguments);
+    let answer = answer.or_else(|| plan::answer(&arguments))?;
     let written = answer.is_some_and(|mut answer| {
         let is_written = io::stdout().write_all(&answer).is_ok();
         answer.zeroize();
@@ -161,6 +163,7 @@ fn execute(cli: &Cli, arguments: &[OsString]) -> Result<u8, Box<dyn std::error::
         Command::Runs(args) => runs::list(args),
         Command::Show(args) => runs::show(args),
         Command::Resume(args) => runs::resume(args),
+        Command::Plan(args) => plan::run(args),
         Command::Up(args) => {
             trace(args.verbose);
             warm::up(args)

@@ -10,6 +10,7 @@ use sshoal_targets::Target;
 
 use crate::args::{HostArgs, seconds, some_seconds};
 use crate::hosts::{self, HostsError};
+use crate::say::say;
 
 /// How long `--until` is repeated, unless the user says otherwise.
 const UNTIL: Duration = Duration::from_secs(300);
@@ -19,23 +20,23 @@ const UNTIL: Duration = Duration::from_secs(300);
 #[command(next_help_heading = "In batches")]
 pub(crate) struct RollingArgs {
     /// Hosts of a batch: a number, or a part of all as in 10%. The next batch begins when all hosts of the one before have ended.
-    #[arg(long, value_name = "N|N%", value_parser = share)]
+    #[arg(long, value_name = "N|N%", value_parser = share, allow_negative_numbers = true)]
     batch: Option<Share>,
     /// Hosts that go first, a batch of their own, in the form of -w: if one of them fails, nothing else is started.
     #[arg(long, value_name = "LIST", value_hint = ValueHint::Hostname)]
     canary: Vec<String>,
     /// Hosts that may fail: a number, or a part of all as in 10%. With one more nothing else is started, and what runs ends.
-    #[arg(long, value_name = "N|N%", value_parser = share)]
+    #[arg(long, value_name = "N|N%", value_parser = share, allow_negative_numbers = true)]
     max_failures: Option<Share>,
     /// Seconds to wait before each further batch.
-    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, allow_negative_numbers = true)]
     pause: Option<Duration>,
     /// A command of this machine that must succeed before each further batch, after the pause: it is repeated every second until
     /// it does. SSHOAL_BATCH is the number of batches that have ended.
-    #[arg(long, value_name = "COMMAND", value_hint = ValueHint::CommandString)]
+    #[arg(long, value_name = "COMMAND", value_parser = line, value_hint = ValueHint::CommandString)]
     until: Option<String>,
     /// Seconds after which --until is given up, and nothing else is started. If not given: 300.
-    #[arg(long, value_name = "SECONDS", value_parser = some_seconds, requires = "until")]
+    #[arg(long, value_name = "SECONDS", value_parser = some_seconds, requires = "until", allow_negative_numbers = true)]
     until_timeout: Option<Duration>,
 }
 
@@ -53,6 +54,10 @@ pub(crate) enum RollingError {
     Hosts(#[from] HostsError),
     #[error("--canary names {0}, which is not among the hosts")]
     NoCanary(String),
+    #[error("--canary names no host")]
+    NoCanaries,
+    #[error("--canary: {0}")]
+    Canary(HostsError),
     #[error("{0} is for what is between batches: add --batch N, or --canary LIST")]
     OneBatch(&'static str),
     #[error("a batch of no hosts never ends: --batch takes a number from 1, or more than 0%")]
@@ -101,7 +106,13 @@ pub(crate) fn targets(hosts: &HostArgs, args: &RollingArgs) -> Result<Batched, R
         }
         _ => {}
     }
-    let (targets, canaries) = canaries_first(targets, &canaries(hosts, args)?)?;
+    let (targets, canaries) = match args.canary.as_slice() {
+        [] => (targets, 0),
+        lists => {
+            let named = hosts::among(&targets, lists, hosts).map_err(RollingError::Canary)?;
+            canaries_first(targets, &named)?
+        }
+    };
     let all = u32::try_from(targets.len()).unwrap_or(u32::MAX);
     let plan = Some(plan(args, all, canaries)?);
     Ok(Batched { targets, plan })
@@ -133,7 +144,7 @@ pub(crate) fn further(
         let size = rolling.batch.map_or(past.hosts, NonZeroU32::get);
         let others = first.saturating_sub(past.canaries) / size.max(1);
         let ended = u32::from(past.canaries > 0 && first >= past.canaries) + others;
-        plan.agree(ended).map_err(RollingError::NotAgreed)?;
+        plan.agree(ended, say).map_err(RollingError::NotAgreed)?;
     }
     let is_plain = plan.rolling == Rolling::default();
     Ok((!is_plain).then_some(plan))
@@ -160,18 +171,6 @@ fn plan(args: &RollingArgs, all: u32, canaries: u32) -> Result<RollingPlan, Roll
     })
 }
 
-/// What `--canary` names, with the groups and inventories of the hosts.
-fn canaries(hosts: &HostArgs, args: &RollingArgs) -> Result<Vec<Target>, HostsError> {
-    if args.canary.is_empty() {
-        return Ok(Vec::new());
-    }
-    hosts::targets(&HostArgs {
-        list: args.canary.clone(),
-        inventory: hosts.inventory.clone(),
-        ..HostArgs::default()
-    })
-}
-
 /// The same hosts, those first that one of `canaries` names, and how many these are.
 fn canaries_first(
     targets: Vec<Target>,
@@ -183,6 +182,9 @@ fn canaries_first(
             && (canary.user.is_none() || canary.user == target.user)
             && (canary.port.is_none() || canary.port == target.port)
     };
+    if canaries.is_empty() {
+        return Err(RollingError::NoCanaries);
+    }
     let is_missing = |canary: &&Target| !targets.iter().any(|target| names(canary, target));
     if let Some(canary) = canaries.iter().find(is_missing) {
         return Err(RollingError::NoCanary(canary.to_string()));
@@ -199,8 +201,24 @@ impl Share {
     fn rounded(self, all: u32, round: fn(f64) -> f64) -> u32 {
         match self {
             Share::Hosts(hosts) => hosts,
-            Share::Percent(percent) => round(f64::from(all) * percent / 100.0) as u32,
+            Share::Percent(percent) => {
+                let exact = f64::from(all) * percent / 100.0;
+                // 0.1% of 3000 is three, though 0.1 is not quite a tenth to the machine.
+                let nearest = exact.round();
+                match (exact - nearest).abs() < 1e-6 {
+                    true => nearest as u32,
+                    false => round(exact) as u32,
+                }
+            }
         }
+    }
+}
+
+/// `--until`: an empty command, of a variable that is not set, would always succeed.
+fn line(text: &str) -> Result<String, &'static str> {
+    match text.trim().is_empty() {
+        true => Err("an empty command would check nothing"),
+        false => Ok(text.to_owned()),
     }
 }
 
@@ -247,6 +265,13 @@ mod tests {
         assert_eq!(sizes(rolling("10", "3")), (10, Some(3)));
         assert_eq!(sizes(rolling("10%", "10%")), (3, Some(2)));
         assert_eq!(sizes(rolling("0.1%", "0%")), (1, Some(0)));
+        let exactly = |percent, all| {
+            let share = Share::Percent(percent);
+            [f64::ceil, f64::floor].map(|round| share.rounded(all, round))
+        };
+        assert_eq!(exactly(1.1, 1000), [11, 11]);
+        assert_eq!(exactly(0.57, 10_000), [57, 57]);
+        assert_eq!(exactly(1.15, 1000), [12, 11]);
         for wrong in ["", "%", "-1", "101%", "1.5", "nan%", "ten"] {
             assert!(share(wrong).is_err(), "{wrong}");
         }
@@ -268,8 +293,12 @@ mod tests {
         };
         assert_eq!(order("d,b"), ("root@b b:23 d a c".to_owned(), 3));
         assert_eq!(order("root@b"), ("root@b a b:23 c d".to_owned(), 1));
-        let error = batched("a,e").err().unwrap();
-        assert!(matches!(error, RollingError::NoCanary(name) if name == "e"));
+        let by_glob = order("b*").0;
+        assert_eq!(by_glob, "root@b b:23 a c d", "it chooses from the hosts");
+        let error = |canary| batched(canary).err().unwrap().to_string();
+        assert!(error("a,e").contains("names e, which is not among"));
+        assert_eq!(error("a,-a"), "--canary names no host");
+        assert!(error("a[").starts_with("--canary: "));
     }
 
     #[test]

@@ -36,6 +36,9 @@ const HOSTS_A_WORKER: usize = 1000;
 /// What to type.
 const EXAMPLE: &str = "sshoal run -w 'web[1-40]' uptime";
 
+/// Asked before a run with `--sudo`.
+pub(crate) const SUDO_QUESTION: &str = "[sudo] password: ";
+
 /// Faulty lines of known_hosts that are shown one by one.
 const SHOWN_PROBLEMS: usize = 20;
 
@@ -438,7 +441,7 @@ pub(crate) fn password_question(hosts: usize) -> String {
 /// `--sudo`: asked for before anything is read.
 fn sudo_password(args: &RunArgs) -> Result<Option<Secret>, PromptError> {
     args.sudo
-        .then(|| prompt::secret("[sudo] password: ", &|| true))
+        .then(|| prompt::secret(SUDO_QUESTION, &|| true))
         .transpose()
 }
 

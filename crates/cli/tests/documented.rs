@@ -27,6 +27,7 @@ const CIPHERS: &str = "docs/ciphers.md";
 const WHY: &str = "docs/why.md";
 const WARM: &str = "docs/warm.md";
 const RUNS: &str = "docs/runs.md";
+const PLAN: &str = "docs/plan.md";
 const KNOWN_HOSTS: &str = "docs/known-hosts.md";
 const EXPLANATIONS: &[(&str, &str)] = &[
     ("hosts", HOSTS),
@@ -144,26 +145,45 @@ fn every_flag_that_is_explained_exists() {
     }
 }
 
-#[test]
-fn the_flags_of_known_hosts_are_explained_and_exist() {
-    let help = sshoal(&["known-hosts", "--help"]);
+/// The flags of all commands below a command.
+fn flags_below(command: &str) -> BTreeSet<String> {
+    let help = sshoal(&[command, "--help"]);
     let list = help.split("Commands:\n").nth(1).unwrap();
     let lines = list.lines().take_while(|line| !line.is_empty());
     let commands: Vec<&str> = lines
         .filter_map(|line| line.split_whitespace().next())
         .collect();
-    assert!(commands.len() >= 6, "{commands:?}");
-    let exist: BTreeSet<String> = commands
-        .iter()
-        .flat_map(|command| flags_of(&["known-hosts", command]))
-        .collect();
-    let spans = spans(&read(KNOWN_HOSTS));
+    assert!(commands.len() >= 3, "{commands:?}");
+    let flags = |below: &&str| flags_of(&[command, below]);
+    commands.iter().flat_map(flags).collect()
+}
+
+/// The flags that a page speaks of.
+fn flags_in(file: &str) -> BTreeSet<String> {
+    let spans = spans(&read(file));
     let words = spans.iter().filter_map(|span| span.split(' ').next());
-    let explained: BTreeSet<String> = words
-        .filter(|word| word.starts_with('-') && *word != "-")
-        .map(str::to_owned)
-        .collect();
+    let flags = words.filter(|word| word.starts_with('-') && *word != "-");
+    flags.map(str::to_owned).collect()
+}
+
+#[test]
+fn the_flags_of_known_hosts_are_explained_and_exist() {
+    let exist = flags_below("known-hosts");
+    let explained = flags_in(KNOWN_HOSTS);
     assert_eq!(exist, explained, "left: --help, right: {KNOWN_HOSTS}");
+}
+
+#[test]
+fn the_flags_of_plans_are_explained_and_exist() {
+    let exist = flags_below("plan");
+    let (explained, of_all) = (flags_in(PLAN), all_flags());
+    for flag in exist.difference(&of_all) {
+        assert!(explained.contains(flag), "{PLAN} does not explain {flag}");
+    }
+    for flag in &explained {
+        let is_known = exist.contains(flag) || of_all.contains(flag);
+        assert!(is_known, "{PLAN} speaks of {flag}");
+    }
 }
 
 #[test]
@@ -216,6 +236,7 @@ const SHOWN_ONLY: &str = r#"#!/bin/sh
 command=$1; shift
 case $command$1 in
     known-hostsfetch) set -- "$@" --help;;
+    planrun) shift; set -- run --dry-run "$@";;
     run*|each*|put*|get*) set -- --dry-run "$@";;
     known-hosts*) cp "$HOME/colleague.known_hosts" "$HOME/.ssh/known_hosts";;
 esac
@@ -260,6 +281,10 @@ impl Desk {
             fs::write(path, text).unwrap();
         }
         fs::create_dir(home.join("site")).unwrap();
+        let page = read(PLAN);
+        let plan = page.split("```toml\n").nth(1).unwrap();
+        let plan = plan.split("```").next().unwrap();
+        fs::write(home.join("deploy.toml"), plan).unwrap();
         fs::create_dir(home.join(".ssh")).unwrap();
         generate(&home.join(".ssh/fleet"), KeyType::Ed25519, "").unwrap();
         // What --retry-failed finds: a port at which nobody listens.
@@ -326,6 +351,7 @@ fn examples(text: &str) -> Vec<String> {
             "get ",
             "hosts ",
             "explain ",
+            "plan ",
             "known-hosts ",
             "man ",
             "completions ",

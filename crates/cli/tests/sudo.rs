@@ -343,3 +343,31 @@ fn the_password_goes_to_no_host_whose_key_has_changed() {
     );
     run(&["true"]).expect(0);
 }
+
+#[test]
+fn a_plan_asks_for_the_password_once_and_before_its_first_step() {
+    let scene = Scene::new(2, "ALL");
+    let plan = scene.desk.path().join("plan.toml");
+    let text = format!(
+        "[defaults]\nconfig = '{}'\nhosts-file = '{}'\nlogin = '{}'\nsudo = true\n[step.a]\nrun = 'id -u'\n[step.b]\nafter = 'a'\nrun = 'id -u'\n",
+        scene.shoal.file("ssh_config"),
+        scene.shoal.file("hosts"),
+        scene.account
+    );
+    fs::write(&plan, text).unwrap();
+    let asking = scene.command(&scene.password, &[]);
+    let mut command = scene.shoal.user.command(env!("CARGO_BIN_EXE_sshoal"));
+    command.args(["plan", "run"]).arg(&plan);
+    for (name, value) in asking.get_envs() {
+        command.env(name, value.unwrap());
+    }
+    let ended = Running::start(&mut command).wait().expect(0);
+    let roots = ended
+        .stdout()
+        .lines()
+        .filter(|line| line.ends_with(": 0"))
+        .count();
+    assert_eq!(roots, 4, "{}", ended.stdout());
+    let asked = fs::read_to_string(scene.desk.path().join("asked")).unwrap();
+    assert_eq!(asked, "[sudo] password: \n");
+}

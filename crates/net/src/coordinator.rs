@@ -286,11 +286,12 @@ impl<O: Observer> Coordinator<O> {
     fn agree_to_batch(&self, ended: u32) {
         let (plan, reports) = (self.worker.plan.clone(), self.answers.clone());
         tokio::task::spawn_local(async move {
+            // Without a coordinator there is no run any more.
+            let tell = |what| drop(reports.send(Report::Notice(what)));
             let agreed = match &plan.rolling {
-                Some(rolling) => rolling.between(ended).await,
+                Some(rolling) => rolling.between(ended, tell).await,
                 None => Ok(()),
             };
-            // Without a coordinator there is no run any more.
             let _ = reports.send(Report::BatchAgreed(agreed));
         });
     }

@@ -82,7 +82,7 @@ pub use runs::{
     known_runs, read_run, remove_run, result_of, run_path, runs_folder,
 };
 pub use server_cache::{Protection, remember_fastest, server_cache_path};
-pub use signals::Interruption;
+pub use signals::{Interruption, Signals, Wanted};
 pub use sshoal_proto::{Secret, Stream};
 pub use sshoal_transfer::Tally;
 pub use timing::{

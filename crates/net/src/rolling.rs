@@ -8,7 +8,7 @@ use sshoal_fleet::Rolling;
 use sshoal_spawn::Stdio;
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::runtime::Builder;
-use tokio::time::{Instant, sleep, timeout_at};
+use tokio::time::{Instant, sleep, timeout};
 
 use crate::process::Process;
 use crate::shell;
@@ -17,6 +17,8 @@ use crate::shell;
 const BETWEEN_ATTEMPTS: Duration = Duration::from_secs(1);
 /// Octets that are quoted of what it printed last.
 const MAX_SAID: u64 = 1024;
+/// How long what it printed is waited for once it has ended: what it left running may keep its output open for ever.
+const LAST_WORDS: Duration = Duration::from_millis(200);
 /// Tells the command how many batches have ended.
 const BATCH: &str = "SSHOAL_BATCH";
 
@@ -41,57 +43,71 @@ pub struct Until {
 }
 
 impl RollingPlan {
-    /// Waits until a run may be gone on with of which `ended` batches have ended, before it is begun.
+    /// Waits until a run may be gone on with of which `ended` batches have ended, before it is begun. `tell` is called with why it
+    /// takes longer, once.
     ///
     /// # Errors
     ///
     /// In words, why it may not.
-    pub fn agree(&self, ended: u32) -> Result<(), String> {
+    pub fn agree(&self, ended: u32, tell: impl FnOnce(String)) -> Result<(), String> {
         if self.pause.is_zero() && self.until.is_none() {
             return Ok(());
         }
         let runtime = Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| format!("cannot wait: {error}"))?;
-        runtime.block_on(self.between(ended))
+        runtime.block_on(self.between(ended, tell))
     }
 
-    /// Waits until the next batch may begin. `ended` batches have ended.
+    /// Waits until the next batch may begin. `ended` batches have ended. `tell` is called with why it takes longer, once.
     ///
     /// # Errors
     ///
     /// The command has not succeeded: in words, what it did last.
-    pub(crate) async fn between(&self, ended: u32) -> Result<(), String> {
+    pub(crate) async fn between(
+        &self,
+        ended: u32,
+        tell: impl FnOnce(String),
+    ) -> Result<(), String> {
         sleep(self.pause).await;
         let Some(until) = &self.until else {
             return Ok(());
         };
-        let deadline = Instant::now() + until.at_most;
-        let given_up = |what: String| {
-            let limit = until.at_most.as_secs_f64();
-            Err(format!(
-                "--until has not succeeded within {limit} s: {what}"
-            ))
-        };
+        let begun = Instant::now();
+        let limit = until.at_most.as_secs_f64();
+        let mut tell = Some(tell);
         loop {
-            let attempt = timeout_at(deadline, attempt(&until.line, ended)).await;
-            let what = match attempt {
+            let left = until.at_most.saturating_sub(begun.elapsed());
+            let what = match timeout(left, attempt(&until.line, ended)).await {
                 Ok(Ok((status, _))) if status.success() => return Ok(()),
-                Ok(Ok((status, said))) => {
-                    let said = String::from_utf8_lossy(&said);
-                    format!("{status}: {}", said.trim().escape_debug())
-                }
+                Ok(Ok((status, said))) => failure(status, &said),
                 Ok(Err(error)) => format!("it cannot be run: {error}"),
-                Err(_) => return given_up("it had not ended".to_owned()),
+                Err(_) => "it had not ended".to_owned(),
             };
-            if Instant::now() + BETWEEN_ATTEMPTS >= deadline {
-                return given_up(what);
+            if begun.elapsed().saturating_add(BETWEEN_ATTEMPTS) >= until.at_most {
+                return Err(format!(
+                    "--until has not succeeded within {limit} s: {what}"
+                ));
+            }
+            if let Some(tell) = tell.take() {
+                tell(format!(
+                    "--until has not succeeded yet and is repeated for {limit} s: {what}"
+                ));
             }
             sleep(BETWEEN_ATTEMPTS).await;
         }
     }
 }
 
-/// Runs the command once. It is killed if nobody waits for it any more.
+/// `exit status: 4: not yet`
+fn failure(status: ExitStatus, said: &[u8]) -> String {
+    let said = String::from_utf8_lossy(said);
+    match said.trim() {
+        "" => status.to_string(),
+        said => format!("{status}: {}", said.escape_debug()),
+    }
+}
+
+/// Runs the command once; returns its status and what it said. It is killed if nobody waits for it any more.
 async fn attempt(line: &str, ended: u32) -> io::Result<(ExitStatus, Vec<u8>)> {
     let mut command = shell::command(line);
     command
@@ -101,10 +117,17 @@ async fn attempt(line: &str, ended: u32) -> io::Result<(ExitStatus, Vec<u8>)> {
         .stderr(Stdio::pipe());
     let mut process = Process::start(&mut command)?;
     let (stdout, stderr) = (process.stdout.take(), process.stderr.take());
-    let (printed, said) = tokio::try_join!(beginning(stdout), beginning(stderr))?;
-    let status = process.wait().await?;
+    let words = async { tokio::try_join!(beginning(stdout), beginning(stderr)) };
+    tokio::pin!(words);
+    let (status, words) = tokio::select! {
+        words = &mut words => (process.wait().await?, Some(words?)),
+        status = process.wait() => {
+            (status?, timeout(LAST_WORDS, words).await.ok().transpose()?)
+        }
+    };
     // What it may have left running is meant to stay.
     process.group.release();
+    let (printed, said) = words.unwrap_or_default();
     Ok((status, if said.is_empty() { printed } else { said }))
 }
 
@@ -140,20 +163,38 @@ mod tests {
             "echo $SSHOAL_BATCH >>{0}; [ $(wc -l <{0}) = 2 ]",
             log.display()
         );
+        let mut told = Vec::new();
         plan(&line, Duration::from_secs(60))
-            .between(3)
+            .between(3, |what| told.push(what))
             .await
             .unwrap();
         assert_eq!(std::fs::read_to_string(log).unwrap(), "3\n3\n");
+        let expected = "--until has not succeeded yet and is repeated for 60 s: exit status: 1";
+        assert_eq!(told, [expected]);
+    }
+
+    #[tokio::test]
+    async fn a_command_has_ended_though_what_it_left_running_holds_its_output() {
+        let dir = tempfile::tempdir().unwrap();
+        let number = dir.path().join("number");
+        let line = format!("sleep 3600 & echo $! >{}", number.display());
+        plan(&line, Duration::MAX)
+            .between(1, |what| panic!("{what}"))
+            .await
+            .unwrap();
+        let number = std::fs::read_to_string(number).unwrap();
+        let left = rustix::process::Pid::from_raw(number.trim().parse().unwrap()).unwrap();
+        rustix::process::kill_process(left, rustix::process::Signal::KILL)
+            .expect("it is left running");
     }
 
     #[tokio::test]
     async fn what_does_not_succeed_in_time_is_told() {
         let soon = Duration::from_millis(300);
-        let failed = plan("echo not yet >&2; exit 4", soon).between(1).await;
-        let said = failed.unwrap_err();
-        assert!(said.contains("status: 4: not yet"), "{said}");
-        let said = plan("exec sleep 3600", soon).between(1).await.unwrap_err();
+        let said = |line| async move { plan(line, soon).between(1, drop).await.unwrap_err() };
+        let failed = said("echo not yet >&2; exit 4").await;
+        assert!(failed.ends_with("status: 4: not yet"), "{failed}");
+        let said = said("exec sleep 3600").await;
         assert!(said.contains("it had not ended"), "{said}");
     }
 }

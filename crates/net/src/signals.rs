@@ -13,7 +13,7 @@ const STOPS: [SignalKind; 3] = [
 
 /// What the user or the system wants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Wanted {
+pub enum Wanted {
     /// SIGINT for the first time: start no more hosts, and signal the running. So do SIGHUP and SIGTERM where they leave
     /// something to be cleared up.
     Interrupt,
@@ -32,7 +32,7 @@ pub struct Interruption {
 
 /// Listens for them from its making on. Signals that were ignored when the program was started, as nohup(1) and
 /// a shell's `&` have it, stay ignored.
-pub(crate) struct Signals {
+pub struct Signals {
     interrupts: Option<Signal>,
     stops: [(i32, Option<Signal>); STOPS.len()],
     /// Whether hosts have a moment to clear up after SIGHUP and SIGTERM. A shell and the kernel may send several of them: only
@@ -45,7 +45,7 @@ pub(crate) struct Signals {
 impl Signals {
     /// A signal that cannot be listened for ends the program, as it does by default. `clears_up`: until
     /// [`hosts_have_ended`](Self::hosts_have_ended), SIGHUP and SIGTERM interrupt as SIGINT does.
-    pub(crate) fn listen(clears_up: bool) -> Self {
+    pub fn listen(clears_up: bool) -> Self {
         let ignored = ignored();
         let listen = |kind: SignalKind| {
             let is_ignored = ignored & (1 << (kind.as_raw_value() - 1)) != 0;
@@ -65,7 +65,7 @@ impl Signals {
     }
 
     /// What has come so far.
-    pub(crate) fn interruption(&self) -> Interruption {
+    pub fn interruption(&self) -> Interruption {
         self.interruption
     }
 
@@ -75,7 +75,7 @@ impl Signals {
     }
 
     /// Waits for the next.
-    pub(crate) async fn next(&mut self) -> Wanted {
+    pub async fn next(&mut self) -> Wanted {
         let [hangup, quit, terminate] = &mut self.stops;
         let stopped_by = tokio::select! {
             () = received(&mut self.interrupts) => {

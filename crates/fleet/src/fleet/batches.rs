@@ -67,9 +67,18 @@ impl Fleet {
     pub(super) fn ask_for_batch(&mut self) -> Option<Action> {
         let batches = &mut self.batches;
         let is_due = self.course == Course::Running && batches.open == 0 && !batches.is_asked;
-        if !is_due || batches.later.is_empty() {
+        if !is_due {
             return None;
         }
+        // Those behind a jump host that was given up have failed already.
+        while let Some(next) = batches.later.front_mut() {
+            next.retain(|&index| self.hosts[index as usize].state == State::Later);
+            if !next.is_empty() {
+                break;
+            }
+            batches.later.pop_front();
+        }
+        batches.later.front()?;
         batches.is_asked = true;
         Some(Action::AgreeToBatch {
             ended: batches.begun,
@@ -82,7 +91,7 @@ impl Fleet {
             return;
         }
         let mut batch = self.batches.later.pop_front().unwrap_or_default();
-        // Those behind a jump host that was given up have failed already.
+        // Meanwhile, too.
         batch.retain(|&index| self.hosts[index as usize].state == State::Later);
         self.batches.open = batch.len() as u32;
         self.batches.begun += 1;
@@ -127,11 +136,9 @@ impl Fleet {
     /// A host that was in a batch that has begun, or not, has ended.
     pub(super) fn count_in_batch(&mut self, now: Instant, had_begun: bool, failed: bool) {
         self.batches.open -= u32::from(had_begun);
-        let most = match self.batches.is_canary {
-            true => Some(0),
-            false => self.batches.max_failures,
-        };
-        if failed && most.is_some_and(|most| self.progress.failed > most) {
+        let most = self.batches.max_failures;
+        let too_many = most.is_some_and(|most| self.progress.failed > most);
+        if failed && (too_many || self.batches.is_canary && had_begun) {
             self.halt(now);
         }
     }

@@ -153,28 +153,54 @@ fn the_performer_may_halt_between_batches_and_the_user_interrupt() {
     }
 }
 
-#[test]
-fn a_jump_host_that_is_given_up_takes_the_hosts_of_later_batches_with_it() {
-    let jobs = [None, Some(JumpId(0)), Some(JumpId(0)), None].into_iter();
-    let jobs = jobs.zip(0..).map(|(via, host)| Job {
+/// Hosts in batches, some behind a jump host.
+fn behind_a_jump_host(jobs: &[Option<JumpId>], rolling: &Rolling) -> Story {
+    let jobs = jobs.iter().zip(0..).map(|(&via, host)| Job {
         host: HostId(host),
         via,
     });
     let retry = RetryPolicy::default();
     let fleet = Fleet::new(jobs, Limits::default(), Default::default(), retry, 1).unwrap();
-    let mut story = Story {
-        fleet: fleet.rolling(&rolling(0, 2, None)),
+    Story {
+        fleet: fleet.rolling(rolling),
         ..story(0, Limits::default())
-    };
-    story.actions();
+    }
+}
+
+fn give_jump_host_up(story: &mut Story) -> Vec<u32> {
     let down = Failure::new(FailureKind::AuthDenied, "as the story wants");
     story
         .fleet
         .handle_jump(story.now, JumpId(0), JumpEvent::Down(down));
-    let ended: Vec<u32> = story.results().iter().map(|result| result.host.0).collect();
-    assert_eq!(ended, [1, 2]);
+    story.results().iter().map(|result| result.host.0).collect()
+}
+
+#[test]
+fn a_jump_host_that_is_given_up_takes_the_hosts_of_later_batches_with_it() {
+    let via = Some(JumpId(0));
+    let mut story = behind_a_jump_host(&[None, via, via, None], &rolling(0, 2, None));
+    story.actions();
+    assert_eq!(give_jump_host_up(&mut story), [1, 2]);
     end(&mut story, 0, 0);
     assert_eq!(story.actions(), asked(1));
     story.fleet.begin_batch();
     assert_eq!(story.started(), [3]);
+}
+
+#[test]
+fn nobody_is_asked_for_a_batch_that_is_empty_by_then() {
+    let via = Some(JumpId(0));
+    let mut story = behind_a_jump_host(&[None, via, via, None], &rolling(0, 1, None));
+    assert_eq!(story.started(), [0]);
+    end(&mut story, 0, 0);
+    assert_eq!(story.actions(), asked(1));
+    story.fleet.begin_batch();
+    story.actions();
+    story.results();
+    assert_eq!(give_jump_host_up(&mut story), [1, 2]);
+    assert_eq!(story.actions(), asked(2), "the batch of host 2 is left out");
+    story.fleet.begin_batch();
+    assert_eq!(story.started(), [3]);
+    end(&mut story, 3, 0);
+    assert!(story.fleet.is_done());
 }
