@@ -80,7 +80,10 @@ belongs() {
     if [ ! -r "/proc/$pid/environ" ]; then
         # A sudo of this user's (its real user), left by a shell that the signal has ended: of this connection or of another one.
         [ -d "/proc/$session" ] && return 1
-        case $(cat "/proc/$pid/status") in *"Uid:	$user	"*) doubtful="$doubtful $pid" ;; esac
+        case $(cat "/proc/$pid/status") in
+        *"Uid:	$user	$user	"*) ;;
+        *"Uid:	$user	"*) doubtful="$doubtful $pid" ;;
+        esac
         return 1
     fi
     environ=$(cat "/proc/$pid/environ")
@@ -187,7 +190,8 @@ nap() {
 gone() {
     [ -r /proc/1/stat ] || [ "$user" = 0 ] || answer hidden
     for pid in $doubtful; do
-        read_stat "$pid" && left="$left $pid($comm)"
+        read_stat "$pid" || continue
+        case $state in Z | X) ;; *) left="$left $pid($comm)" ;; esac
     done
     [ -z "$left" ] || answer doubt $left
     answer "$1"
