@@ -21,6 +21,7 @@ fn host(name: &str, state: State) -> HostStatus {
         round_trip_ms: (state == State::Up).then_some(2.0),
         octets_sent: 10,
         octets_received: 20,
+        forwarded: 0,
     }
 }
 
