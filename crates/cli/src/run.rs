@@ -30,6 +30,7 @@ use crate::script::{self, ScriptError};
 use crate::template::Template;
 use crate::terminal;
 use crate::transport;
+use crate::warm::Kept;
 
 /// Hosts for which a further thread is worth its start.
 const HOSTS_A_WORKER: usize = 1000;
@@ -78,6 +79,8 @@ pub(crate) fn run(args: &RunArgs, sitting: &Sitting<'_>) -> Result<u8, Box<dyn s
     )?;
     transport::check(&args.login, &mut plans)?;
     let mut hosts = described(&targets, &plans);
+    let kept = Kept::of_run(args, &plans, preparation.jumps());
+    kept.mark(&mut hosts);
     sitting.name(&mut hosts);
     if args.dry_run {
         let lines = hosts.iter().zip(&plans);
@@ -144,6 +147,7 @@ pub(crate) fn run(args: &RunArgs, sitting: &Sitting<'_>) -> Result<u8, Box<dyn s
         rolling,
         keeper: None,
         journal,
+        warm: kept.board(),
         jumps,
     };
     let showing = Showing {
@@ -402,6 +406,9 @@ impl<'a> CommandLine<'a> {
         };
         let by = match plan.openssh() {
             Some(by_ssh) => format!(" by ssh [{}]", by_ssh.why),
+            None if host.way.as_ref().is_some_and(|way| way.is_warm) => {
+                " by a warm connection".to_owned()
+            }
             None => String::new(),
         };
         let title = format!("{sudo}{}", self.title);

@@ -197,6 +197,9 @@ impl<'a> HostSession<'a> {
             Ok(end) => {
                 self.state.login.show_last_banners(self.state.worker);
                 self.drive.hang_up();
+                if let Some(keeping) = &mut self.state.keeping {
+                    keeping.handle_end(&self.drive.connection);
+                }
                 self.state.deliver_rest(orders).await;
                 let end = self.part_from_proxy(end).await;
                 let end = end.map_err(|ended| self.outlived(ended, is_ending));

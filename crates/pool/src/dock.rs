@@ -16,7 +16,7 @@ use crate::forward::{Arrival, arrived};
 use crate::host::{HAS_ENDED, Host};
 use crate::limits::Place;
 use crate::proxy::{self, Brought};
-use crate::seat::{Seat, Served};
+use crate::seat::{Seat, Served, Signalled};
 
 /// How long a further connection is kept without a session.
 const FURTHER_IDLE: Duration = Duration::from_secs(10);
@@ -139,8 +139,8 @@ pub(crate) struct Berth {
     seats: HashMap<LocalChannel, Rc<Seat>>,
     /// Sessions that the server has opened.
     opened: usize,
-    /// Channels that are over.
-    over: Vec<LocalChannel>,
+    /// Channels that are over, and who sat there.
+    over: Vec<(LocalChannel, Option<Rc<Seat>>)>,
     /// Passengers in proxy mode, and those for whom there is no room just now.
     proxied: Vec<Rc<Seat>>,
     stalled: Vec<Rc<Seat>>,
@@ -202,8 +202,9 @@ impl Berth {
 
     /// A channel is over, and its place free.
     fn free(&mut self, channel: LocalChannel) -> Option<Rc<Seat>> {
-        self.over.push(channel);
-        let seat = self.seats.remove(&channel)?;
+        let seat = self.seats.remove(&channel);
+        self.over.push((channel, seat.clone()));
+        let seat = seat?;
         if seat.takes_a_place() {
             self.dock.leave();
         }
@@ -211,21 +212,29 @@ impl Berth {
     }
 
     fn refused(&mut self, channel: LocalChannel, why: &str) {
-        if let Some(seat) = self.free(channel) {
-            self.send_elsewhere(seat, why);
+        let Some(seat) = self.free(channel) else {
+            return;
+        };
+        if !self.send_elsewhere(seat, why)
+            && let Some((_, seat)) = self.over.last_mut()
+        {
+            // Another connection will know what becomes of it.
+            *seat = None;
         }
     }
 
     /// A session that was the only one will be refused everywhere else as well, and no other connection gets further to
-    /// where somebody is forwarded.
-    fn send_elsewhere(&self, seat: Rc<Seat>, why: &str) {
-        match seat.leave_dock() || !seat.takes_a_place() {
+    /// where somebody is forwarded: whether it is over with it.
+    fn send_elsewhere(&self, seat: Rc<Seat>, why: &str) -> bool {
+        let is_over = seat.leave_dock() || !seat.takes_a_place();
+        match is_over {
             true => seat.lose(why),
             false => {
                 self.dock.is_full.set(true);
                 self.dock.host.admit_elsewhere(seat, self.opened);
             }
         }
+        is_over
     }
 
     /// The server wants to open a channel.
@@ -258,11 +267,11 @@ impl Berth {
             Brought::Session => self.opened += 1,
             Brought::Over => {
                 self.seats.remove(&channel);
-                self.over.push(channel);
+                self.over.push((channel, None));
             }
             Brought::Elsewhere => {
                 self.seats.remove(&channel);
-                self.over.push(channel);
+                self.over.push((channel, None));
                 self.proxied.retain(|other| !Rc::ptr_eq(other, &seat));
                 self.dock.leave();
                 self.send_elsewhere(seat, "the server opened no session");
@@ -305,7 +314,10 @@ impl Berth {
 
     /// Says what concerns the whole connection, and who answers for channels that the server wants to open.
     fn advance_connection(&mut self, connection: &mut Connection) -> Result<(), ConnectionError> {
-        for channel in self.over.drain(..) {
+        for (channel, seat) in self.over.drain(..) {
+            if let Some(seat) = seat {
+                seat.note_fate(connection.exec_fate(channel));
+            }
             connection.forget(channel);
             connection.release_proxied(channel);
         }
@@ -355,6 +367,7 @@ impl Serve for Berth {
                 let why = format!("the server opened no session: {description}");
                 self.refused(channel, &why);
             }
+            Event::Started(channel) => self.with(channel, Seat::handle_started),
             Event::PtyRefused(channel) => self.with(channel, Seat::handle_pty_refused),
             Event::StartRefused(channel) => {
                 self.with(channel, Seat::handle_start_refused);
@@ -369,6 +382,18 @@ impl Serve for Berth {
             Event::ExitStatus { channel, status } => {
                 self.with(channel, |seat| seat.handle_exit(status));
             }
+            Event::ExitSignal {
+                channel,
+                name,
+                core_dumped,
+                message,
+            } => self.with(channel, |seat| {
+                seat.handle_exit_signal(Signalled {
+                    name,
+                    core_dumped,
+                    message,
+                });
+            }),
             Event::Writable(channel) => self.serve_soon(channel),
             Event::Closed(channel) => {
                 if let Some(seat) = self.free(channel) {
@@ -378,7 +403,7 @@ impl Serve for Berth {
                 }
                 self.dock.host.assign();
             }
-            // Logging in is over; of a signal that ended a command ssh's master tells nothing either.
+            // Logging in is over.
             _ => {}
         }
     }
@@ -450,6 +475,12 @@ impl Serve for Berth {
 
     fn is_over(&self) -> bool {
         self.dock.is_ending.get() || (self.is_idle && self.dock.taken() == 0)
+    }
+
+    fn handle_end(&mut self, connection: &Connection) {
+        for (channel, seat) in &self.seats {
+            seat.note_fate(connection.exec_fate(*channel));
+        }
     }
 }
 
