@@ -267,6 +267,11 @@ impl Keeping {
         self.was_kept
     }
 
+    /// Whether somebody serves it.
+    pub(crate) fn is_serving(&self) -> bool {
+        self.serve.is_some()
+    }
+
     /// The user is logged in.
     pub(crate) fn begin(
         &mut self,

@@ -244,7 +244,11 @@ impl<'a> HostSession<'a> {
                 self.leave()?;
                 continue;
             }
-            self.drive.flush();
+            // Who serves a kept connection may have more for the same flight.
+            let keeping = self.state.keeping.as_ref();
+            if !keeping.is_some_and(|keeping| keeping.is_serving()) {
+                self.drive.flush();
+            }
             self.hasten();
             self.feed()?;
             let errands = self.state.errands.as_ref();

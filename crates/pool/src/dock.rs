@@ -16,7 +16,7 @@ use crate::forward::{Arrival, arrived};
 use crate::host::{HAS_ENDED, Host};
 use crate::limits::Place;
 use crate::proxy::{self, Brought};
-use crate::seat::{Seat, Served, Signalled};
+use crate::seat::{Seat, Served, Signalled, Spare};
 
 /// How long a further connection is kept without a session.
 const FURTHER_IDLE: Duration = Duration::from_secs(10);
@@ -137,6 +137,10 @@ impl Dock {
 pub(crate) struct Berth {
     dock: Rc<Dock>,
     seats: HashMap<LocalChannel, Rc<Seat>>,
+    /// A session for the next one who wants one.
+    spare: Option<Spare>,
+    /// Whether there is to be one: guests' commands come again and again, and the server may say no, once and for all.
+    wants_spare: Option<bool>,
     /// Sessions that the server has opened.
     opened: usize,
     /// Channels that are over, and who sat there.
@@ -159,6 +163,8 @@ impl Berth {
         Berth {
             dock,
             seats: HashMap::new(),
+            spare: None,
+            wants_spare: None,
             opened: 0,
             over: Vec::new(),
             proxied: Vec::new(),
@@ -209,6 +215,39 @@ impl Berth {
             self.dock.leave();
         }
         Some(seat)
+    }
+
+    /// What becomes of the spare session, if it is that; returns whether it is.
+    fn handle_spare(&mut self, channel: LocalChannel, event: &Event) -> bool {
+        let Some(spare) = self.spare.as_mut().filter(|it| it.channel == channel) else {
+            return false;
+        };
+        match event {
+            Event::ChannelOpened(_) => {
+                spare.is_open = true;
+                self.opened += 1;
+            }
+            // The server wants none: it allows few sessions, or ends those that nobody uses (ChannelTimeout).
+            Event::ChannelRefused { .. } | Event::Closed(_) => {
+                self.opened -= usize::from(spare.is_open);
+                (self.spare, self.wants_spare) = (None, Some(false));
+                self.over.push((channel, None));
+            }
+            _ => {}
+        }
+        true
+    }
+
+    /// Opens a spare session, in one flight with the end of the last one.
+    fn keep_spare(&mut self, connection: &mut Connection) -> Result<(), ConnectionError> {
+        let is_alone = self.dock.taken() == 0 && self.spare.is_none() && self.proxied.is_empty();
+        if !is_alone || self.wants_spare != Some(true) || self.dock.is_ending.get() {
+            return Ok(());
+        }
+        let channel = connection.open_spare_session()?;
+        let is_open = false;
+        self.spare = (channel != LocalChannel::REFUSED).then_some(Spare { channel, is_open });
+        Ok(())
     }
 
     fn refused(&mut self, channel: LocalChannel, why: &str) {
@@ -316,6 +355,9 @@ impl Berth {
     fn advance_connection(&mut self, connection: &mut Connection) -> Result<(), ConnectionError> {
         for (channel, seat) in self.over.drain(..) {
             if let Some(seat) = seat {
+                if seat.is_guest() && seat.was_opened() {
+                    self.wants_spare.get_or_insert(true);
+                }
                 seat.note_fate(connection.exec_fate(channel));
             }
             connection.forget(channel);
@@ -345,6 +387,13 @@ impl Berth {
 
 impl Serve for Berth {
     fn handle(&mut self, event: Event, input: &[u8]) {
+        if let Event::ChannelOpened(channel)
+        | Event::ChannelRefused { channel, .. }
+        | Event::Closed(channel) = event
+            && self.handle_spare(channel, &event)
+        {
+            return;
+        }
         match event {
             Event::ChannelOpened(channel) => {
                 let seat = self.seats.get(&channel);
@@ -409,6 +458,7 @@ impl Serve for Berth {
     }
 
     fn advance(&mut self, connection: &mut Connection) -> Result<(), ConnectionError> {
+        let has_room = !self.over.is_empty();
         self.advance_connection(connection)?;
         self.note_round_trip(connection);
         if self.dock.is_doubted.take() {
@@ -428,7 +478,7 @@ impl Serve for Berth {
                 continue;
             }
             let places = usize::from(seat.takes_a_place());
-            match seat.serve(connection)? {
+            match seat.serve(connection, &mut self.spare)? {
                 Served::Asked(LocalChannel::REFUSED) => {
                     self.dock.taken.set(self.dock.taken.get() - places);
                     self.send_elsewhere(seat, "there is no room for another channel");
@@ -446,7 +496,10 @@ impl Serve for Berth {
                 }
             }
         }
-        Ok(())
+        match has_room {
+            true => self.keep_spare(connection),
+            false => Ok(()),
+        }
     }
 
     fn has_work(&self) -> bool {

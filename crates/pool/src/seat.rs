@@ -101,6 +101,12 @@ pub(crate) struct Signalled {
     pub(crate) message: String,
 }
 
+/// A session that is open, or about to be, and that nobody has asked for yet.
+pub(crate) struct Spare {
+    pub(crate) channel: LocalChannel,
+    pub(crate) is_open: bool,
+}
+
 /// What came of serving a seat.
 pub(crate) enum Served {
     /// It has a channel from now on.
@@ -182,6 +188,11 @@ impl Seat {
     /// How many octets of input the connection has taken since this was last asked.
     pub(crate) fn taken(&self) -> usize {
         std::mem::take(&mut self.up.borrow_mut().taken)
+    }
+
+    /// Whether it is one of a guest's.
+    pub(crate) fn is_guest(&self) -> bool {
+        self.guest.is_some()
     }
 
     /// Whether a connection has it.
@@ -310,7 +321,12 @@ impl Seat {
     }
 
     /// Does what the passenger wants done, as far as the connection takes it.
-    pub(crate) fn serve(&self, connection: &mut Connection) -> Result<Served, ConnectionError> {
+    /// A session gets the `spare` one, if there is one.
+    pub(crate) fn serve(
+        &self,
+        connection: &mut Connection,
+        spare: &mut Option<Spare>,
+    ) -> Result<Served, ConnectionError> {
         let mut up = self.up.borrow_mut();
         let Some(channel) = up.channel else {
             if up.is_left {
@@ -321,7 +337,7 @@ impl Seat {
                 self.tell();
                 return Ok(Served::Dropped);
             }
-            let channel = self.ask(connection)?;
+            let channel = self.ask(connection, spare)?;
             if self.arrived_on().is_some() {
                 self.handle_opened();
             }
@@ -363,9 +379,22 @@ impl Seat {
     }
 
     /// Asks the server for what is wanted.
-    fn ask(&self, connection: &mut Connection) -> Result<LocalChannel, ConnectionError> {
+    fn ask(
+        &self,
+        connection: &mut Connection,
+        spare: &mut Option<Spare>,
+    ) -> Result<LocalChannel, ConnectionError> {
         match &self.what {
-            Wanted::Session(request) => connection.open_session(request.clone()),
+            Wanted::Session(request) => match spare.take() {
+                None => connection.open_session(request.clone()),
+                Some(Spare { channel, is_open }) => {
+                    connection.start_session(channel, request.clone())?;
+                    if is_open {
+                        self.handle_opened();
+                    }
+                    Ok(channel)
+                }
+            },
             Wanted::Tcp {
                 host,
                 port,
