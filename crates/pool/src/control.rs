@@ -9,8 +9,8 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use sshoal_net::Identity;
 
-use crate::folder::{Folder, FolderError};
 use crate::entry::Seating;
+use crate::folder::{Folder, FolderError};
 use crate::limits::Limits;
 
 /// The longest question, octets: 50,000 names with all that is said of them.

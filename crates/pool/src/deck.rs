@@ -8,9 +8,10 @@ use std::rc::{Rc, Weak};
 use tokio::sync::mpsc;
 use tokio::task::spawn_local;
 
+use crate::entry::Seating;
 use crate::guest;
 use crate::host::Host;
-use crate::pool::{Pool, Seating};
+use crate::pool::Pool;
 
 /// Most guests of a thread at a time; whoever comes then is sent away.
 const MAX_GUESTS: usize = 256;
