@@ -32,6 +32,7 @@ from harness import (
     small_files,
     trace_overhead,
     warm_memory,
+    warm_runs,
 )
 from harness.measure import raise_descriptor_limit
 from harness.record import Record
@@ -42,6 +43,7 @@ EXPERIMENTS = {
     "T3": round_trips,
     "T4": open_connections,
     "T5": scale,
+    "T6": warm_runs,
     "T7": known_hosts_session,
     "T8": bulk_loopback,
     "T9": bulk_lines,
@@ -68,10 +70,10 @@ def parse_arguments():
     parser.add_argument("--clients", metavar="NAME,NAME", help="only these clients (default: all)")
     parser.add_argument("--quick", action="store_true", help="few rounds and few hosts: to see that all works")
     parser.add_argument("--rounds", type=int, help="rounds, where an experiment has few (default: its own)")
-    parser.add_argument("--real-hosts", type=int, default=200, help="sshd instances of T1 (default: 200)")
-    parser.add_argument("--window", type=int, default=50, help="hosts at a time in T1 (default: 50)")
-    parser.add_argument("--hosts-folder", metavar="DIR", help="use the running hosts that DIR describes for T1 and T2")
-    parser.add_argument("--open-connections", type=int, help="simulated hosts of T4 (default: 10000)")
+    parser.add_argument("--real-hosts", type=int, default=200, help="sshd instances of T1 and T6 (default: 200)")
+    parser.add_argument("--window", type=int, default=50, help="hosts at a time in T1, and with the real hosts of T6 (default: 50)")
+    parser.add_argument("--hosts-folder", metavar="DIR", help="use the running hosts that DIR describes for T1, T2 and T6")
+    parser.add_argument("--open-connections", type=int, help="simulated hosts of T4 and T6 (default: 10000)")
     parser.add_argument("--hold-seconds", type=int, help="how long T4's commands sleep (default: 90)")
     parser.add_argument("--lines", metavar="MS[:LOSS],...", help="lines of T9 and T10, as 100 or 100:1e-3 (default: all)")
     parser.add_argument("--mebibytes", type=int, help="size of the file of T8 and T9 (default: 1024)")

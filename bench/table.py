@@ -153,6 +153,28 @@ def scale(results):
     return ["Simulated hosts, one core for the client:", "", *table(head, rows)]
 
 
+def warm_runs(results):
+    settings = results.settings("T6")
+    value = lambda figure, client, servers: results.value("T6", figure, client, servers=servers)  # noqa: E731
+    cpu = lambda figure: value(figure, "sshoal", "simulated") * 1e6 / settings["hosts"]  # noqa: E731
+    both = value("cpu_ms_a_host", "sshoal", "simulated")
+    lines = []
+    if both:
+        lines = [
+            f"`true` on {settings['hosts']:,} simulated hosts that `sshoal up` keeps: {both * 1000:.1f} us of CPU a host, of which "
+            f"{cpu('client_cpu_s'):.1f} us are the run's and {cpu('keeper_cpu_s'):.1f} us the keeper's.",
+            "",
+        ]
+    rows = [
+        [client, show(value("cpu_ms_a_host", client, "sshd"), "{:.2f} ms"), show(value("wall_s", client, "sshd"), "{:.2f} s")]
+        for client in results.clients("T6")
+        if value("cpu_ms_a_host", client, "sshd")
+    ]
+    head = ["client", "CPU a host, with whoever keeps the connection", "wall"]
+    title = f"`true` on {settings['real_hosts']} hosts with sshd, {settings['window']} at a time; \"sshoal\" is by the connections of `sshoal up`:"
+    return [*lines, title, "", *table(head, rows)]
+
+
 def times(ours, theirs):
     """How many times theirs ours is."""
     return NOTHING if not ours or not theirs else f"{ours / theirs:.2f} x" if ours < 10 * theirs else f"{ours / theirs:.0f} x"
@@ -389,6 +411,7 @@ SECTIONS = {
     "T3": round_trips,
     "T4": open_connections,
     "T5": scale,
+    "T6": warm_runs,
     "T7": known_hosts_session,
     "T8": bulk_loopback,
     "T9": bulk_lines,

@@ -129,6 +129,9 @@ pub(crate) struct RunArgs {
     /// Lend our terminal to the command; with a single host only. Its exit status becomes ours.
     #[arg(short = 't', long, conflicts_with_all = ["stdin", "sudo", "gather", "diff", "json"])]
     pub(crate) tty: bool,
+    /// Log in to all hosts, also to those whose connections `sshoal up` keeps (docs/warm.md).
+    #[arg(long)]
+    pub(crate) no_pool: bool,
     /// Show what would be done, and do nothing.
     #[arg(long)]
     pub(crate) dry_run: bool,

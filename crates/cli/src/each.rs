@@ -97,6 +97,7 @@ pub(crate) fn run(
         rolling,
         keeper: None,
         journal,
+        warm: None,
     };
     let showing = Showing {
         output: &args.output,

@@ -7,10 +7,13 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueHint};
 use sshoal_known_hosts::Marker;
-use sshoal_net::{Explanation, KnownLine, Preparation, Shortfall, SshOptions, Transport};
+use sshoal_net::{Explanation, KnownLine, Place, Preparation, Shortfall, SshOptions, Transport};
+use sshoal_proto::SessionRequest;
 use sshoal_ssh_config::IdentityAgent;
+use sshoal_targets::Target;
 
 use crate::args::{ConfigArgs, HostArgs, WhichTransport};
+use crate::warm::Kept;
 use crate::{hosts, manual};
 
 /// `sshoal explain`.
@@ -54,12 +57,24 @@ pub(crate) fn run(args: &ExplainArgs) -> Result<u8, Box<dyn std::error::Error>> 
     let mut text = String::new();
     for target in hosts::targets(&named)? {
         let explanation = preparation.explain(&target)?;
+        let is_warm = is_warm(&mut preparation, &target);
         text.push_str(&match args.json {
-            true => json::line(&explanation)?,
-            false => paragraph(&explanation),
+            true => json::line(&explanation, is_warm)?,
+            false => paragraph(&explanation, is_warm),
         });
     }
     manual::print(text.as_bytes())
+}
+
+/// Whether a command would go by a connection that is kept already.
+fn is_warm(preparation: &mut Preparation, target: &Target) -> bool {
+    if !Kept::is_possible() {
+        return false;
+    }
+    // A host that cannot be prepared is not reached at all; a run says why.
+    let request = |_: &Place<'_>| SessionRequest::exec(Vec::new());
+    let plans = preparation.hosts(std::slice::from_ref(target), request);
+    plans.is_ok_and(|plans| Kept::of(&plans, preparation.jumps()).has(0))
 }
 
 /// What is said of a host: a fact, and where it comes from.
@@ -79,13 +94,16 @@ impl Fact {
     }
 }
 
-fn paragraph(explanation: &Explanation) -> String {
+fn paragraph(explanation: &Explanation, is_warm: bool) -> String {
     let mut facts = Vec::new();
     place(explanation, &mut facts);
     login(explanation, &mut facts);
     host_key(explanation, &mut facts);
     algorithms(explanation, &mut facts);
     transport(explanation, &mut facts);
+    if is_warm {
+        facts.push(Fact::new("connection", "warm", "kept by sshoal up"));
+    }
     let mut text = format!("{}\n", explanation.label);
     for Fact {
         name,

@@ -30,6 +30,7 @@ use crate::script::{self, ScriptError};
 use crate::template::Template;
 use crate::terminal;
 use crate::transport;
+use crate::warm::Kept;
 
 /// Hosts for which a further thread is worth its start.
 const HOSTS_A_WORKER: usize = 1000;
@@ -78,6 +79,8 @@ pub(crate) fn run(args: &RunArgs, sitting: &Sitting<'_>) -> Result<u8, Box<dyn s
     )?;
     transport::check(&args.login, &mut plans)?;
     let mut hosts = described(&targets, &plans);
+    let kept = Kept::of_run(args, &plans, preparation.jumps());
+    kept.mark(&mut hosts);
     sitting.name(&mut hosts);
     if args.dry_run {
         let lines = hosts.iter().zip(&plans);
@@ -103,8 +106,8 @@ pub(crate) fn run(args: &RunArgs, sitting: &Sitting<'_>) -> Result<u8, Box<dyn s
     let jumps = preparation.into_jumps();
     let canaries = rolling.as_ref().map_or(0, |plan| plan.rolling.canaries);
     let reads = || Reads::of(args.stdin.as_deref(), args.script.as_deref());
-    let kept = (&args.journal, args.output.quiet);
-    let journal = sitting.journal("run", kept, (&hosts, canaries), reads)?;
+    let noted = (&args.journal, args.output.quiet);
+    let journal = sitting.journal("run", noted, (&hosts, canaries), reads)?;
     let to_attach_to = match (&detached, &journal) {
         (
             Some(Detached {
@@ -125,6 +128,9 @@ pub(crate) fn run(args: &RunArgs, sitting: &Sitting<'_>) -> Result<u8, Box<dyn s
         }
         _ => None,
     };
+    let input = input(args, sudo_password, detached.as_ref(), plans.len())?;
+    // A secret that comes first is not to lie about in another process.
+    let has_secret = input.as_ref().is_some_and(Input::begins_with_secret);
     let plan = RunPlan {
         limits: limits(&args.login, &args.pace, &plans, jumps.len(), &deadlines),
         deadlines,
@@ -132,7 +138,7 @@ pub(crate) fn run(args: &RunArgs, sitting: &Sitting<'_>) -> Result<u8, Box<dyn s
         kill,
         password,
         seed: fan_out::seed(),
-        input: input(args, sudo_password, detached.as_ref(), plans.len())?,
+        input,
         asks: prompt::is_possible(),
         server_cache: server_cache_path(),
         ssh,
@@ -144,6 +150,7 @@ pub(crate) fn run(args: &RunArgs, sitting: &Sitting<'_>) -> Result<u8, Box<dyn s
         rolling,
         keeper: None,
         journal,
+        warm: kept.board().filter(|_| !has_secret),
         jumps,
     };
     let showing = Showing {
@@ -402,6 +409,9 @@ impl<'a> CommandLine<'a> {
         };
         let by = match plan.openssh() {
             Some(by_ssh) => format!(" by ssh [{}]", by_ssh.why),
+            None if host.way.as_ref().is_some_and(|way| way.is_warm) => {
+                " by a warm connection".to_owned()
+            }
             None => String::new(),
         };
         let title = format!("{sudo}{}", self.title);

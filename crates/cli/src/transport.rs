@@ -31,10 +31,12 @@ pub(crate) fn way(plan: &HostPlan) -> Way {
         HostPlan::Native(_) => Way {
             transport: "native",
             why: None,
+            is_warm: false,
         },
         HostPlan::OpenSsh(plan) => Way {
             transport: "openssh",
             why: Some(plan.why.clone()),
+            is_warm: false,
         },
     }
 }

@@ -112,6 +112,13 @@ pub struct PhaseTimes {
     pub total: Option<Duration>,
 }
 
+impl PhaseTimes {
+    /// Whether the session was one on a connection that was there already.
+    pub fn is_warm(&self) -> bool {
+        self.session.is_some() && self.connect.is_none() && self.login.is_none()
+    }
+}
+
 /// One host's final result: every host of a run yields exactly one.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct HostResult {

@@ -26,6 +26,7 @@ use crate::plan::RunPlan;
 use crate::server_cache::Learned;
 use crate::signals::{Interruption, Signals, Wanted};
 use crate::transfer::TransferPlan;
+use crate::warm::Keepers;
 use crate::worker::{Control, Order, Report, Shared, Worker, WorkerThread};
 
 /// How often the observer hears of progress.
@@ -68,12 +69,15 @@ pub struct RunEnd<S> {
 /// # Errors
 ///
 /// [`RunError`] before anything was started.
-pub fn run<O: Observer>(plan: RunPlan, observer: O) -> Result<RunEnd<O::Summary>, RunError> {
+pub fn run<O: Observer>(mut plan: RunPlan, observer: O) -> Result<RunEnd<O::Summary>, RunError> {
+    let streams = plan.warm.as_mut();
+    let streams = streams.map_or_else(Vec::new, |warm| std::mem::take(&mut warm.streams));
     let plan = Arc::new(plan);
     let hosts = (0..plan.work.hosts() as u32).map(HostId);
     let jobs = hosts.map(|host| Job {
         host,
-        via: plan.via(host),
+        // Who is kept needs no jump host.
+        via: plan.via(host).filter(|_| plan.warm(host).is_none()),
     });
     let mut fleet = Fleet::new(jobs, plan.limits, plan.deadlines, plan.retry, plan.seed)?;
     if let Some(rolling) = &plan.rolling {
@@ -95,7 +99,7 @@ pub fn run<O: Observer>(plan: RunPlan, observer: O) -> Result<RunEnd<O::Summary>
     let end = local.block_on(&runtime, async move {
         let mut coordinator = Coordinator {
             fleet,
-            worker: Rc::new(Worker::new(shared)),
+            worker: Rc::new(Worker::with_keepers(shared, Keepers::begin(streams)?)),
             others,
             reports,
             answers: reports_in,
@@ -264,6 +268,9 @@ impl<O: Observer> Coordinator<O> {
     fn start(&mut self, host: HostId) {
         let (orders, receiver) = mpsc::unbounded_channel();
         self.orders.insert(host, orders);
+        if self.worker.berth(host).is_some() {
+            return self.worker.take(Order::Attempt(host, receiver));
+        }
         let via = self.worker.plan.via(host);
         let jump = via.filter(|via| *via != JumpId::PROGRAM);
         let turn = jump.map_or(host.0, |jump| self.worker.plan.first_jump(jump).0);

@@ -19,6 +19,7 @@ use crate::plan::{HostPlan, NativePlan, Work};
 use crate::proxy;
 use crate::session::HostSession;
 use crate::timing::{Passed, Timing, Turn};
+use crate::warm;
 use crate::worker::{Control, Report, Worker};
 
 /// Where a host's task gets its orders.
@@ -101,6 +102,9 @@ async fn perform(worker: &Rc<Worker>, host: HostId, orders: &mut Orders) -> Resu
     match &worker.plan.work {
         Work::Sessions(hosts) => match &hosts[index] {
             HostPlan::Native(plan) => {
+                if let Some(berth) = worker.berth(host) {
+                    return warm::run(worker, host, plan, berth, orders).await;
+                }
                 let mut attempt = Attempt {
                     worker,
                     host,
@@ -212,6 +216,10 @@ impl<'w> Attempt<'w, '_> {
         // The jump host looks the name up.
         self.worker.enter(self.host, Phase::Connect);
         let connecting = Instant::now();
+        if self.worker.plan.warm(self.host).is_some() {
+            // The fleet has not had it connected for a host that was kept.
+            self.unless_aborted(jump::up(self.worker, jump)).await?;
+        }
         let tunnel = jump::tunnel(self.worker, jump, endpoint);
         let tunnel = self.unless_aborted(tunnel).await?;
         pass_timing(timing, Passed::Connected(None));

@@ -89,7 +89,7 @@ impl Input {
     }
 
     /// Whether a password comes first.
-    pub(crate) fn begins_with_secret(&self) -> bool {
+    pub fn begins_with_secret(&self) -> bool {
         self.preamble.is_some()
     }
 
@@ -324,6 +324,25 @@ impl Feeder {
             self.state = State::Ended;
         }
         Ok(taken)
+    }
+}
+
+// For a command that somebody else sends it to.
+impl Feeder {
+    /// Gives at most `room` octets away; returns how many those were, and whether there will be no more.
+    pub(crate) fn hand_out(&mut self, room: usize, mut take: impl FnMut(&[u8])) -> (usize, bool) {
+        let rest = &self.chunk[self.taken..];
+        let octets = &rest[..rest.len().min(room)];
+        if !octets.is_empty() {
+            take(octets);
+            self.taken += octets.len();
+        }
+        let handed = octets.len();
+        let is_all = self.state == State::Read && self.taken == self.chunk.len();
+        if is_all {
+            self.state = State::Ended;
+        }
+        (handed, is_all)
     }
 }
 

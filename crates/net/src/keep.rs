@@ -122,6 +122,9 @@ pub trait Serve {
 
     /// Whether the connection is to be ended.
     fn is_over(&self) -> bool;
+
+    /// Nothing more of the connection is sent: what is known of its commands now is all that will be.
+    fn handle_end(&mut self, connection: &Connection);
 }
 
 /// Has one host logged in to: makes further connections, which end with it, and gives a host that is parked its next turn.
@@ -227,6 +230,8 @@ type Place = Pin<Box<dyn Future<Output = Option<OwnedSemaphorePermit>>>>;
 #[derive(Default)]
 pub(crate) struct Keeping {
     serve: Option<Box<dyn Serve>>,
+    /// Who has served it, from when it is to end.
+    served: Option<Box<dyn Serve>>,
     further: Option<Further>,
     was_kept: bool,
 }
@@ -260,6 +265,11 @@ impl Keeping {
     /// Whether it has ever been logged in.
     pub(crate) fn was_kept(&self) -> bool {
         self.was_kept
+    }
+
+    /// Whether somebody serves it.
+    pub(crate) fn is_serving(&self) -> bool {
+        self.serve.is_some()
     }
 
     /// The user is logged in.
@@ -318,10 +328,17 @@ impl Keeping {
         self.serve.as_ref().is_some_and(|serve| serve.has_work())
     }
 
-    /// Whether the connection is to end now; whoever served it is dropped.
+    /// Whether the connection is to end now; nobody serves it any more.
     pub(crate) fn ends(&mut self) -> bool {
-        let over = self.serve.take_if(|serve| serve.is_over());
-        over.is_some()
+        self.served = self.serve.take_if(|serve| serve.is_over());
+        self.served.is_some()
+    }
+
+    /// The connection has ended, and with it whoever serves it.
+    pub(crate) fn handle_end(&mut self, connection: &Connection) {
+        for mut serve in self.serve.take().into_iter().chain(self.served.take()) {
+            serve.handle_end(connection);
+        }
     }
 
     /// Ready when there is something to do.

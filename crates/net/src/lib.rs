@@ -20,6 +20,7 @@ mod hints;
 mod host;
 mod host_key_questions;
 mod host_key_update;
+mod identity;
 mod input;
 mod interfaces;
 mod jump;
@@ -49,6 +50,7 @@ mod timing;
 mod transfer;
 mod trial;
 mod trust;
+mod warm;
 mod window;
 mod worker;
 
@@ -58,6 +60,7 @@ pub use coordinator::{RunEnd, RunError, run};
 pub use descriptors::{connections_allowed, processes_allowed};
 pub use fetch::{FetchedKeys, fetch_host_keys};
 pub use hints::lengthen_time_slice;
+pub use identity::{Identities, Identity};
 pub use input::Input;
 pub use interfaces::LocalAddresses;
 pub use keep::{Keeper, Kept, More, RunHandle, Serve};
@@ -94,3 +97,4 @@ pub use transfer::{
     Way, names_of, rights, scan,
 };
 pub use trial::{Leg, Measured, Measurements, ServerFacts, TrialPlan, TrialWay};
+pub use warm::{WarmBerth, WarmPlan};

@@ -24,6 +24,7 @@ use crate::runs::RunJournal;
 use crate::timing::TimingPlan;
 use crate::transfer::{Transfer, TransferPlan};
 use crate::trial::{TrialPlan, TrialWay};
+use crate::warm::{self, WarmBerth, WarmPlan};
 
 /// Octets of output that all hosts together may have sent and nobody has read: the sum of the channels' windows.
 const UNREAD_BUDGET: usize = 64 * 1024 * 1024;
@@ -73,6 +74,8 @@ pub struct RunPlan {
     pub keeper: Option<Arc<dyn Keeper>>,
     /// Where it is noted which commands may have run, and how hosts ended.
     pub journal: Option<Arc<RunJournal>>,
+    /// Hosts whose commands go by connections that are kept already, if any do.
+    pub warm: Option<WarmPlan>,
 }
 
 impl RunPlan {
@@ -112,6 +115,12 @@ impl RunPlan {
             Work::Sessions(hosts) => Some(hosts[host.0 as usize].label()),
             Work::Local(_) => None,
         }
+    }
+
+    /// Where a host is kept, if it is.
+    pub(crate) fn warm(&self, host: HostId) -> Option<WarmBerth> {
+        let berths = &self.warm.as_ref()?.berths;
+        berths.get(host.0 as usize).copied().flatten()
     }
 
     /// The last jump host on the way to a host; or the program that finds its way itself.
@@ -262,6 +271,11 @@ impl HostPlan {
             HostPlan::Native(plan) => plan.endpoint.proxy_command.is_some(),
             HostPlan::OpenSsh(_) => true,
         }
+    }
+
+    /// Whether the command can go by a connection that another process keeps: without a terminal, an agent and an ssh.
+    pub fn can_be_warm(&self) -> bool {
+        self.native().is_some_and(warm::serves)
     }
 
     /// The plan, if the transport is our own.
@@ -472,6 +486,8 @@ pub struct TcpOptions {
 pub struct HostTrust {
     /// All known_hosts files.
     pub known: Arc<KnownHosts>,
+    /// Their paths: UserKnownHostsFile, then GlobalKnownHostsFile.
+    pub files: Arc<[String]>,
     /// A program that knows further lines (KnownHostsCommand).
     pub command: Option<Arc<KnownHostsCommand>>,
     /// The name to look for: HostKeyAlias, or the host name.

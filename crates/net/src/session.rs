@@ -197,6 +197,9 @@ impl<'a> HostSession<'a> {
             Ok(end) => {
                 self.state.login.show_last_banners(self.state.worker);
                 self.drive.hang_up();
+                if let Some(keeping) = &mut self.state.keeping {
+                    keeping.handle_end(&self.drive.connection);
+                }
                 self.state.deliver_rest(orders).await;
                 let end = self.part_from_proxy(end).await;
                 let end = end.map_err(|ended| self.outlived(ended, is_ending));
@@ -241,7 +244,11 @@ impl<'a> HostSession<'a> {
                 self.leave()?;
                 continue;
             }
-            self.drive.flush();
+            // Who serves a kept connection may have more for the same flight.
+            let keeping = self.state.keeping.as_ref();
+            if !keeping.is_some_and(|keeping| keeping.is_serving()) {
+                self.drive.flush();
+            }
             self.hasten();
             self.feed()?;
             let errands = self.state.errands.as_ref();

@@ -129,6 +129,7 @@ fn plan(folder: &Path, server: &Server, server_cache: std::path::PathBuf) -> Run
         rolling: None,
         keeper: None,
         journal: None,
+        warm: None,
     }
 }
 

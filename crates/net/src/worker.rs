@@ -32,6 +32,7 @@ use crate::runs::Intent;
 use crate::server_cache::{KnownServer, ServerCache};
 use crate::shortcuts::Doubts;
 use crate::transfer::{LaneLimits, TransferPlan};
+use crate::warm::{Keepers, WarmBerth};
 
 /// Octets read at a time. sshd writes up to 256 KiB; less only costs more system calls.
 const READ_SIZE: usize = 256 * 1024;
@@ -75,6 +76,8 @@ pub(crate) struct Worker {
     kept: RefCell<HashMap<HostId, Rc<dyn Kept>>>,
     /// Octets of output and of errors that have come of commands that outlive their connections.
     come: RefCell<HashMap<HostId, [u64; 2]>>,
+    /// Who keeps connections for the run: in the coordinator's thread alone.
+    pub(crate) keepers: Keepers,
 }
 
 /// What tasks tell the coordinator.
@@ -179,6 +182,15 @@ impl Worker {
             lane_limits: shared.lane_limits,
             kept: RefCell::default(),
             come: RefCell::default(),
+            keepers: Keepers::default(),
+        }
+    }
+
+    /// One that talks to keepers besides.
+    pub(crate) fn with_keepers(shared: Shared, keepers: Keepers) -> Self {
+        Worker {
+            keepers,
+            ..Worker::new(shared)
         }
     }
 
@@ -228,6 +240,12 @@ impl Worker {
             None => self.session_window.min(endpoint.settings.window),
             Some(_) => TransferPlan::window(self.plan.hosts_at_once(), round_trip),
         }
+    }
+
+    /// Where a host is kept for this thread, as far as anybody knows.
+    pub(crate) fn berth(&self, host: HostId) -> Option<WarmBerth> {
+        let berth = self.plan.warm(host)?;
+        self.keepers.stream(host, berth).map(|_| berth)
     }
 
     /// Begins a task.

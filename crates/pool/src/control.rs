@@ -5,8 +5,11 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use sshoal_net::Identity;
 
+use crate::entry::Seating;
 use crate::folder::{Folder, FolderError};
 use crate::limits::Limits;
 
@@ -25,6 +28,18 @@ pub enum Ask {
     Down {
         /// As the user named them for `up`.
         hosts: Vec<String>,
+    },
+    /// Where these hosts are kept ([`find`]).
+    Find {
+        /// What their connections are.
+        identities: Vec<String>,
+    },
+    /// To take whoever asks as a guest ([`board`]).
+    Board {
+        /// The guests' protocol.
+        version: u32,
+        /// In that thread.
+        deck: u32,
     },
     /// To keep more hosts; a conversation follows.
     Up {
@@ -163,24 +178,54 @@ impl AskError {
 ///
 /// There is none, or it does not answer.
 pub fn ask(folder: &Folder, question: &Ask) -> Result<Status, AskError> {
-    match answer_to(folder, question) {
-        Ok(Some(status)) => Ok(status),
-        // It ends just now.
-        Ok(None) => Err(AskError::NoPool),
-        Err(error) => Err(AskError::of(error)),
+    answer_to(folder, question).map(|(status, _)| status)
+}
+
+/// Asks the user's pool where it keeps hosts: those that are up, by connections that are these.
+///
+/// # Errors
+///
+/// There is none, or it does not answer.
+pub fn find(folder: &Folder, identities: &[Identity]) -> Result<Vec<Option<Seating>>, AskError> {
+    let question = Ask::Find {
+        identities: identities.iter().map(Identity::to_string).collect(),
+    };
+    let (mut found, _): (Vec<Option<Seating>>, _) = answer_to(folder, &question)?;
+    found.resize(identities.len(), None);
+    Ok(found)
+}
+
+/// Becomes a guest of one of the pool's threads: what is said on the stream is `sshoal-warm`'s.
+///
+/// # Errors
+///
+/// There is no pool, or not that thread.
+pub fn board(folder: &Folder, deck: u32) -> Result<UnixStream, AskError> {
+    let version = sshoal_warm::VERSION;
+    let question = Ask::Board { version, deck };
+    match answer_to(folder, &question)? {
+        (true, stream) => Ok(stream),
+        (false, _) => Err(AskError::NoPool),
     }
 }
 
-/// The answer; `None` if the pool hung up in place of one.
-fn answer_to(folder: &Folder, question: &Ask) -> io::Result<Option<Status>> {
-    let stream = put(folder, question)?;
-    stream.set_read_timeout(Some(PATIENCE))?;
-    let mut line = String::new();
-    BufReader::new(stream).read_line(&mut line)?;
-    match line.is_empty() {
-        true => Ok(None),
-        false => Ok(Some(serde_json::from_str(&line)?)),
-    }
+/// The answer, and the stream that it came by.
+fn answer_to<T: DeserializeOwned>(
+    folder: &Folder,
+    question: &Ask,
+) -> Result<(T, UnixStream), AskError> {
+    let asked = || {
+        let stream = put(folder, question)?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        let mut line = String::new();
+        BufReader::new(&stream).read_line(&mut line)?;
+        match line.is_empty() {
+            // It ends just now.
+            true => Err(io::ErrorKind::ConnectionReset.into()),
+            false => Ok((serde_json::from_str(&line)?, stream)),
+        }
+    };
+    asked().map_err(AskError::of)
 }
 
 /// Connects and asks.

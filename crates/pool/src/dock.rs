@@ -16,7 +16,7 @@ use crate::forward::{Arrival, arrived};
 use crate::host::{HAS_ENDED, Host};
 use crate::limits::Place;
 use crate::proxy::{self, Brought};
-use crate::seat::{Seat, Served};
+use crate::seat::{Seat, Served, Signalled, Spare};
 
 /// How long a further connection is kept without a session.
 const FURTHER_IDLE: Duration = Duration::from_secs(10);
@@ -137,10 +137,14 @@ impl Dock {
 pub(crate) struct Berth {
     dock: Rc<Dock>,
     seats: HashMap<LocalChannel, Rc<Seat>>,
+    /// A session for the next one who wants one.
+    spare: Option<Spare>,
+    /// Whether there is to be one: guests' commands come again and again, and the server may say no, once and for all.
+    wants_spare: Option<bool>,
     /// Sessions that the server has opened.
     opened: usize,
-    /// Channels that are over.
-    over: Vec<LocalChannel>,
+    /// Channels that are over, and who sat there.
+    over: Vec<(LocalChannel, Option<Rc<Seat>>)>,
     /// Passengers in proxy mode, and those for whom there is no room just now.
     proxied: Vec<Rc<Seat>>,
     stalled: Vec<Rc<Seat>>,
@@ -159,6 +163,8 @@ impl Berth {
         Berth {
             dock,
             seats: HashMap::new(),
+            spare: None,
+            wants_spare: None,
             opened: 0,
             over: Vec::new(),
             proxied: Vec::new(),
@@ -202,30 +208,72 @@ impl Berth {
 
     /// A channel is over, and its place free.
     fn free(&mut self, channel: LocalChannel) -> Option<Rc<Seat>> {
-        self.over.push(channel);
-        let seat = self.seats.remove(&channel)?;
+        let seat = self.seats.remove(&channel);
+        self.over.push((channel, seat.clone()));
+        let seat = seat?;
         if seat.takes_a_place() {
             self.dock.leave();
         }
         Some(seat)
     }
 
+    /// What becomes of the spare session, if it is that; returns whether it is.
+    fn handle_spare(&mut self, channel: LocalChannel, event: &Event) -> bool {
+        let Some(spare) = self.spare.as_mut().filter(|it| it.channel == channel) else {
+            return false;
+        };
+        match event {
+            Event::ChannelOpened(_) => {
+                spare.is_open = true;
+                self.opened += 1;
+            }
+            // The server wants none: it allows few sessions, or ends those that nobody uses (ChannelTimeout).
+            Event::ChannelRefused { .. } | Event::Closed(_) => {
+                self.opened -= usize::from(spare.is_open);
+                (self.spare, self.wants_spare) = (None, Some(false));
+                self.over.push((channel, None));
+            }
+            _ => {}
+        }
+        true
+    }
+
+    /// Opens a spare session, in one flight with the end of the last one.
+    fn keep_spare(&mut self, connection: &mut Connection) -> Result<(), ConnectionError> {
+        let is_alone = self.dock.taken() == 0 && self.spare.is_none() && self.proxied.is_empty();
+        if !is_alone || self.wants_spare != Some(true) || self.dock.is_ending.get() {
+            return Ok(());
+        }
+        let channel = connection.open_spare_session()?;
+        let is_open = false;
+        self.spare = (channel != LocalChannel::REFUSED).then_some(Spare { channel, is_open });
+        Ok(())
+    }
+
     fn refused(&mut self, channel: LocalChannel, why: &str) {
-        if let Some(seat) = self.free(channel) {
-            self.send_elsewhere(seat, why);
+        let Some(seat) = self.free(channel) else {
+            return;
+        };
+        if !self.send_elsewhere(seat, why)
+            && let Some((_, seat)) = self.over.last_mut()
+        {
+            // Another connection will know what becomes of it.
+            *seat = None;
         }
     }
 
     /// A session that was the only one will be refused everywhere else as well, and no other connection gets further to
-    /// where somebody is forwarded.
-    fn send_elsewhere(&self, seat: Rc<Seat>, why: &str) {
-        match seat.leave_dock() || !seat.takes_a_place() {
+    /// where somebody is forwarded: whether it is over with it.
+    fn send_elsewhere(&self, seat: Rc<Seat>, why: &str) -> bool {
+        let is_over = seat.leave_dock() || !seat.takes_a_place();
+        match is_over {
             true => seat.lose(why),
             false => {
                 self.dock.is_full.set(true);
                 self.dock.host.admit_elsewhere(seat, self.opened);
             }
         }
+        is_over
     }
 
     /// The server wants to open a channel.
@@ -258,11 +306,11 @@ impl Berth {
             Brought::Session => self.opened += 1,
             Brought::Over => {
                 self.seats.remove(&channel);
-                self.over.push(channel);
+                self.over.push((channel, None));
             }
             Brought::Elsewhere => {
                 self.seats.remove(&channel);
-                self.over.push(channel);
+                self.over.push((channel, None));
                 self.proxied.retain(|other| !Rc::ptr_eq(other, &seat));
                 self.dock.leave();
                 self.send_elsewhere(seat, "the server opened no session");
@@ -305,7 +353,13 @@ impl Berth {
 
     /// Says what concerns the whole connection, and who answers for channels that the server wants to open.
     fn advance_connection(&mut self, connection: &mut Connection) -> Result<(), ConnectionError> {
-        for channel in self.over.drain(..) {
+        for (channel, seat) in self.over.drain(..) {
+            if let Some(seat) = seat {
+                if seat.is_guest() && seat.was_opened() {
+                    self.wants_spare.get_or_insert(true);
+                }
+                seat.note_fate(connection.exec_fate(channel));
+            }
             connection.forget(channel);
             connection.release_proxied(channel);
         }
@@ -333,6 +387,13 @@ impl Berth {
 
 impl Serve for Berth {
     fn handle(&mut self, event: Event, input: &[u8]) {
+        if let Event::ChannelOpened(channel)
+        | Event::ChannelRefused { channel, .. }
+        | Event::Closed(channel) = event
+            && self.handle_spare(channel, &event)
+        {
+            return;
+        }
         match event {
             Event::ChannelOpened(channel) => {
                 let seat = self.seats.get(&channel);
@@ -355,6 +416,7 @@ impl Serve for Berth {
                 let why = format!("the server opened no session: {description}");
                 self.refused(channel, &why);
             }
+            Event::Started(channel) => self.with(channel, Seat::handle_started),
             Event::PtyRefused(channel) => self.with(channel, Seat::handle_pty_refused),
             Event::StartRefused(channel) => {
                 self.with(channel, Seat::handle_start_refused);
@@ -369,6 +431,18 @@ impl Serve for Berth {
             Event::ExitStatus { channel, status } => {
                 self.with(channel, |seat| seat.handle_exit(status));
             }
+            Event::ExitSignal {
+                channel,
+                name,
+                core_dumped,
+                message,
+            } => self.with(channel, |seat| {
+                seat.handle_exit_signal(Signalled {
+                    name,
+                    core_dumped,
+                    message,
+                });
+            }),
             Event::Writable(channel) => self.serve_soon(channel),
             Event::Closed(channel) => {
                 if let Some(seat) = self.free(channel) {
@@ -378,12 +452,13 @@ impl Serve for Berth {
                 }
                 self.dock.host.assign();
             }
-            // Logging in is over; of a signal that ended a command ssh's master tells nothing either.
+            // Logging in is over.
             _ => {}
         }
     }
 
     fn advance(&mut self, connection: &mut Connection) -> Result<(), ConnectionError> {
+        let has_room = !self.over.is_empty();
         self.advance_connection(connection)?;
         self.note_round_trip(connection);
         if self.dock.is_doubted.take() {
@@ -403,7 +478,7 @@ impl Serve for Berth {
                 continue;
             }
             let places = usize::from(seat.takes_a_place());
-            match seat.serve(connection)? {
+            match seat.serve(connection, &mut self.spare)? {
                 Served::Asked(LocalChannel::REFUSED) => {
                     self.dock.taken.set(self.dock.taken.get() - places);
                     self.send_elsewhere(seat, "there is no room for another channel");
@@ -421,7 +496,10 @@ impl Serve for Berth {
                 }
             }
         }
-        Ok(())
+        match has_room {
+            true => self.keep_spare(connection),
+            false => Ok(()),
+        }
     }
 
     fn has_work(&self) -> bool {
@@ -450,6 +528,12 @@ impl Serve for Berth {
 
     fn is_over(&self) -> bool {
         self.dock.is_ending.get() || (self.is_idle && self.dock.taken() == 0)
+    }
+
+    fn handle_end(&mut self, connection: &Connection) {
+        for (channel, seat) in &self.seats {
+            seat.note_fate(connection.exec_fate(*channel));
+        }
     }
 }
 

@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use sshoal_net::Listening;
+use serde::{Deserialize, Serialize};
+use sshoal_net::{Identity, Listening};
 use tokio::sync::Notify;
 
 use crate::control::{HostStatus, State};
@@ -19,6 +20,17 @@ pub struct Member {
     pub socket: PathBuf,
     /// How this side listens for its forwards.
     pub listening: Listening,
+    /// What its connection is.
+    pub identity: Identity,
+}
+
+/// Where a run finds a host that is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Seating {
+    /// Which of the pool's threads has it: whom to [`board`](crate::board).
+    pub deck: u32,
+    /// Its number there.
+    pub host: u32,
 }
 
 /// How hosts are kept.
@@ -50,6 +62,8 @@ struct Condition {
     connecting: Option<Duration>,
     round_trip: Option<Duration>,
     is_settled: bool,
+    /// Where guests find it, for as long as it is up.
+    seating: Option<Seating>,
 }
 
 /// What is counted of a host.
@@ -93,6 +107,7 @@ impl Entry {
                 connecting: None,
                 round_trip: None,
                 is_settled: false,
+                seating: None,
             }),
             is_finished: AtomicBool::new(false),
             finished: Notify::new(),
@@ -139,6 +154,17 @@ impl Entry {
     /// It is known what becomes of it; returns whether it was not before.
     pub(crate) fn settle(&self) -> bool {
         !std::mem::replace(&mut self.condition().is_settled, true)
+    }
+
+    /// Guests find it there from now on, while it is up.
+    pub(crate) fn is_at(&self, seating: Seating) {
+        self.condition().seating = Some(seating);
+    }
+
+    /// Where guests find it now.
+    pub(crate) fn seating(&self) -> Option<Seating> {
+        let condition = self.condition();
+        condition.seating.filter(|_| condition.state == State::Up)
     }
 
     pub(crate) fn state(&self) -> State {

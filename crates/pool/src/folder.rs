@@ -12,6 +12,8 @@ use rustix::process::geteuid;
 
 /// The folder's name in XDG_RUNTIME_DIR.
 const NAME: &str = "sshoal";
+/// The name of the socket where the pool itself is asked.
+const CONTROL: &str = "control";
 /// The longest path of a socket: `sun_path` of unix(7) with the zero at its end. ssh refuses longer ones as well.
 const MAX_PATH: usize = 107;
 
@@ -68,11 +70,22 @@ impl Folder {
     ///
     /// It cannot be made, or is not the user's alone.
     pub fn of_user() -> Result<Folder, FolderError> {
+        Folder::at(Folder::path_of_user())
+    }
+
+    /// The same folder, if a pool may be there; it is not made, and not complained of.
+    pub fn in_use() -> Option<Folder> {
+        let path = Folder::path_of_user();
+        let is_there = path.join(CONTROL).exists();
+        is_there.then(|| Folder::at(path).ok()).flatten()
+    }
+
+    fn path_of_user() -> PathBuf {
         let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
-        Folder::at(match runtime.filter(|path| path.is_absolute()) {
+        match runtime.filter(|path| path.is_absolute()) {
             Some(runtime) => runtime.join(NAME),
             None => PathBuf::from(format!("/tmp/{NAME}-{}", geteuid().as_raw())),
-        })
+        }
     }
 
     fn at(path: PathBuf) -> Result<Folder, FolderError> {
@@ -102,7 +115,7 @@ impl Folder {
 
     /// Where the pool itself is asked.
     pub(crate) fn control(&self) -> PathBuf {
-        self.path.join("control")
+        self.path.join(CONTROL)
     }
 
     /// The socket of a host, in ssh's terms `%r@%h:%p`.

@@ -20,6 +20,7 @@ use tokio::time::sleep;
 
 use crate::back_off::{BackOff, may_pass};
 use crate::control::State;
+use crate::deck::Deck;
 use crate::dock::{Berth, Dock};
 use crate::entry::Entry;
 use crate::folder::Folder;
@@ -111,6 +112,8 @@ impl Host {
             tasks: RefCell::default(),
             absence: RefCell::default(),
         });
+        let place = Deck::of_thread(host.round.pool()).add(&host);
+        host.entry.is_at(place);
         if host.entry.terms.is_lazy {
             host.listen()?;
         }
@@ -159,7 +162,17 @@ impl Host {
         }
     }
 
-    fn note_left(self: &Rc<Self>) {
+    /// Whether somebody else is let in.
+    pub(crate) fn lets_in(&self) -> bool {
+        !self.has_stopped.get() && self.passengers.get() < MAX_PASSENGERS
+    }
+
+    /// Somebody is in who did not come by the host's socket.
+    pub(crate) fn note_come(&self) {
+        self.passengers.set(self.passengers.get() + 1);
+    }
+
+    pub(crate) fn note_left(self: &Rc<Self>) {
         self.passengers.set(self.passengers.get() - 1);
         self.left.notify_one();
         self.end_if_left();

@@ -13,16 +13,21 @@
 //!                                            it is logged in to, and when again
 //! ```
 //!
+//! A run of sshoal's own is a guest: it has the commands of all its hosts performed over one socket for each of the pool's
+//! threads (`sshoal-warm`), with a seat for each.
+//!
 //! All of a host happens in the thread of its connection; a passenger that does not read, or dies, holds up its own seat only.
 
 mod alarm;
 mod back_off;
 mod control;
 mod conversation;
+mod deck;
 mod dock;
 mod entry;
 mod folder;
 mod forward;
+mod guest;
 mod host;
 mod limits;
 mod metrics;
@@ -37,9 +42,9 @@ mod seat;
 mod session;
 mod stdio;
 
-pub use control::{Alarm, Ask, AskError, HostStatus, State, Status, ask};
+pub use control::{Alarm, Ask, AskError, HostStatus, State, Status, ask, board, find};
 pub use conversation::{Answering, Caller, Conversation, Settled, Tell};
-pub use entry::{Member, Terms};
+pub use entry::{Member, Seating, Terms};
 pub use folder::{Folder, FolderError, Lock};
 pub use forward::{MAX_FORWARDED, MAX_FORWARDS};
 pub use limits::Limits;

@@ -14,12 +14,12 @@ use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::io::Errno;
 use rustix::net::sockopt::socket_peercred;
 use rustix::process::geteuid;
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 
 use crate::alarm;
 use crate::control::{Alarm, Ask, State, Status, heard, write_line};
 use crate::conversation::{Conversation, Tell};
-use crate::entry::{Entry, Member, Terms};
+use crate::entry::{Entry, Member, Seating, Terms};
 use crate::folder::{Folder, Lock};
 use crate::limits::{Limits, Room, resident};
 use crate::metrics::MetricsFile;
@@ -48,6 +48,8 @@ struct Shared {
     holds: Mutex<Holds>,
     /// Written to when there is one less.
     freed: OwnedFd,
+    /// Where the threads that have hosts take their guests.
+    decks: Mutex<Vec<mpsc::UnboundedSender<UnixStream>>>,
 }
 
 /// What keeps the pool from ending.
@@ -128,6 +130,7 @@ impl Pool {
             metrics: MetricsFile::default(),
             holds: Mutex::default(),
             freed: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?,
+            decks: Mutex::default(),
         }));
         alarm::watch(pool.clone())?;
         Ok(pool)
@@ -209,12 +212,21 @@ impl Pool {
         }
         stream.set_nonblocking(false)?;
         let question = heard(&stream)?;
-        let status = self.status();
         match question {
-            Ask::Status => write_line(&mut stream, &status),
+            Ask::Status => write_line(&mut stream, &self.status()),
             Ask::Down { hosts } => {
+                let status = self.status();
                 self.end(&hosts);
                 write_line(&mut stream, &status)
+            }
+            Ask::Find { identities } => write_line(&mut stream, &self.find(&identities)),
+            Ask::Board { version, deck } => {
+                let is_known = version == sshoal_warm::VERSION && self.has_deck(deck);
+                write_line(&mut stream, &is_known)?;
+                if is_known {
+                    self.take_guest(deck, stream);
+                }
+                Ok(())
             }
             Ask::Up { request } => {
                 locked(&self.0.holds).has_begun = true;
@@ -334,6 +346,40 @@ impl Pool {
             if hosts.is_empty() || named.contains(&entry.member.label) {
                 entry.finish();
             }
+        }
+    }
+
+    /// Where these hosts are kept, if they are, in the same way and now.
+    pub(crate) fn find(&self, identities: &[String]) -> Vec<Option<Seating>> {
+        let entries = locked(&self.0.entries).clone();
+        let kept = entries.iter().filter_map(|entry| {
+            let seating = entry.seating()?;
+            Some((entry.member.identity.to_string(), seating))
+        });
+        let kept: HashMap<String, Seating> = kept.collect();
+        let found = identities.iter();
+        found.map(|wanted| kept.get(wanted).copied()).collect()
+    }
+
+    /// A thread takes guests; returns its number.
+    pub(crate) fn add_deck(&self, guests: mpsc::UnboundedSender<UnixStream>) -> u32 {
+        let mut decks = locked(&self.0.decks);
+        decks.push(guests);
+        decks.len() as u32 - 1
+    }
+
+    /// Whether there is a thread of that number, which takes guests.
+    pub(crate) fn has_deck(&self, deck: u32) -> bool {
+        let decks = locked(&self.0.decks);
+        decks
+            .get(deck as usize)
+            .is_some_and(|deck| !deck.is_closed())
+    }
+
+    /// Gives a guest to a thread. If that has just gone, so does the guest.
+    pub(crate) fn take_guest(&self, deck: u32, guest: UnixStream) {
+        if let Some(deck) = locked(&self.0.decks).get(deck as usize) {
+            let _ = deck.send(guest);
         }
     }
 

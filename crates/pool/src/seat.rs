@@ -2,14 +2,17 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 use std::time::Duration;
 
-use sshoal_proto::{Command, Connection, ConnectionError, LocalChannel, SessionRequest, Stream};
+use sshoal_proto::{
+    Command, Connection, ConnectionError, ExecFate, LocalChannel, SessionRequest, Stream,
+};
 use tokio::sync::Notify;
 use tokio::time::timeout;
 
 use crate::dock::Dock;
+use crate::guest::Guest;
 use crate::proxy::Proxied;
 
 /// Octets of input that wait for the connection, about: more is not read meanwhile.
@@ -39,6 +42,8 @@ pub(crate) struct Seat {
     is_due: Cell<bool>,
     /// For the passenger: something has changed.
     pub(crate) news: Notify,
+    /// Who is told so in place of a passenger, and by which number.
+    guest: Option<(Weak<Guest>, u32)>,
     up: RefCell<Up>,
     down: RefCell<Down>,
 }
@@ -53,6 +58,10 @@ struct Up {
     input_has_ended: bool,
     /// The terminal's new size: columns and rows.
     size: Option<(u32, u32)>,
+    /// Signals for the command, without `SIG`.
+    signals: Vec<String>,
+    /// Octets of input that the connection has taken and the guest has not been told of.
+    taken: usize,
     /// Octets of output that are out of the way.
     delivered: usize,
     /// Nobody reads standard output any more, and whether the server knows it.
@@ -69,12 +78,33 @@ pub(crate) struct Down {
     pub(crate) output: VecDeque<u8>,
     pub(crate) error: VecDeque<u8>,
     pub(crate) pty_refused: bool,
+    pub(crate) is_started: bool,
     pub(crate) status: Option<u32>,
+    pub(crate) signalled: Option<Signalled>,
     pub(crate) has_ended: bool,
     /// Nothing more comes.
     pub(crate) is_closed: bool,
     /// Why it was never opened.
     pub(crate) refusal: Option<String>,
+    /// Why there is no connection for it any more, or no command.
+    pub(crate) lost: Option<String>,
+    /// It was left, and the connection knows it.
+    pub(crate) has_left: bool,
+    /// What the connection knew of the command at the end.
+    pub(crate) fate: Option<ExecFate>,
+}
+
+/// By what a command was ended (RFC 4254 section 6.10).
+pub(crate) struct Signalled {
+    pub(crate) name: String,
+    pub(crate) core_dumped: bool,
+    pub(crate) message: String,
+}
+
+/// A session that is open, or about to be, and that nobody has asked for yet.
+pub(crate) struct Spare {
+    pub(crate) channel: LocalChannel,
+    pub(crate) is_open: bool,
 }
 
 /// What came of serving a seat.
@@ -88,11 +118,24 @@ pub(crate) enum Served {
 
 impl Seat {
     pub(crate) fn new(what: Wanted) -> Rc<Seat> {
+        Seat::with(what, None)
+    }
+
+    /// One of a guest's commands, by that number.
+    pub(crate) fn of_guest(guest: &Rc<Guest>, number: u32, request: SessionRequest) -> Rc<Seat> {
+        Seat::with(
+            Wanted::Session(request),
+            Some((Rc::downgrade(guest), number)),
+        )
+    }
+
+    fn with(what: Wanted, guest: Option<(Weak<Guest>, u32)>) -> Rc<Seat> {
         Rc::new(Seat {
             what,
             dock: RefCell::default(),
             is_due: Cell::new(false),
             news: Notify::new(),
+            guest,
             up: RefCell::default(),
             down: RefCell::default(),
         })
@@ -130,6 +173,31 @@ impl Seat {
     pub(crate) fn break_output(self: &Rc<Self>) {
         self.up.borrow_mut().output_is_broken = true;
         self.serve_soon();
+    }
+
+    pub(crate) fn signal(self: &Rc<Self>, name: &str) {
+        self.up.borrow_mut().signals.push(name.to_owned());
+        self.serve_soon();
+    }
+
+    /// Octets of input that wait here.
+    pub(crate) fn waiting_input(&self) -> usize {
+        self.up.borrow().input.len()
+    }
+
+    /// How many octets of input the connection has taken since this was last asked.
+    pub(crate) fn taken(&self) -> usize {
+        std::mem::take(&mut self.up.borrow_mut().taken)
+    }
+
+    /// Whether it is one of a guest's.
+    pub(crate) fn is_guest(&self) -> bool {
+        self.guest.is_some()
+    }
+
+    /// Whether a connection has it.
+    pub(crate) fn is_aboard(&self) -> bool {
+        self.dock.borrow().is_some()
     }
 
     pub(crate) fn resize(self: &Rc<Self>, size: (u32, u32)) {
@@ -182,6 +250,18 @@ impl Seat {
         let dock = self.dock.borrow().clone();
         if let Some(dock) = dock {
             dock.serve_soon(self.clone());
+        }
+    }
+
+    /// Whoever sits here is to look.
+    fn tell(&self) {
+        match &self.guest {
+            None => self.news.notify_one(),
+            Some((guest, number)) => {
+                if let Some(guest) = guest.upgrade() {
+                    guest.is_due(*number);
+                }
+            }
         }
     }
 }
@@ -241,16 +321,23 @@ impl Seat {
     }
 
     /// Does what the passenger wants done, as far as the connection takes it.
-    pub(crate) fn serve(&self, connection: &mut Connection) -> Result<Served, ConnectionError> {
+    /// A session gets the `spare` one, if there is one.
+    pub(crate) fn serve(
+        &self,
+        connection: &mut Connection,
+        spare: &mut Option<Spare>,
+    ) -> Result<Served, ConnectionError> {
         let mut up = self.up.borrow_mut();
         let Some(channel) = up.channel else {
             if up.is_left {
                 if let Some(channel) = self.arrived_on() {
                     connection.refuse_forwarded(channel, "Connection refused")?;
                 }
+                self.down.borrow_mut().has_left = true;
+                self.tell();
                 return Ok(Served::Dropped);
             }
-            let channel = self.ask(connection)?;
+            let channel = self.ask(connection, spare)?;
             if self.arrived_on().is_some() {
                 self.handle_opened();
             }
@@ -258,6 +345,10 @@ impl Seat {
             return Ok(Served::Asked(channel));
         };
         if up.is_left {
+            let mut down = self.down.borrow_mut();
+            down.has_left = true;
+            down.fate.get_or_insert(connection.exec_fate(channel));
+            self.tell();
             connection.close(channel)?;
             return Ok(Served::Idle);
         }
@@ -268,6 +359,9 @@ impl Seat {
         if let Some((columns, rows)) = up.size.take() {
             connection.change_window(channel, columns, rows)?;
         }
+        for name in std::mem::take(&mut up.signals) {
+            connection.signal(channel, &name)?;
+        }
         if up.output_is_broken && !std::mem::replace(&mut up.has_said_so, true) {
             connection.end_of_write(channel)?;
         }
@@ -275,7 +369,8 @@ impl Seat {
             let (front, back) = up.input.as_slices();
             let taken = connection.send_pieces(channel, [front, back], up.input.len())?;
             up.input.drain(..taken);
-            self.news.notify_one();
+            up.taken += taken;
+            self.tell();
         }
         if up.input.is_empty() && up.input_has_ended {
             connection.send_eof(channel)?;
@@ -284,9 +379,22 @@ impl Seat {
     }
 
     /// Asks the server for what is wanted.
-    fn ask(&self, connection: &mut Connection) -> Result<LocalChannel, ConnectionError> {
+    fn ask(
+        &self,
+        connection: &mut Connection,
+        spare: &mut Option<Spare>,
+    ) -> Result<LocalChannel, ConnectionError> {
         match &self.what {
-            Wanted::Session(request) => connection.open_session(request.clone()),
+            Wanted::Session(request) => match spare.take() {
+                None => connection.open_session(request.clone()),
+                Some(Spare { channel, is_open }) => {
+                    connection.start_session(channel, request.clone())?;
+                    if is_open {
+                        self.handle_opened();
+                    }
+                    Ok(channel)
+                }
+            },
             Wanted::Tcp {
                 host,
                 port,
@@ -318,12 +426,22 @@ impl Seat {
 
     pub(crate) fn handle_opened(&self) {
         self.down.borrow_mut().is_opened = true;
-        self.news.notify_one();
+        // A guest is told once its command runs.
+        if self.guest.is_none() {
+            self.tell();
+        }
+    }
+
+    pub(crate) fn handle_started(&self) {
+        self.down.borrow_mut().is_started = true;
+        if self.guest.is_some() {
+            self.tell();
+        }
     }
 
     pub(crate) fn handle_pty_refused(&self) {
         self.down.borrow_mut().pty_refused = true;
-        self.news.notify_one();
+        self.tell();
     }
 
     /// The server does not run what was asked for: ssh's words, and the end.
@@ -339,12 +457,15 @@ impl Seat {
             }) => "shell",
             _ => "exec",
         };
-        let words = format!("{what} request failed: the server refused it\r\n");
         let mut down = self.down.borrow_mut();
-        down.error.extend(words.as_bytes());
+        down.lost = Some("the server refused to run the command".to_owned());
+        if self.guest.is_none() {
+            let words = format!("{what} request failed: the server refused it\r\n");
+            down.error.extend(words.as_bytes());
+        }
         // Nothing of it is the server's, and nothing is to be given back to it.
         self.up.borrow_mut().is_left = true;
-        self.news.notify_one();
+        self.tell();
     }
 
     pub(crate) fn handle_data(&self, stream: Stream, octets: &[u8]) {
@@ -353,22 +474,38 @@ impl Seat {
             Stream::Stdout => down.output.extend(octets),
             Stream::Stderr => down.error.extend(octets),
         }
-        self.news.notify_one();
+        self.tell();
     }
 
     pub(crate) fn handle_exit(&self, status: u32) {
         self.down.borrow_mut().status = Some(status);
+        // Where its output has ended that is all.
+        if self.guest.is_some() {
+            self.tell();
+        }
+    }
+
+    pub(crate) fn handle_exit_signal(&self, signalled: Signalled) {
+        self.down.borrow_mut().signalled = Some(signalled);
+        if self.guest.is_some() {
+            self.tell();
+        }
     }
 
     pub(crate) fn handle_eof(&self) {
         self.down.borrow_mut().has_ended = true;
-        self.news.notify_one();
+        self.tell();
     }
 
     pub(crate) fn handle_closed(&self) {
         self.dock.replace(None);
         self.down.borrow_mut().is_closed = true;
-        self.news.notify_one();
+        self.tell();
+    }
+
+    /// What the connection knows of the command, before it forgets it.
+    pub(crate) fn note_fate(&self, fate: ExecFate) {
+        self.down.borrow_mut().fate.get_or_insert(fate);
     }
 
     /// There is no connection for it any more.
@@ -378,7 +515,8 @@ impl Seat {
         if !down.is_opened {
             down.refusal = Some(why.to_owned());
         }
+        down.lost.get_or_insert_with(|| why.to_owned());
         down.is_closed = true;
-        self.news.notify_one();
+        self.tell();
     }
 }

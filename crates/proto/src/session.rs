@@ -134,6 +134,8 @@ pub(crate) fn request(to: RemoteChannel, name: &str, want_reply: bool, data: &[u
 /// ```
 #[derive(Debug)]
 pub(crate) enum Progress {
+    /// Nothing has been asked for yet: the session is a spare one.
+    Spare,
     /// The request is not on its way; `discarded` if it once was and was proven to be thrown away.
     Waiting {
         request: Box<SessionRequest>,
@@ -187,7 +189,8 @@ impl Progress {
                 discarded: true, ..
             }
             | Progress::Refused => ExecFate::ProvenDiscarded,
-            Progress::Waiting {
+            Progress::Spare
+            | Progress::Waiting {
                 discarded: false, ..
             } => ExecFate::NotSent,
             Progress::InFlight { sent, .. } => match sent {

@@ -24,6 +24,8 @@ pub struct Way {
     pub transport: &'static str,
     /// Why it is not the native one.
     pub why: Option<String>,
+    /// Whether by a connection that is kept already, as far as that is known before the host's turn.
+    pub is_warm: bool,
 }
 
 impl Host {

@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use sshoal_fleet::{Fate, HostResult, Outcome, PhaseTimes};
 use sshoal_targets::Target;
 
-use crate::{Host, Summary, kept::Kept, sanitise::steers_terminal, spill::Spill};
+use crate::{Host, Summary, Way, kept::Kept, sanitise::steers_terminal, spill::Spill};
 
 /// The schema's version, in every object. It grows when a member changes its meaning or goes; new members
 /// may appear at any time.
@@ -48,6 +48,8 @@ struct HostRecord<'a> {
     remedy: Option<&'a str>,
     fate: &'static str,
     attempts: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    warm: Option<bool>,
     times_us: Times,
 }
 
@@ -57,6 +59,8 @@ struct DryRunRecord<'a> {
     #[serde(flatten)]
     head: Head<'a>,
     name: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    warm: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     what: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -139,6 +143,7 @@ pub(crate) fn host_record(host: &Host, result: &HostResult) -> Vec<u8> {
         remedy: None,
         fate: fate_name(Fate::Ran),
         attempts: result.attempts,
+        warm: native(host).map(|_| result.times.is_warm()),
         times_us: Times::from(&result.times),
     };
     match &result.outcome {
@@ -176,9 +181,15 @@ pub fn dry_run_record(host: &Host, name: Option<&str>, what: &[u8]) -> Vec<u8> {
     serialise(&DryRunRecord {
         head: Head::of("dry-run", host),
         name,
+        warm: native(host).map(|way| way.is_warm),
         what: text,
         what_base64: text.is_none().then(|| STANDARD.encode(what)),
     })
+}
+
+/// How the host is reached, if it is by a connection of our own.
+fn native(host: &Host) -> Option<&Way> {
+    host.way.as_ref().filter(|way| way.why.is_none())
 }
 
 /// What a host file or an inventory said of a host, by keyword; a list where it said several things.

@@ -40,7 +40,12 @@ fn times(times: &PhaseTimes) -> String {
         .filter_map(|(phase, time)| time.map(|time| format!("{phase} {}", millis(time))));
     let entered: Vec<String> = entered.collect();
     let colon = if entered.is_empty() { "" } else { ": " };
-    format!(" in {} ms{colon}{}", millis(total), entered.join(", "))
+    let warm = if times.is_warm() { ", warm" } else { "" };
+    format!(
+        " in {} ms{warm}{colon}{}",
+        millis(total),
+        entered.join(", ")
+    )
 }
 
 fn millis(time: Duration) -> String {

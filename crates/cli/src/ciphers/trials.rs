@@ -121,6 +121,7 @@ impl Trials<'_> {
             keeper: None,
             journal: None,
             kill: None,
+            warm: None,
             trial: Some(TrialPlan {
                 way: self.way,
                 blocks: trials.iter().map(|trial| trial.blocks).collect(),

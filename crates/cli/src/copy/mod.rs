@@ -166,6 +166,7 @@ impl<'a> Ready<'a> {
             rolling: self.rolling,
             keeper: None,
             journal: None,
+            warm: None,
         };
         let showing = Showing {
             output: &output(args),

@@ -10,6 +10,7 @@ use sshoal_ssh_config::{Origin, ShownSetting};
 struct Record<'a> {
     host: &'a str,
     transport: &'static str,
+    warm: bool,
     settings: Vec<Setting<'a>>,
     identity_files: Vec<&'a str>,
     way: &'a [String],
@@ -45,7 +46,7 @@ struct Reason<'a> {
 }
 
 /// A host's object and a line feed.
-pub(super) fn line(explanation: &Explanation) -> serde_json::Result<String> {
+pub(super) fn line(explanation: &Explanation, is_warm: bool) -> serde_json::Result<String> {
     let login = &explanation.resolved.authentication;
     let record = Record {
         host: &explanation.label,
@@ -53,6 +54,7 @@ pub(super) fn line(explanation: &Explanation) -> serde_json::Result<String> {
             Transport::OpenSsh => "openssh",
             Transport::Native | Transport::Auto => "native",
         },
+        warm: is_warm,
         settings: explanation.settings.iter().map(setting).collect(),
         identity_files: login
             .identity_files

@@ -257,6 +257,7 @@ fn plan(work: Work) -> RunPlan {
         rolling: None,
         keeper: None,
         journal: None,
+        warm: None,
     }
 }
 

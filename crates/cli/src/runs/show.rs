@@ -160,6 +160,7 @@ fn host(planned: &PlannedHost) -> Host {
         way: transport.map(|transport| Way {
             transport,
             why: planned.why.clone(),
+            is_warm: false,
         }),
     }
 }

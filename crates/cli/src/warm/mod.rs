@@ -2,6 +2,7 @@
 
 mod args;
 mod background;
+mod kept;
 mod observer;
 mod request;
 mod rounds;
@@ -10,5 +11,6 @@ mod up;
 mod voice;
 
 pub(crate) use args::{DownArgs, StatusArgs, UpArgs};
+pub(crate) use kept::Kept;
 pub(crate) use status::{age, down, status};
 pub(crate) use up::up;

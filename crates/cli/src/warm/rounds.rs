@@ -6,8 +6,8 @@ use std::thread::{self, JoinHandle};
 
 use sshoal_fleet::RetryPolicy;
 use sshoal_net::{
-    HostPlan, IndexCache, Interruption, Preparation, RunPlan, Secret, Work, connections_allowed,
-    server_cache_path,
+    Endpoint, HostPlan, Identities, IndexCache, Interruption, Preparation, RunPlan, Secret, Work,
+    connections_allowed, server_cache_path,
 };
 use sshoal_openssh::Surroundings;
 use sshoal_pool::{Folder, Member, Performer, Pool, Round, Settled, TakenIn, Tell, Visitor};
@@ -97,7 +97,7 @@ pub(super) fn begin(
     let mut preparation = Preparation::new(&request.ssh_options())?;
     let mut plans = preparation.hosts(&targets, |_| SessionRequest::exec(Vec::new()))?;
     transport::check(&request.login, &mut plans)?;
-    let members = members(folder, &plans, labels(&targets))?;
+    let members = members(folder, &plans, labels(&targets), preparation.jumps())?;
     let TakenIn { round, new } = Round::begin(pool, &members, request.terms());
     let mut labels: Vec<String> = members.into_iter().map(|member| member.label).collect();
     let mut is_new = new.iter().map(Result::is_ok);
@@ -143,16 +143,20 @@ fn members(
     folder: &Folder,
     plans: &[HostPlan],
     labels: Vec<String>,
+    jumps: &[Endpoint],
 ) -> Result<Vec<Member>, Box<dyn std::error::Error>> {
+    let mut identities = Identities::new(jumps);
     let labelled = plans.iter().zip(labels);
     labelled
         .map(|(plan, label)| match plan {
             HostPlan::Native(native) => {
                 let socket = folder.socket(plan.user(), plan.name(), plan.port())?;
+                let identity = identities.of(&native.endpoint);
                 Ok(Member {
                     label,
                     socket,
                     listening: native.listening.clone(),
+                    identity,
                 })
             }
             HostPlan::OpenSsh(plan) => Err(UpError::BySsh {
@@ -210,6 +214,7 @@ fn plan(
         timing: None,
         rolling: None,
         journal: None,
+        warm: None,
         keeper: Some(Arc::new(round.clone())),
     })
 }

@@ -167,6 +167,7 @@ pub(super) fn plan(
         rolling: None,
         keeper: None,
         journal: None,
+        warm: None,
     })
 }
 

@@ -146,7 +146,7 @@ async fn desk_with_room(worker: &Rc<Worker>, jump: JumpId) -> Result<Rc<Desk>, E
 }
 
 /// Waits until the jump host is logged in to, beginning that if nobody has.
-async fn up(worker: &Rc<Worker>, jump: JumpId) -> Result<(), Failure> {
+pub(crate) async fn up(worker: &Rc<Worker>, jump: JumpId) -> Result<(), Failure> {
     match worker.jumps.with(jump, |jump| jump.desks.is_empty()) {
         false => Ok(()),
         true => login(worker, jump).await,

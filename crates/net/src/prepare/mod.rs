@@ -216,8 +216,10 @@ impl Preparation {
             Some(_) => None,
         };
         let algorithms = self.algorithms(&label, resolved)?;
+        let (known, files) = self.trust.promise(&resolved.host_keys);
         let trust = HostTrust {
-            known: self.trust.promise(&resolved.host_keys),
+            known,
+            files,
             command: known_hosts_command(&label, resolved)?,
             name: known_as(resolved),
             port: known_port(resolved),
@@ -325,6 +327,11 @@ impl Preparation {
     }
 
     /// The jump hosts on the way to the hosts resolved so far.
+    pub fn jumps(&self) -> &[Endpoint] {
+        &self.jumps.plans
+    }
+
+    /// The same, to keep.
     pub fn into_jumps(self) -> Vec<Endpoint> {
         self.jumps.plans
     }

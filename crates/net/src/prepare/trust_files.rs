@@ -58,13 +58,16 @@ impl From<Unreadable> for TrustError {
 #[derive(Default)]
 pub(super) struct TrustFiles {
     /// By the paths of a list, what stands for it until it is known which hosts it will be asked for.
-    promised: HashMap<Vec<String>, Arc<KnownHosts>>,
+    promised: HashMap<Vec<String>, Promise>,
     /// What was read for these hosts.
     read: Vec<KnownHosts>,
     /// Those that were read in whole, by their paths.
     whole: HashMap<String, KnownHosts>,
     revoked: HashMap<Vec<String>, Revoked>,
 }
+
+/// The known_hosts files of a list, and their paths.
+type Promise = (Arc<KnownHosts>, Arc<[String]>);
 
 /// What one file will be asked for.
 #[derive(Default)]
@@ -96,9 +99,13 @@ impl Asked<'_> {
 impl TrustFiles {
     /// Stands for the known_hosts files of one host's settings until [`read_for`](Self::read_for) reads them: it knows
     /// nobody.
-    pub(super) fn promise(&mut self, host_keys: &HostKeys) -> Arc<KnownHosts> {
-        let promised = self.promised.entry(paths(host_keys));
-        promised.or_default().clone()
+    pub(super) fn promise(&mut self, host_keys: &HostKeys) -> Promise {
+        let paths = paths(host_keys);
+        if let Some(promised) = self.promised.get(&paths) {
+            return promised.clone();
+        }
+        let promised = (Arc::default(), paths.as_slice().into());
+        self.promised.entry(paths).or_insert(promised).clone()
     }
 
     /// The known_hosts files of one host's settings, in whole. Files that do not exist are empty; one that is there and
@@ -150,7 +157,7 @@ impl TrustFiles {
         let promised = std::mem::take(&mut self.promised);
         let promises = promised
             .iter()
-            .map(|(paths, promise)| (Arc::as_ptr(promise), paths));
+            .map(|(paths, (promise, _))| (Arc::as_ptr(promise), paths));
         let paths: HashMap<_, _> = promises.collect();
         let mut asked: BTreeMap<&str, Asked<'_>> = BTreeMap::new();
         for trust in trusts.iter() {
@@ -174,7 +181,7 @@ impl TrustFiles {
         };
         let lists = promised
             .iter()
-            .map(|(paths, promise)| (Arc::as_ptr(promise), list(paths)));
+            .map(|(paths, (promise, _))| (Arc::as_ptr(promise), list(paths)));
         let lists: HashMap<_, _> = lists.collect();
         for trust in trusts {
             if let Some(known) = lists.get(&Arc::as_ptr(&trust.known)) {

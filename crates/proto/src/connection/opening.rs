@@ -30,6 +30,46 @@ impl Connection {
         }))
     }
 
+    /// Opens a session whose command is not known yet, so that it need not wait for that later. For after the login; the
+    /// server counts it among the sessions that it allows.
+    ///
+    /// # Errors
+    ///
+    /// The error that ended the connection; too many channels come as [`Event::ChannelRefused`].
+    pub fn open_spare_session(&mut self) -> Result<LocalChannel, ConnectionError> {
+        self.open(Purpose::Session(Progress::Spare))
+    }
+
+    /// Runs `request` in a spare session: at once, or as soon as the server has opened it.
+    ///
+    /// # Errors
+    ///
+    /// The error that ended the connection.
+    pub fn start_session(
+        &mut self,
+        channel: LocalChannel,
+        request: SessionRequest,
+    ) -> Result<(), ConnectionError> {
+        self.check()?;
+        let Some(open) = self.channels.find(channel) else {
+            return Ok(());
+        };
+        let Purpose::Session(progress @ Progress::Spare) = &mut open.purpose else {
+            return Ok(());
+        };
+        *progress = Progress::Waiting {
+            request: Box::new(request),
+            discarded: false,
+        };
+        match open.far {
+            Some(far) if open.wanted != Flow::Closed => {
+                let result = self.send_start(channel, far.number);
+                result.map_err(|error| self.fail(error))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Opens a TCP connection from the server to `host:port` (direct-tcpip, RFC 4254 section 7.2). May be
     /// called at any time: before login it waits.
     ///

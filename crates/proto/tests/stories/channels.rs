@@ -528,3 +528,34 @@ fn output_before_the_answer_proves_the_start_once() {
     );
     assert_eq!(pair.stdout(channel), b"output");
 }
+
+#[test]
+fn a_spare_session_runs_what_is_known_later_without_another_round_trip() {
+    let mut pair = logged_in(settings(), Policy::openssh());
+    let channel = pair.client.open_spare_session().unwrap();
+    pair.run();
+    assert!(pair.events.contains(&Event::ChannelOpened(channel)));
+    assert_eq!(pair.client.exec_fate(channel), ExecFate::NotSent);
+    pair.flights.clear();
+    let request = SessionRequest::exec("print 10");
+    pair.client.start_session(channel, request).unwrap();
+    // A second one has no session to run in.
+    let other = SessionRequest::exec("print 20");
+    pair.client.start_session(channel, other).unwrap();
+    pair.run();
+    assert_eq!(pair.flights[0], "CHANNEL_REQUEST CHANNEL_EOF");
+    assert_eq!(pair.stdout(channel), pattern(10));
+    assert_eq!(pair.client.exec_fate(channel), ExecFate::Ran);
+}
+
+#[test]
+fn a_spare_session_that_is_not_open_yet_runs_it_as_soon_as_it_is() {
+    let mut pair = logged_in(settings(), Policy::openssh());
+    let channel = pair.client.open_spare_session().unwrap();
+    let request = SessionRequest::exec("print 10");
+    pair.client.start_session(channel, request).unwrap();
+    assert_eq!(pair.client.exec_fate(channel), ExecFate::NotSent);
+    pair.run();
+    assert_eq!(pair.stdout(channel), pattern(10));
+    assert_eq!(pair.client.exec_fate(channel), ExecFate::Ran);
+}

@@ -33,6 +33,7 @@ impl File {
         let files = vec![(self.path.clone(), fs::read(&self.path).unwrap())];
         HostTrust {
             known: Arc::new(KnownHosts::parse(files)),
+            files: Arc::new([self.path.clone()]),
             command: None,
             name: name.to_owned(),
             port: 22,

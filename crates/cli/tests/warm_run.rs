@@ -1,0 +1,374 @@
+//! `sshoal run` by the connections that `sshoal up` keeps: the same as without, but for the logins. Real sshd.
+
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::process::Command;
+
+use rustix::process::{Signal, kill_process};
+use sshoal_testbed::sshd::SshdSpec;
+use support::program::Running;
+use support::records::{HostRecord, Records};
+use support::warm::{Warm, has_ended};
+use support::{noise, shared_folder, wait_until};
+
+/// `sshoal run --json` on all hosts.
+fn run(warm: &Warm, arguments: &[&str]) -> Command {
+    let (config, hosts) = (warm.shoal.file("ssh_config"), warm.shoal.file("hosts"));
+    let mut command = warm.sshoal(&["run", "--json", "-F", &config, "-f", &hosts]);
+    command.args(arguments);
+    command
+}
+
+fn ran(warm: &Warm, arguments: &[&str], status: i32) -> Records {
+    let ended = Running::start(&mut run(warm, arguments)).wait();
+    ended.expect(status).records()
+}
+
+/// What is to be the same by whatever connection.
+fn essence(records: Records) -> BTreeMap<String, [Option<String>; 8]> {
+    let essence = |record: HostRecord| {
+        [
+            Some(record.outcome),
+            Some(record.fate),
+            record.failure,
+            record.detail,
+            record.signal,
+            record.exit_status.map(|status| status.to_string()),
+            record.stdout,
+            record.stderr,
+        ]
+    };
+    let by_name = records.by_name().into_iter();
+    by_name
+        .map(|(name, record)| (name, essence(record)))
+        .collect()
+}
+
+#[track_caller]
+fn expect_warm(records: &Records, warm: bool) {
+    for record in &records.hosts {
+        assert_eq!(record.warm, Some(warm), "{record:?}");
+        assert_eq!(record.times_us.login.is_none(), warm, "{record:?}");
+    }
+}
+
+/// The account's folder where commands of a test meet.
+fn path(folder: &Path) -> &str {
+    folder.to_str().unwrap()
+}
+
+#[test]
+fn what_a_command_writes_and_how_it_ends_is_the_same_cold_and_warm() {
+    let warm = Warm::up(&SshdSpec::new(3));
+    for (line, status) in [
+        ("echo out of %h; echo err >&2", 0),
+        ("exit 42", 1),
+        ("printf 'no newline'", 0),
+        ("printf '\\377\\000binary' >&2; exit 255", 1),
+        ("kill -USR1 $$", 1),
+        ("head -c 3000000 /dev/zero | tr '\\0' x; echo done >&2", 0),
+        ("true", 0),
+        ("exec >&- 2>&-; exit 3", 1),
+        ("no-such-program", 1),
+    ] {
+        let cold = ran(&warm, &["--no-pool", line], status);
+        expect_warm(&cold, false);
+        let logins = warm.shoal.hosts.logins();
+        let by_warm = ran(&warm, &[line], status);
+        expect_warm(&by_warm, true);
+        assert_eq!(warm.shoal.hosts.logins(), logins, "nobody logged in");
+        assert_eq!(essence(by_warm), essence(cold), "{line}");
+    }
+}
+
+#[test]
+fn standard_input_reaches_every_host_whole_and_its_end_too() {
+    let warm = Warm::up(&SshdSpec::new(3));
+    let input = warm.shoal.file("input");
+    fs::write(&input, noise(5_000_000)).unwrap();
+    let sum = Command::new("sha256sum").arg(&input).output().unwrap();
+    let sum = String::from_utf8(sum.stdout).unwrap();
+    let records = ran(&warm, &["--stdin", &input, "sha256sum"], 0);
+    expect_warm(&records, true);
+    for record in records.hosts {
+        let found = record.stdout.unwrap();
+        assert_eq!(found.split(' ').next(), sum.split(' ').next());
+    }
+    // One that reads none of it ends all the same.
+    let records = ran(
+        &warm,
+        &["--stdin", &input, "exec <&-; echo read nothing"],
+        0,
+    );
+    expect_warm(&records, true);
+    assert_eq!(warm.shoal.hosts.logins(), 3);
+}
+
+#[test]
+fn a_command_that_takes_too_long_is_told_to_end_and_its_last_words_are_heard() {
+    let warm = Warm::up(&SshdSpec::new(2));
+    let line = "trap 'echo told; exit 0' TERM; echo begun; while :; do sleep 0.05; done";
+    let records = ran(&warm, &["-u", "1", line], 3);
+    expect_warm(&records, true);
+    for record in records.hosts {
+        assert_eq!(record.failure(), "command-timeout");
+        assert_eq!(record.fate, "ran");
+        assert_eq!(record.stdout.as_deref(), Some("begun\ntold\n"));
+    }
+    assert_eq!(warm.shoal.hosts.logins(), 2);
+}
+
+#[test]
+fn ctrl_c_signals_what_runs_and_starts_nothing_else() {
+    let warm = Warm::up(&SshdSpec::new(3));
+    let marks = shared_folder();
+    let line = format!(
+        "trap 'exit 9' INT; touch {}/%h; while :; do sleep 0.05; done",
+        path(marks.path())
+    );
+    let running = Running::start(&mut run(&warm, &["-p", "2", &line]));
+    wait_until("two commands run", || {
+        fs::read_dir(marks.path()).unwrap().count() == 2
+    });
+    running.interrupt();
+    let records = running.wait().expect(130).records();
+    let summary = records.summary;
+    assert_eq!((summary.exited, summary.not_started), (2, 1));
+    assert_eq!(fs::read_dir(marks.path()).unwrap().count(), 2);
+    assert_eq!(warm.shoal.hosts.logins(), 3);
+}
+
+#[test]
+fn when_the_keeper_is_killed_what_ran_is_lost_and_what_has_not_begun_logs_in() {
+    let warm = Warm::up(&SshdSpec::new(3));
+    let marks = shared_folder();
+    let counted = marks.path().join("counted");
+    let go_on = marks.path().join("go-on");
+    let line = format!(
+        "echo %h >> {0}; while [ ! -e {1} ]; do sleep 0.05; done",
+        path(&counted),
+        path(&go_on)
+    );
+    let running = Running::start(&mut run(&warm, &["-p", "1", &line]));
+    wait_until("the first command runs", || counted.exists());
+    let keeper = warm.pid();
+    kill_process(keeper, Signal::KILL).unwrap();
+    wait_until("the keeper is gone", || has_ended(keeper));
+    fs::write(&go_on, "").unwrap();
+    let records = running.wait().expect(3).records();
+    let (lost, others): (Vec<_>, Vec<_>) = records
+        .hosts
+        .into_iter()
+        .partition(|record| record.failure() == "lost");
+    assert_eq!(lost.len(), 1);
+    assert_eq!(lost[0].fate, "ran");
+    assert_eq!(lost[0].warm, Some(true));
+    for record in &others {
+        assert!(record.is_ok(), "{record:?}");
+        assert_eq!(record.warm, Some(false));
+    }
+    let counted = fs::read_to_string(counted).unwrap();
+    assert_eq!(counted.lines().count(), 3, "each ran once: {counted}");
+    assert_eq!(warm.shoal.hosts.logins(), 3 + 2);
+}
+
+#[test]
+fn a_host_that_is_not_kept_any_more_is_logged_in_to() {
+    let warm = Warm::up(&SshdSpec::new(3));
+    warm.run(&["down", &warm.shoal.name(1)]).expect(0);
+    wait_until("it is down", || {
+        warm.status()["hosts"][1]["state"] == "down"
+    });
+    let records = ran(&warm, &["echo %h"], 0).by_name();
+    for host in 0..3 {
+        let record = &records[&warm.shoal.name(host)];
+        assert_eq!(record.warm, Some(host != 1));
+        assert_eq!(record.stdout, Some(format!("{}\n", warm.shoal.name(host))));
+    }
+    assert_eq!(warm.shoal.hosts.logins(), 3 + 1);
+}
+
+#[test]
+fn more_commands_than_a_connection_has_sessions_get_further_connections() {
+    const RUNS: usize = 7;
+    let warm = Warm::up(&SshdSpec::new(1).line("MaxSessions 2"));
+    let marks = shared_folder();
+    // Nobody ends before all are there.
+    let line = |number| {
+        format!(
+            "touch {0}/{number}; while [ $(ls {0} | wc -l) -lt {RUNS} ]; do sleep 0.05; done; echo {number}",
+            path(marks.path())
+        )
+    };
+    let begin = |number| Running::start(&mut run(&warm, &[&line(number)]));
+    let running: Vec<Running> = (0..RUNS).map(begin).collect();
+    for (number, running) in running.into_iter().enumerate() {
+        let records = running.wait().expect(0).records();
+        expect_warm(&records, true);
+        assert_eq!(records.hosts[0].stdout, Some(format!("{number}\n")));
+    }
+    assert!(warm.shoal.hosts.logins() >= RUNS.div_ceil(2) as u64);
+}
+
+#[test]
+fn a_run_that_would_log_in_differently_does_so() {
+    let warm = Warm::up(&SshdSpec::new(2));
+    let logins = || warm.shoal.hosts.logins();
+    for (arguments, is_warm) in [
+        (&["-o", "ConnectTimeout=7", "true"][..], true),
+        (&["-o", "ServerAliveInterval=9", "true"], true),
+        (&["-o", "SetEnv=A=b", "true"], true),
+        (&["-o", "StrictHostKeyChecking=no", "true"], false),
+        (&["-o", "Ciphers=aes256-ctr", "true"], false),
+        (
+            &[
+                "-o",
+                "IdentitiesOnly=no",
+                "-o",
+                "PreferredAuthentications=publickey",
+                "true",
+            ],
+            false,
+        ),
+        (&["-o", "RequestTTY=force", "true"], false),
+        (&["--no-pool", "true"], false),
+    ] {
+        let before = logins();
+        let records = ran(&warm, arguments, 0);
+        expect_warm(&records, is_warm);
+        let more = if is_warm { 0 } else { 2 };
+        assert_eq!(logins() - before, more, "{arguments:?}");
+    }
+}
+
+#[test]
+fn a_dry_run_and_the_line_of_a_host_say_that_it_is_warm() {
+    let warm = Warm::up(&SshdSpec::new(1));
+    let (config, name) = (warm.shoal.file("ssh_config"), warm.shoal.name(0));
+    let said = |arguments: &[&str]| {
+        let all = [&["run", "-F", &config, "-w", &name][..], arguments].concat();
+        warm.run(&all).expect(0)
+    };
+    let dry = said(&["--dry-run", "true"]).stdout();
+    assert!(dry.contains(" by a warm connection: true"), "{dry}");
+    let dry = said(&["--dry-run", "--no-pool", "true"]).stdout();
+    assert!(!dry.contains("warm"), "{dry}");
+    let line = said(&["-v", "true"]).stderr();
+    assert!(line.contains(" ms, warm: "), "{line}");
+    let explained = warm.run(&["explain", "-F", &config, &name]).expect(0);
+    assert!(explained.stdout().contains("kept by sshoal up"));
+}
+
+#[test]
+fn two_hundred_hosts_run_a_command_and_none_is_logged_in_to() {
+    let warm = Warm::up(&SshdSpec::new(200));
+    let before = warm.shoal.hosts.logins();
+    for _ in 0..2 {
+        let records = ran(&warm, &["echo %h"], 0);
+        assert_eq!(records.summary.ok, 200);
+        expect_warm(&records, true);
+        for record in records.hosts {
+            assert_eq!(record.stdout, Some(format!("{}\n", record.host)));
+        }
+    }
+    assert_eq!(warm.shoal.hosts.logins(), before);
+    let status = warm.status();
+    let hosts = status["hosts"].as_array().unwrap();
+    assert!(hosts.iter().all(|host| host["sessions_in_all"] == 2));
+}
+
+#[test]
+fn a_run_that_is_killed_leaves_no_command_s_session_behind() {
+    let warm = Warm::up(&SshdSpec::new(2));
+    let marks = shared_folder();
+    let line = format!("touch {}/%h; cat; sleep 3600", path(marks.path()));
+    let input = warm.shoal.file("input");
+    // Nobody opens the other end: the command's input neither comes nor ends.
+    assert!(
+        Command::new("mkfifo")
+            .arg(&input)
+            .status()
+            .unwrap()
+            .success()
+    );
+    let held = fs::File::options()
+        .read(true)
+        .write(true)
+        .open(&input)
+        .unwrap();
+    let running = Running::start(&mut run(&warm, &["--stdin", &input, &line]));
+    wait_until("both commands run", || {
+        fs::read_dir(marks.path()).unwrap().count() == 2
+    });
+    drop(running);
+    wait_until("their sessions are over", || {
+        let status = warm.status();
+        let hosts = status["hosts"].as_array().unwrap();
+        hosts.iter().all(|host| host["sessions"] == 0)
+    });
+    drop(held);
+    expect_warm(&ran(&warm, &["true"], 0), true);
+    assert_eq!(warm.shoal.hosts.logins(), 2);
+}
+
+/// Becomes a guest of the process that keeps connections, says something, and waits until that hangs up; returns what it said.
+fn as_guest(warm: &Warm, octets: &[u8]) -> Vec<u8> {
+    let control = warm.shoal.dir.path().join("run/sshoal/control");
+    let mut stream = UnixStream::connect(control).unwrap();
+    let question = "{\"ask\":\"board\",\"version\":1,\"deck\":0}\n";
+    stream.write_all(question.as_bytes()).unwrap();
+    let mut answer = [0; 5];
+    stream.read_exact(&mut answer).unwrap();
+    assert_eq!(&answer, b"true\n");
+    stream.write_all(octets).unwrap();
+    let mut said = Vec::new();
+    // It may hang up before it has read all.
+    let _ = stream.read_to_end(&mut said);
+    said
+}
+
+#[test]
+fn a_guest_that_breaks_the_protocol_is_left_and_nobody_else_notices() {
+    let warm = Warm::up(&SshdSpec::new(1));
+    let marks = shared_folder();
+    let (begun, go_on) = (marks.path().join("begun"), marks.path().join("go-on"));
+    let line = format!(
+        "touch {}; while [ ! -e {} ]; do sleep 0.05; done; echo to the end",
+        path(&begun),
+        path(&go_on)
+    );
+    let bystander = Running::start(&mut run(&warm, &[&line]));
+    wait_until("the bystander's command runs", || begun.exists());
+    let frame = |kind: u8, fields: &[u8]| {
+        let len = fields.len() as u32 + 1;
+        [&len.to_be_bytes()[..], &[kind], fields].concat()
+    };
+    let start = [
+        0, 0, 0, 7, 0, 0, 0, 0, 1, 0, 0, 0, 3, b'c', b'a', b't', 0, 0, 0, 0,
+    ];
+    for octets in [
+        u32::MAX.to_be_bytes().to_vec(),
+        vec![0; 4],
+        frame(99, &[0; 4]),
+        frame(1, &[0; 3]),
+        [frame(1, &start), frame(1, &start)].concat(),
+        [
+            frame(1, &start),
+            frame(2, &[&[0, 0, 0, 7][..], &[0; 100_000]].concat()),
+        ]
+        .concat(),
+    ] {
+        as_guest(&warm, &octets);
+    }
+    fs::write(&go_on, "").unwrap();
+    let records = bystander.wait().expect(0).records();
+    assert_eq!(records.hosts[0].stdout.as_deref(), Some("to the end\n"));
+    assert_eq!(warm.shoal.hosts.logins(), 1);
+}

@@ -1,0 +1,226 @@
+//! What a run wants of a keeper.
+
+use std::borrow::Cow;
+
+use sshoal_wire::{DecodeError, Decoder, Problem, Put};
+
+use crate::frame::{FrameError, encode};
+
+/// Most environment variables of a command: as many as OpenSSH's master takes.
+pub const MAX_VARIABLES: u32 = 4096;
+
+const START: u8 = 1;
+const INPUT: u8 = 2;
+const INPUT_END: u8 = 3;
+const CONSUMED: u8 = 4;
+const SIGNAL: u8 = 5;
+const LEAVE: u8 = 6;
+
+/// An order. `id` is the run's number for a host's command.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Order<'a> {
+    /// Run a command.
+    Start {
+        /// From now on this command's, until it has ended.
+        id: u32,
+        /// Which command, where.
+        start: Start<'a>,
+    },
+    /// Standard input.
+    Input {
+        /// Whose.
+        id: u32,
+        /// At most [`INPUT_WINDOW`](crate::INPUT_WINDOW) that were not taken.
+        octets: &'a [u8],
+    },
+    /// No more standard input comes.
+    InputEnd {
+        /// Whose.
+        id: u32,
+    },
+    /// So many octets of output are out of the way.
+    Consumed {
+        /// Whose.
+        id: u32,
+        /// How many more.
+        octets: u32,
+    },
+    /// Signal the command (RFC 4254 section 6.9).
+    Signal {
+        /// Which.
+        id: u32,
+        /// Without `SIG`.
+        name: &'a str,
+    },
+    /// The run wants no more of it: its channel is closed, and [`Ended`](crate::News::Ended) says what is known of it.
+    Leave {
+        /// Which.
+        id: u32,
+    },
+}
+
+/// A command to run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Start<'a> {
+    /// The host, by the keeper's number.
+    pub host: u32,
+    /// Whether standard input will come. If not, its end travels with the command.
+    pub standard_input: bool,
+    /// For the user's shell.
+    pub command: &'a [u8],
+    /// Variables that the server may accept.
+    pub environment: Cow<'a, [(Vec<u8>, Vec<u8>)]>,
+}
+
+impl<'a> Order<'a> {
+    /// Appends it as a frame.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        match self {
+            Order::Start { id, start } => encode(START, out, |out| {
+                out.put_u32(*id);
+                out.put_u32(start.host);
+                out.put_boolean(start.standard_input);
+                out.put_string(start.command);
+                out.put_u32(start.environment.len() as u32);
+                for (name, value) in start.environment.iter() {
+                    out.put_string(name);
+                    out.put_string(value);
+                }
+            }),
+            Order::Input { id, octets } => encode(INPUT, out, |out| {
+                out.put_u32(*id);
+                out.put_bytes(octets);
+            }),
+            Order::InputEnd { id } => encode(INPUT_END, out, |out| out.put_u32(*id)),
+            Order::Consumed { id, octets } => encode(CONSUMED, out, |out| {
+                out.put_u32(*id);
+                out.put_u32(*octets);
+            }),
+            Order::Signal { id, name } => encode(SIGNAL, out, |out| {
+                out.put_u32(*id);
+                out.put_string(name.as_bytes());
+            }),
+            Order::Leave { id } => encode(LEAVE, out, |out| out.put_u32(*id)),
+        }
+    }
+
+    /// Reads a frame.
+    ///
+    /// # Errors
+    ///
+    /// It is none of a run's.
+    pub fn decode(frame: &'a [u8]) -> Result<Order<'a>, FrameError> {
+        let mut fields = Decoder::named("order", frame);
+        let kind = fields.field("kind").u8()?;
+        let id = fields.field("number").u32()?;
+        let order = match kind {
+            START => Order::Start {
+                id,
+                start: Start::read(&mut fields)?,
+            },
+            INPUT => Order::Input {
+                id,
+                octets: fields.field("octets").rest(),
+            },
+            INPUT_END => Order::InputEnd { id },
+            CONSUMED => Order::Consumed {
+                id,
+                octets: fields.field("octets").u32()?,
+            },
+            SIGNAL => Order::Signal {
+                id,
+                name: text(&mut fields, "name")?,
+            },
+            LEAVE => Order::Leave { id },
+            kind => return Err(FrameError::Kind { kind }),
+        };
+        fields.finish()?;
+        Ok(order)
+    }
+}
+
+impl<'a> Start<'a> {
+    fn read(fields: &mut Decoder<'a>) -> Result<Start<'a>, DecodeError> {
+        let host = fields.field("host").u32()?;
+        let standard_input = fields.field("standard input").boolean()?;
+        let command = fields.field("command").string()?;
+        let count = fields.field("environment").u32()?;
+        if count > MAX_VARIABLES {
+            let limit = MAX_VARIABLES;
+            return Err(fields.error(Problem::TooMany { count, limit }));
+        }
+        let variables = (0..count).map(|_| {
+            let name = fields.field("variable").string()?.to_vec();
+            let value = fields.field("value").string()?.to_vec();
+            Ok((name, value))
+        });
+        let environment = variables.collect::<Result<Vec<_>, DecodeError>>()?;
+        Ok(Start {
+            host,
+            standard_input,
+            command,
+            environment: environment.into(),
+        })
+    }
+}
+
+/// A field that is text.
+pub(crate) fn text<'a>(
+    fields: &mut Decoder<'a>,
+    field: &'static str,
+) -> Result<&'a str, DecodeError> {
+    let octets = fields.field(field).string()?;
+    std::str::from_utf8(octets).map_err(|_| fields.error(Problem::UnknownName))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::{Frames, MAX_FRAME_LEN};
+
+    proptest! {
+        #[test]
+        fn a_start_is_read_as_it_was_written(
+            id: u32, host: u32, standard_input: bool, command: Vec<u8>,
+            environment: Vec<(Vec<u8>, Vec<u8>)>,
+        ) {
+            let start = Start { host, standard_input, command: &command, environment: environment.into() };
+            let order = Order::Start { id, start };
+            let mut octets = Vec::new();
+            order.encode(&mut octets);
+            let frame = Frames::of(&octets).next().unwrap().unwrap();
+            prop_assert_eq!(Order::decode(frame), Ok(order));
+        }
+
+        #[test]
+        fn what_is_read_at_all_is_written_the_same_way(frame: Vec<u8>) {
+            if let Ok(order) = Order::decode(&frame) {
+                let mut octets = Vec::new();
+                order.encode(&mut octets);
+                prop_assert_eq!(Order::decode(&octets[4..]), Ok(order));
+            }
+        }
+    }
+
+    #[test]
+    fn a_torn_frame_waits_and_an_absurd_one_is_refused() {
+        let mut octets = Vec::new();
+        Order::Leave { id: 3 }.encode(&mut octets);
+        for len in 0..octets.len() {
+            let mut frames = Frames::of(&octets[..len]);
+            assert_eq!((frames.next(), frames.taken()), (Ok(None), 0));
+        }
+        for len in [0, MAX_FRAME_LEN as u32 + 1, u32::MAX] {
+            let refused = Frames::of(&len.to_be_bytes()).next();
+            let len = len as usize;
+            assert_eq!(refused, Err(FrameError::Length { len }));
+        }
+        let unknown = Order::decode(&[99, 0, 0, 0, 1]);
+        assert_eq!(unknown, Err(FrameError::Kind { kind: 99 }));
+        assert!(Order::decode(&[LEAVE, 0, 0, 0, 1, 0]).is_err(), "too long");
+    }
+}
