@@ -214,7 +214,7 @@ fn more_commands_than_a_connection_has_sessions_get_further_connections() {
         expect_warm(&records, true);
         assert_eq!(records.hosts[0].stdout, Some(format!("{number}\n")));
     }
-    assert!(warm.shoal.hosts.logins() >= RUNS.div_ceil(2) as u64);
+    assert!(warm.shoal.hosts.logins() >= RUNS.div_ceil(2));
 }
 
 #[test]

@@ -215,9 +215,9 @@ mod tests {
             assert_eq!((frames.next(), frames.taken()), (Ok(None), 0));
         }
         for len in [0, MAX_FRAME_LEN as u32 + 1, u32::MAX] {
-            let refused = Frames::of(&len.to_be_bytes()).next();
+            let octets = len.to_be_bytes();
             let len = len as usize;
-            assert_eq!(refused, Err(FrameError::Length { len }));
+            assert_eq!(Frames::of(&octets).next(), Err(FrameError::Length { len }));
         }
         let unknown = Order::decode(&[99, 0, 0, 0, 1]);
         assert_eq!(unknown, Err(FrameError::Kind { kind: 99 }));
