@@ -543,7 +543,7 @@ fn a_spare_session_runs_what_is_known_later_without_another_round_trip() {
     let other = SessionRequest::exec("print 20");
     pair.client.start_session(channel, other).unwrap();
     pair.run();
-    assert_eq!(pair.flights[0], "CHANNEL_REQUEST CHANNEL_EOF");
+    assert_eq!(pair.flights[0], "CHANNEL_REQUEST(exec) CHANNEL_EOF");
     assert_eq!(pair.stdout(channel), pattern(10));
     assert_eq!(pair.client.exec_fate(channel), ExecFate::Ran);
 }
