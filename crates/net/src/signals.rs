@@ -44,7 +44,7 @@ pub struct Signals {
 
 impl Signals {
     /// A signal that cannot be listened for ends the program, as it does by default. `clears_up`: until
-    /// [`hosts_have_ended`](Self::hosts_have_ended), SIGHUP and SIGTERM interrupt as SIGINT does.
+    /// `hosts_have_ended`, SIGHUP and SIGTERM interrupt as SIGINT does.
     pub fn listen(clears_up: bool) -> Self {
         let ignored = ignored();
         let listen = |kind: SignalKind| {

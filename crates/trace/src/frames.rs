@@ -37,7 +37,7 @@ pub enum Frame {
     Names(String),
     /// `P`: a page of a processor's ring buffer, as far as it is used.
     Page(u16, Vec<u8>),
-    /// `R`: what was told of processes, a line each; see [`crate::told`].
+    /// `R`: what was told of processes, a line each; see `told`.
     Told(String),
     /// `S`: counters of the whole host, a line each: "NAME NUMBER". The first before the login, the second after it.
     Samples(String),
