@@ -31,7 +31,7 @@ _sshoal_names() {
         *" -g" | *" -X" | *" --group" | *" --exclude-group") kind=groups ;;
         *" --retry-failed") kind=kinds ;;
         *" --of") kind=runs ;;
-        "show show" | "resume resume") kind=runs ;;
+        "show show" | "resume resume" | "attach attach") kind=runs ;;
         *) case "${words[*]:1}" in
             TAKERS
             esac
@@ -158,7 +158,7 @@ fn fish(line: &str) -> String {
 
 /// The commands that take a run.
 fn runs_in_fish() -> String {
-    ["show", "resume"]
+    ["show", "resume", "attach"]
         .map(|command| {
             format!(
                 "complete -c sshoal -n \"__fish_sshoal_using_subcommand {command}\" -f -a \"(__fish_sshoal_names --runs)\"\n"
@@ -248,7 +248,7 @@ mod tests {
         assert!(zsh.contains(":KINDS:_sshoal_kinds"));
         assert_eq!(
             zsh.matches(":_sshoal_runs").count() - zsh.matches(":RUN:_sshoal_runs").count(),
-            2,
+            3,
             "{zsh}"
         );
         assert!(zsh.find("_sshoal_groups() {") < zsh.find(ZSH_END), "{zsh}");
