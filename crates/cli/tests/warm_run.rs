@@ -121,6 +121,8 @@ fn a_command_that_takes_too_long_is_told_to_end_and_its_last_words_are_heard() {
         assert_eq!(record.failure(), "command-timeout");
         assert_eq!(record.fate, "ran");
         assert_eq!(record.stdout.as_deref(), Some("begun\ntold\n"));
+        // Whether its processes are gone nobody has looked.
+        assert_eq!(record.kill.as_deref(), Some("not-confirmed"));
     }
     assert_eq!(warm.shoal.hosts.logins(), 2);
 }

@@ -5,7 +5,7 @@ use std::io;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use sshoal_fleet::{Failure, FailureKind, Gate, HostId, Outcome, Phase};
+use sshoal_fleet::{Failure, FailureKind, Gate, HostId, KillVerdict, Outcome, Phase};
 use sshoal_proto::{Command, ExecFate};
 use sshoal_warm::{INPUT_WINDOW, MAX_FRAME_LEN, Order, Start};
 
@@ -258,10 +258,20 @@ impl Errand<'_> {
             Some(Control::Interrupt) => self.leave(Leaving::Interrupted),
             Some(Control::Terminate) if self.has_started => {
                 signal("TERM");
+                self.tell_of_killing();
                 self.leaving = Some(Leaving::Terminated);
                 self.last_moment = Some(Instant::now() + GRACE);
             }
             Some(Control::Terminate | Control::Abort) | None => self.leave(Leaving::Aborted),
+        }
+    }
+
+    /// Other commands share the connection: nothing there tells which processes are this one's.
+    fn tell_of_killing(&self) {
+        if self.worker.plan.kill.is_some() {
+            let why = "commands on connections that `sshoal up` keeps are not looked after; --no-pool logs in";
+            let verdict = KillVerdict::NotConfirmed(why.to_owned());
+            self.worker.report(Report::Killed(self.host, verdict));
         }
     }
 
