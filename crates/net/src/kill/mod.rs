@@ -7,7 +7,7 @@
 //!
 //! A server that forces a command would run that once more in place of the script. OpenSSH refuses to signal a forced command
 //! (session.c, session_signal_req), so a signal that it says it has delivered proves that there is none
-//! (docs/adr/0024).
+//! (docs/adr/0022).
 
 mod script;
 
