@@ -251,6 +251,34 @@ fn a_run_that_would_log_in_differently_does_so() {
 }
 
 #[test]
+fn a_host_whose_keys_a_command_tells_is_logged_in_to() {
+    let warm = Warm::cold(&SshdSpec::new(1));
+    let told = ["-o", "KnownHostsCommand=/bin/true"];
+    let mut up = warm.up_command(&told);
+    Running::start(&mut up).wait().expect(0);
+    let records = ran(&warm, &[&told[..], &["true"]].concat(), 0);
+    expect_warm(&records, false);
+}
+
+#[test]
+fn a_path_means_a_file_of_the_folder_that_one_is_in() {
+    let warm = Warm::cold(&SshdSpec::new(1));
+    let (here, there) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    fs::copy(warm.shoal.file("known_hosts"), here.path().join("keys")).unwrap();
+    fs::write(there.path().join("keys"), "").unwrap();
+    let keys = ["-o", "UserKnownHostsFile=keys"];
+    let mut up = warm.up_command(&keys);
+    Running::start(up.current_dir(&here)).wait().expect(0);
+    let arguments = [&keys[..], &["true"]].concat();
+    let mut same = run(&warm, &arguments);
+    let same = Running::start(same.current_dir(&here)).wait().expect(0);
+    expect_warm(&same.records(), true);
+    let mut other = run(&warm, &arguments);
+    let other = Running::start(other.current_dir(&there)).wait().expect(3);
+    assert_eq!(other.records().hosts[0].failure(), "host-key-unknown");
+}
+
+#[test]
 fn a_dry_run_and_the_line_of_a_host_say_that_it_is_warm() {
     let warm = Warm::up(&SshdSpec::new(1));
     let (config, name) = (warm.shoal.file("ssh_config"), warm.shoal.name(0));

@@ -116,6 +116,10 @@ impl NewSession {
         let term = fields.field("terminal type").string()?;
         let term = text(term).ok_or_else(|| fields.error(Problem::UnknownName))?;
         let command = fields.field("command").string()?.to_vec();
+        // OpenSSH's server ends the whole connection in which a string has a NUL (sshbuf_get_cstring).
+        if command.contains(&0) || term.contains('\0') {
+            return Err(fields.error(Problem::UnknownName));
+        }
         let mut environment = Vec::new();
         while !fields.unread().is_empty() {
             let pair = fields.field("environment string").string()?;

@@ -5,6 +5,9 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, absolute};
 use std::sync::Arc;
 
 use sshoal_crypto::{Digest, HashAlgorithm};
@@ -20,6 +23,13 @@ use crate::plan::{Endpoint, HostTrust, Strictness};
 /// Stands for all that a connection is made of. Equal ones are of connections that are made in the same way.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Identity([u8; 32]);
+
+impl Identity {
+    /// As it goes from one process to another.
+    pub fn octets(&self) -> &[u8; 32] {
+        &self.0
+    }
+}
 
 impl fmt::Display for Identity {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -42,6 +52,8 @@ pub struct Identities<'a> {
     /// By their addresses; what is held stays there.
     logins: HashMap<*const LoginPlan, (Arc<LoginPlan>, Identity)>,
     settings: HashMap<*const Settings, (Arc<Settings>, Identity)>,
+    /// The network namespace in which all this is.
+    network: u64,
     /// Where the fields are gathered.
     fields: Vec<u8>,
 }
@@ -54,8 +66,18 @@ impl<'a> Identities<'a> {
             ways: HashMap::new(),
             logins: HashMap::new(),
             settings: HashMap::new(),
+            network: fs::metadata("/proc/self/ns/net").map_or(0, |metadata| metadata.ino()),
             fields: Vec::new(),
         }
+    }
+
+    /// Whether it says all about the connection. What commands on this machine make of their environment and of the folder that
+    /// they run in is not known.
+    pub fn tells_all_of(&self, endpoint: &Endpoint) -> bool {
+        let jump = endpoint.via.map(|jump| &self.jumps[jump.0 as usize]);
+        endpoint.proxy_command.is_none()
+            && endpoint.trust.command.is_none()
+            && jump.is_none_or(|jump| self.tells_all_of(jump))
     }
 
     /// That of the connection to a host or jump host.
@@ -65,6 +87,7 @@ impl<'a> Identities<'a> {
         let settings = self.settings(&endpoint.settings);
         let fields = &mut self.fields;
         fields.clear();
+        fields.put_u64(self.network);
         fields.put_string(endpoint.name.as_bytes());
         fields.put_u32(endpoint.port.into());
         fields.put_string(endpoint.user.as_bytes());
@@ -136,6 +159,13 @@ fn put_from(bind: &Option<LocalAddresses>, out: &mut Vec<u8>) {
     put_option(bind.map(|bind| format!("{bind:?}")), out);
 }
 
+/// A path in the folder of this process, as octets.
+fn from_root(path: impl AsRef<Path>) -> Vec<u8> {
+    let path = path.as_ref();
+    let path = absolute(path).unwrap_or_else(|_| path.to_owned());
+    path.into_os_string().into_encoded_bytes()
+}
+
 /// How the host is known to be the right one.
 fn put_trust(trust: &HostTrust, out: &mut Vec<u8>) {
     out.put_string(trust.name.as_bytes());
@@ -154,8 +184,8 @@ fn put_trust(trust: &HostTrust, out: &mut Vec<u8>) {
     ] {
         out.put_boolean(is_set);
     }
-    put_list(trust.files.iter(), out);
-    put_list(trust.revoked.iter().map(|(path, _)| path), out);
+    put_list(trust.files.iter().map(|path| from_root(path)), out);
+    put_list(trust.revoked.iter().map(|(path, _)| from_root(path)), out);
     put_list(trust.algorithms.iter(), out);
     put_list(trust.ca_signature_algorithms.iter(), out);
     let command = trust.command.as_deref();
@@ -169,7 +199,7 @@ fn put_login(login: &LoginPlan, out: &mut Vec<u8>) {
     put_list(login.certificates.iter().map(|key| &key.blob), out);
     put_list(login.files.iter().map(|file| &file.key.blob), out);
     let agent = login.agent.as_ref();
-    put_option(agent.map(|agent| agent.socket()), out);
+    put_option(agent.map(|agent| from_root(agent.socket())), out);
     out.put_boolean(login.identities_only);
     put_list(login.algorithms.iter(), out);
     out.put_u32(login.required_rsa_size as u32);

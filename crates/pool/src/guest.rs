@@ -153,15 +153,20 @@ impl Served<'_> {
 
     /// Waits for news, for orders, or for room.
     async fn wait(&mut self) -> Result<(), Gone> {
+        let has_room = self.output.len() < MAX_OUTPUT;
         let interest = match self.output.is_empty() {
             true => Interest::READABLE,
+            // Orders make news, too.
+            false if !has_room => Interest::WRITABLE,
             false => Interest::READABLE | Interest::WRITABLE,
         };
-        let has_room = self.output.len() < MAX_OUTPUT;
         tokio::select! {
             biased;
             ready = self.socket.ready(interest) => drop(ready?),
             () = self.guest.news.notified(), if has_room => return Ok(()),
+        }
+        if !has_room {
+            return Ok(());
         }
         let kept = self.input.len();
         self.input.resize(kept + READ, 0);
@@ -229,7 +234,8 @@ impl Served<'_> {
         }
         drop(errands);
         let host = self.deck.host(start.host);
-        let Some(host) = host.filter(|host| host.lets_in()) else {
+        let is_meant = |host: &Rc<Host>| *host.entry.member.identity.octets() == start.identity;
+        let Some(host) = host.filter(|host| is_meant(host) && host.lets_in()) else {
             let end = End::Lost("the connection to the host has ended");
             let fate = Fate::NotSent;
             News::Ended { id, end, fate }.encode(&mut self.output);

@@ -154,7 +154,10 @@ pub fn prometheus(status: &Status) -> String {
         }
         for (host, value) in values {
             let label = escaped(&host.host);
-            line(&mut text, &format!("{name}{{host=\"{label}\"}}"), value);
+            let socket = Path::new(&host.control_path).file_name();
+            let target = escaped(&socket.unwrap_or_default().to_string_lossy());
+            let series = format!("{name}{{host=\"{label}\",target=\"{target}\"}}");
+            line(&mut text, &series, value);
         }
     }
     text

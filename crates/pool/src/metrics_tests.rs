@@ -9,7 +9,7 @@ fn host(name: &str, state: State) -> HostStatus {
         host: name.to_owned(),
         state,
         detail: None,
-        control_path: String::new(),
+        control_path: "/run/sshoal/target".to_owned(),
         age_seconds: 1.5,
         lazy: false,
         idle_seconds: None,
@@ -45,9 +45,9 @@ fn each_metric_is_introduced_once_and_labels_are_escaped() {
     is("sshoal_hosts{state=\"up\"} 1");
     is("sshoal_hosts{state=\"lost\"} 1");
     is("sshoal_hosts{state=\"down\"} 0");
-    is("sshoal_host_up{host=\"web\\\"1\\\\\\n\"} 1");
-    is("sshoal_host_up{host=\"web2\"} 0");
-    is("sshoal_host_round_trip_seconds{host=\"web\\\"1\\\\\\n\"} 0.002");
+    is("sshoal_host_up{host=\"web\\\"1\\\\\\n\",target=\"target\"} 1");
+    is("sshoal_host_up{host=\"web2\",target=\"target\"} 0");
+    is("sshoal_host_round_trip_seconds{host=\"web\\\"1\\\\\\n\",target=\"target\"} 0.002");
     is("sshoal_alarms_total 3");
     assert!(!text.contains("sshoal_connections_limit"), "there is none");
     let types: Vec<&str> = text.lines().filter(|it| it.starts_with("# TYPE")).collect();

@@ -64,6 +64,8 @@ pub enum Order<'a> {
 pub struct Start<'a> {
     /// The host, by the keeper's number.
     pub host: u32,
+    /// What its connection has to be: another keeper may have the number for another host.
+    pub identity: [u8; 32],
     /// Whether standard input will come. If not, its end travels with the command.
     pub standard_input: bool,
     /// For the user's shell.
@@ -79,6 +81,7 @@ impl<'a> Order<'a> {
             Order::Start { id, start } => encode(START, out, |out| {
                 out.put_u32(*id);
                 out.put_u32(start.host);
+                out.put_bytes(&start.identity);
                 out.put_boolean(start.standard_input);
                 out.put_string(start.command);
                 out.put_u32(start.environment.len() as u32);
@@ -142,25 +145,36 @@ impl<'a> Order<'a> {
 impl<'a> Start<'a> {
     fn read(fields: &mut Decoder<'a>) -> Result<Start<'a>, DecodeError> {
         let host = fields.field("host").u32()?;
+        let identity = fields.field("identity").array()?;
         let standard_input = fields.field("standard input").boolean()?;
-        let command = fields.field("command").string()?;
+        let command = without_nul(fields, "command")?;
         let count = fields.field("environment").u32()?;
         if count > MAX_VARIABLES {
             let limit = MAX_VARIABLES;
             return Err(fields.error(Problem::TooMany { count, limit }));
         }
         let variables = (0..count).map(|_| {
-            let name = fields.field("variable").string()?.to_vec();
-            let value = fields.field("value").string()?.to_vec();
+            let name = without_nul(fields, "variable")?.to_vec();
+            let value = without_nul(fields, "value")?.to_vec();
             Ok((name, value))
         });
         let environment = variables.collect::<Result<Vec<_>, DecodeError>>()?;
         Ok(Start {
             host,
+            identity,
             standard_input,
             command,
             environment: environment.into(),
         })
+    }
+}
+
+/// A string that a server can take: OpenSSH's ends a connection in which one has a NUL (sshbuf_get_cstring).
+fn without_nul<'a>(fields: &mut Decoder<'a>, field: &'static str) -> Result<&'a [u8], DecodeError> {
+    let octets = fields.field(field).string()?;
+    match octets.contains(&0) {
+        true => Err(fields.error(Problem::UnknownName)),
+        false => Ok(octets),
     }
 }
 
@@ -182,13 +196,18 @@ mod tests {
     use super::*;
     use crate::{Frames, MAX_FRAME_LEN};
 
+    /// What a server takes as a string.
+    fn octets() -> impl Strategy<Value = Vec<u8>> {
+        proptest::collection::vec(1..=u8::MAX, 0..99)
+    }
+
     proptest! {
         #[test]
         fn a_start_is_read_as_it_was_written(
-            id: u32, host: u32, standard_input: bool, command: Vec<u8>,
-            environment: Vec<(Vec<u8>, Vec<u8>)>,
+            id: u32, host: u32, identity: [u8; 32], standard_input: bool, command in octets(),
+            environment in proptest::collection::vec((octets(), octets()), 0..9),
         ) {
-            let start = Start { host, standard_input, command: &command, environment: environment.into() };
+            let start = Start { host, identity, standard_input, command: &command, environment: environment.into() };
             let order = Order::Start { id, start };
             let mut octets = Vec::new();
             order.encode(&mut octets);
@@ -219,6 +238,16 @@ mod tests {
             let len = len as usize;
             assert_eq!(Frames::of(&octets).next(), Err(FrameError::Length { len }));
         }
+        let start = Start {
+            host: 0,
+            identity: [7; 32],
+            standard_input: false,
+            command: b"echo a\0b",
+            environment: Vec::new().into(),
+        };
+        let mut octets = Vec::new();
+        Order::Start { id: 1, start }.encode(&mut octets);
+        assert!(Order::decode(&octets[4..]).is_err(), "a NUL");
         let unknown = Order::decode(&[99, 0, 0, 0, 1]);
         assert_eq!(unknown, Err(FrameError::Kind { kind: 99 }));
         assert!(Order::decode(&[LEAVE, 0, 0, 0, 1, 0]).is_err(), "too long");

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use sshoal_net::{Endpoint, HostPlan, Identities, WarmBerth, WarmPlan};
+use sshoal_net::{Endpoint, HostPlan, Identities, Identity, WarmBerth, WarmPlan};
 use sshoal_pool::{Folder, Seating, board, find};
 use sshoal_report::Host;
 
@@ -13,7 +13,7 @@ use crate::args::RunArgs;
 pub(crate) struct Kept {
     folder: Option<Folder>,
     /// In the order of the run's hosts; empty if none is kept.
-    seatings: Vec<Option<Seating>>,
+    seatings: Vec<Option<(Seating, Identity)>>,
 }
 
 impl Kept {
@@ -41,7 +41,9 @@ impl Kept {
         let mut identities = Identities::new(jumps);
         let (mut asked, mut wanted) = (Vec::new(), Vec::new());
         for (host, plan) in plans.iter().enumerate() {
-            if let Some(native) = plan.native().filter(|_| plan.can_be_warm()) {
+            let native = plan.native().filter(|_| plan.can_be_warm());
+            if let Some(native) = native.filter(|native| identities.tells_all_of(&native.endpoint))
+            {
                 asked.push(host);
                 wanted.push(identities.of(&native.endpoint));
             }
@@ -54,8 +56,8 @@ impl Kept {
             }
         };
         let mut seatings = vec![None; plans.len()];
-        for (host, seating) in asked.into_iter().zip(found) {
-            seatings[host] = seating;
+        for ((host, identity), seating) in asked.into_iter().zip(wanted).zip(found) {
+            seatings[host] = seating.map(|seating| (seating, identity));
         }
         Kept {
             folder: Some(folder),
@@ -83,13 +85,17 @@ impl Kept {
         let mut streams = Vec::new();
         let mut decks: BTreeMap<u32, Option<usize>> = BTreeMap::new();
         let berths = self.seatings.into_iter().map(|seating| {
-            let Seating { deck, host } = seating?;
+            let (Seating { deck, host }, identity) = seating?;
             let stream = *decks.entry(deck).or_insert_with(|| {
                 let stream = board(&folder, deck).ok()?;
                 streams.push(stream);
                 Some(streams.len() - 1)
             });
-            stream.map(|stream| WarmBerth { stream, host })
+            stream.map(|stream| WarmBerth {
+                stream,
+                host,
+                identity,
+            })
         });
         let berths: Vec<_> = berths.collect();
         (!streams.is_empty()).then_some(WarmPlan { streams, berths })

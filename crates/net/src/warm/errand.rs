@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use sshoal_fleet::{Failure, FailureKind, Gate, HostId, KillVerdict, Outcome, Phase};
 use sshoal_proto::{Command, ExecFate};
-use sshoal_warm::{INPUT_WINDOW, MAX_FRAME_LEN, Order, Start};
+use sshoal_warm::{INPUT_WINDOW, MAX_FRAME_LEN, MAX_VARIABLES, Order, Start};
 
 use super::WarmBerth;
 use super::stream::{Ended as EndOfCommand, Mailbox, OwnedEnd, Stream};
@@ -82,7 +82,15 @@ pub(crate) fn serves(plan: &NativePlan) -> bool {
     let variables: usize = variables
         .map(|(name, value)| name.len() + value.len() + 8)
         .sum();
-    let fits = |line: &[u8]| line.len() + variables + FRAME_OVERHEAD <= MAX_FRAME_LEN;
+    let fits = |line: &[u8]| {
+        let octets = line.len() + variables + FRAME_OVERHEAD;
+        let is_plain = |octets: &[u8]| !octets.contains(&0);
+        let mut variables = request.environment.iter();
+        octets <= MAX_FRAME_LEN
+            && request.environment.len() <= MAX_VARIABLES as usize
+            && is_plain(line)
+            && variables.all(|(name, value)| is_plain(name) && is_plain(value))
+    };
     !request.forward_agent
         && request.pty.is_none()
         && matches!(&request.command, Command::Exec(line) if fits(line))
@@ -122,6 +130,7 @@ impl Errand<'_> {
         };
         let start = Start {
             host: berth.host,
+            identity: *berth.identity.octets(),
             standard_input: request.standard_input,
             command,
             environment: request.environment.as_slice().into(),
@@ -290,6 +299,8 @@ impl Errand<'_> {
     fn give_up(&mut self) -> Result<(), Ended> {
         match self.leaving {
             Some(Leaving::Terminated) => {
+                let (id, name) = (self.host.0, "KILL");
+                self.stream.order(&Order::Signal { id, name });
                 self.leave(Leaving::Aborted);
                 Ok(())
             }

@@ -19,6 +19,8 @@ use std::rc::Rc;
 
 use sshoal_fleet::HostId;
 
+use crate::identity::Identity;
+
 pub(crate) use errand::{run, serves};
 use stream::Stream;
 
@@ -37,6 +39,8 @@ pub struct WarmBerth {
     pub stream: usize,
     /// The host, by that keeper's number.
     pub host: u32,
+    /// What the connection is made of.
+    pub identity: Identity,
 }
 
 /// The keepers, for the thread that talks to them.
