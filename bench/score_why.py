@@ -250,6 +250,8 @@ class Scorer:
             return None, None
         if row["counted_us"] is not None:
             return {by: row["counted_us"] for by in ("sshoal", "ssh")}, "counted"
+        if row["load"] != "idle" and row["name"] in injections.load("expected.toml")["choice"]["padded"]:
+            return None, None
         if row["load"] != "idle":
             same = [other for other in self.rows if other["load"] == "idle" and all(other[key] == row[key] for key in ("set", "name", "milliseconds", "tier"))]
             return (same[0]["truth_us"], "idle") if same else (None, None)

@@ -124,6 +124,7 @@ impl Cost {
     pub(crate) fn is_measured(self, case: &Case) -> bool {
         match self {
             Cost::Bounded(facts, _) => first(facts, case).is_some(),
+            Cost::EachKeyRequest(Some(fact)) => case.time(fact).is_some(),
             Cost::Stretch | Cost::Shared(_) => true,
             Cost::Starved => case
                 .number("host.contention.share")
@@ -251,7 +252,11 @@ fn lookups(lookup: Option<Duration>, phases: &[Phase], case: &Case) -> Shares {
 }
 
 fn each_key_request(measured: Option<Duration>, phases: &[Phase], case: &Case) -> Shares {
-    let mut shares = excess(phases, case);
+    // What was measured is no noise, however much logins differ.
+    let mut shares = match measured {
+        Some(_) => excess_of_any_size(phases, case),
+        None => excess(phases, case),
+    };
     let Some(probe) = case.ledger.row(Phase::KeyProbe) else {
         return shares;
     };
