@@ -115,7 +115,7 @@ class Options(argparse.Namespace):
         self.cipher_rounds = 1 if quick else rounds(7)
         self.cipher_mebibytes = 16 if quick else 512
         # What is looked for is a few per cent of a login.
-        self.trace_rounds = 3 if quick else rounds(60)
+        self.trace_rounds = 8 if quick else rounds(48)
         self.idle_seconds = 3
         self.bulk_octets = (arguments.mebibytes or (64 if quick else 1024)) << 20
         self.bulk_rounds = rounds(10)

@@ -4,7 +4,7 @@
 What is injected: docs/slow-hosts.md, and slow_logins/fresh.toml, whose author had not read the rules. What is right: slow_logins/expected.toml.
 Idle and under load: causes that take so many milliseconds, pairs, decoys, clean hosts; then what is printed to be changed is changed, and the
 saving measured. Each host is looked at once, with all rights, and judged by each tier of the same logins (examples/judge_again of the crate
-`why`). Last comes the seed's case (harness/seed_case.py). why_table.py makes the table of docs/why.md from it. Needs root.
+`why`). Before them comes the login that all this was begun for (harness/seed_case.py). why_table.py makes the table of docs/why.md from it. Needs root.
 """
 
 import argparse
@@ -179,12 +179,25 @@ class Scorer:
         return {line["row"]["tier"]: (line["report"], line["script"]) for line in lines}
 
     def again(self, path):
-        """Scores reports that are there."""
-        for line in map(json.loads, path.read_text().splitlines()):
+        """Scores reports that are there. Of a host that was measured more than once, idle or under load, the last report counts."""
+        lines = [json.loads(line) for line in path.read_text().splitlines()]
+        # What was lost idle is the truth under load.
+        lines.sort(key=lambda line: line["row"]["load"] != "idle")
+        known = {}
+        for number, line in enumerate(lines):
             old = line["row"]
             entry = {"of_ssh": old["of_ssh"]}
             injection = injections.Injection(old["set"], old["name"], old["role"], milliseconds=old["milliseconds"], expected=old["expected"], entry=entry)
             row = old | judging.row(injection, line["report"])
+            if row["tier"] != self.options.tiers[-1]:
+                row.pop("fix", None)
+            if row.get("fix"):
+                row["fix"]["predicted_us"] = predicted_us(row)
+            # Clean hosts have no name of their own.
+            apart = number if row["role"] == "clean" else None
+            known[row["set"], row["name"], row["milliseconds"], row["load"], row["tier"], apart] = row
+        for row in known.values():
+            row["truth_us"], row["truth_by"] = self.truth(row)
             told(row)
             self.rows.append(row)
         self.write()
@@ -222,10 +235,9 @@ class Scorer:
             before, after = row["totals_us"].get("sshoal"), mended.get("sshoal")
         else:
             return None
-        right = [found for found in row["findings"] if any(judging.names_it(found, wanted) == "named" for wanted in row["expected"])]
         return {
             "by": by,
-            "predicted_us": sum(found["saving_us"] for found in right if found["by"] == "sshoal"),
+            "predicted_us": predicted_us(row),
             "saved_us": None if row["failures"] or None in (before, after) else before - after,
             "failures_after": failures,
             "findings_after": found,
@@ -238,6 +250,8 @@ class Scorer:
             return None, None
         if row["counted_us"] is not None:
             return {by: row["counted_us"] for by in ("sshoal", "ssh")}, "counted"
+        if row["load"] != "idle" and row["name"] in injections.load("expected.toml")["choice"]["padded"]:
+            return None, None
         if row["load"] != "idle":
             same = [other for other in self.rows if other["load"] == "idle" and all(other[key] == row[key] for key in ("set", "name", "milliseconds", "tier"))]
             return (same[0]["truth_us"], "idle") if same else (None, None)
@@ -246,6 +260,12 @@ class Scorer:
             clean = [other for other in self.rows if other["role"] == "clean" and other["load"] == "idle" and other["tier"] == row["tier"]]
             without, by = {by: median([other["totals_us"].get(by) for other in clean]) for by in ("sshoal", "ssh")}, "clean"
         return {by: total - without[by] for by, total in row["totals_us"].items() if without.get(by) is not None}, by
+
+
+def predicted_us(row):
+    """What the fixes of the right findings are to save."""
+    right = [found for found in row["findings"] if any(judging.names_it(found, wanted) == "named" for wanted in row["expected"])]
+    return sum(found["saving_us"] for found in right if found["by"] == "sshoal")
 
 
 def totals_us(report):

@@ -147,7 +147,7 @@ def whole(rows, folders):
     lines = summary(rows)
     lines += ["", "Hosts on which nothing is slow, and decoys:", "", *silence(rows)]
     if seed := experiments(folders, "seed-case"):
-        lines += ["", "The seed's case, 60 processes of update-motd.d with a program beside it that writes to the disk, and its printed fix applied:", "", *seed_case(seed)]
+        lines += ["", "60 processes of update-motd.d, a program beside them that writes to the disk, and the printed fix applied:", "", *seed_case(seed)]
     lines += ["", "Two causes at once, by each tier:", "", *pairs(rows)]
     for of in SETS:
         for loaded in LOADS:

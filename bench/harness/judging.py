@@ -3,7 +3,7 @@
 # As near as what is attributed to a cause has to be to what it takes, in microseconds or as a share.
 NEAR_US, NEAR = 10_000, 0.1
 # What is right of any host while the machine is under load, beside what was injected.
-OF_LOAD = {"cpu-pressure", "disk-load", "memory-pressure"}
+OF_LOAD = {"cpu-pressure", "cpu-steal", "disk-load", "memory-pressure"}
 # What the installed ssh alone pays for on every host: its sntrup761 and its delayed acknowledgements are slow wherever it logs in.
 OF_SSH = {"post-quantum-exchange", "delayed-acknowledgement"}
 

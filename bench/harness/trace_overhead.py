@@ -14,6 +14,8 @@ from .measure import Failed, run_checked
 # Hosts of the test bed's: an ordinary login with PAM, one of about 100 ms, and one of many short programs.
 LOGINS = ("clean", "motd:50", "motd-processes:60")
 WAYS = ("alone", "followed")
+# Logins that one tracer follows: it takes seconds until the kernel has made and taken away its probes.
+BLOCK = 8
 COMMAND = "true"
 FIRST_LINE = b"sshoal-trace 1\n"
 # Longest that a tracer may take to end, in seconds.
@@ -57,16 +59,15 @@ def measured(options, record, login, host):
     # Whatever is slower the first time.
     run_checked(argv, {})
     rows = []
-    for number in range(options.trace_rounds):
-        turn = number % len(WAYS)
+    for block in range(-(-options.trace_rounds // BLOCK)):
+        turn = block % len(WAYS)
+        rounds = range(block * BLOCK, min((block + 1) * BLOCK, options.trace_rounds))
         for way in WAYS[turn:] + WAYS[:turn]:
-            if way == "alone":
-                row = run_checked(argv, {}).record()
-            else:
-                tracer = Tracer(follow)
-                row = run_checked(argv, {}).record()
-                row |= tracer.end()
-            rows.append({"login": login, "way": way, "round": number, **row})
+            tracer = Tracer(follow) if way == "followed" else None
+            of_block = [{"login": login, "way": way, "round": number, **run_checked(argv, {}).record()} for number in rounds]
+            if tracer:
+                of_block[-1] |= tracer.end()
+            rows += of_block
     return rows
 
 
@@ -100,7 +101,7 @@ class Tracer:
         return letter, content
 
     def end(self):
-        """Has it end; how many octets of records it gave out, and how many records were lost."""
+        """Has it end; how many octets of records it gave out for all that it has followed, and how many records were lost."""
         self.process.stdin.close()
         octets = lost = 0
         while (frame := self.next())[0] != b"E":

@@ -15,8 +15,8 @@ const USUAL: Duration = Duration::from_millis(2);
 /// What was measured apart may take so much longer in a login: sshd starts it, and reads what it says.
 const AROUND_MEASURED: Duration = Duration::from_millis(5);
 
-/// Per cent of a login's time.
-const MUCH_OF_A_LOGIN: f64 = 25.0;
+/// Per cent of a login's time that it could run and had no processor.
+pub(crate) const MUCH_OF_A_LOGIN: f64 = 25.0;
 
 /// sshd looks a client's name up a few times in each phase, and the modules of PAM a user and its groups.
 const MAX_CALLS: u32 = 6;
@@ -76,7 +76,10 @@ impl Cost {
     pub(crate) fn shares(self, phases: &[Phase], case: &Case) -> Shares {
         match self {
             Cost::Excess => excess(phases, case),
-            Cost::Spread => excess_of_any_size(phases, case),
+            Cost::Spread => match excess(phases, case).is_empty() {
+                true => Vec::new(),
+                false => excess_of_any_size(phases, case),
+            },
             Cost::Measured(fact) => match case.time(fact) {
                 Some(time) => capped(time.saturating_sub(USUAL), phases, case),
                 None => excess(phases, case),
@@ -121,7 +124,11 @@ impl Cost {
     pub(crate) fn is_measured(self, case: &Case) -> bool {
         match self {
             Cost::Bounded(facts, _) => first(facts, case).is_some(),
+            Cost::EachKeyRequest(Some(fact)) => case.time(fact).is_some(),
             Cost::Stretch | Cost::Shared(_) => true,
+            Cost::Starved => case
+                .number("host.contention.share")
+                .is_some_and(|share| share >= MUCH_OF_A_LOGIN),
             _ => false,
         }
     }
@@ -245,7 +252,11 @@ fn lookups(lookup: Option<Duration>, phases: &[Phase], case: &Case) -> Shares {
 }
 
 fn each_key_request(measured: Option<Duration>, phases: &[Phase], case: &Case) -> Shares {
-    let mut shares = excess(phases, case);
+    // What was measured is no noise, however much logins differ.
+    let mut shares = match measured {
+        Some(_) => excess_of_any_size(phases, case),
+        None => excess(phases, case),
+    };
     let Some(probe) = case.ledger.row(Phase::KeyProbe) else {
         return shares;
     };

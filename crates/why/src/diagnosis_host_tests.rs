@@ -69,6 +69,12 @@ fn a_key_exchange_in_a_large_group_is_told_by_its_name() {
     slow(&mut evidence, Phase::FirstRequest, 9.0);
     let diagnosis = only(&evidence, "large-group-exchange", Certainty::Likely, 159.0);
     assert_eq!(diagnosis.findings[0].shares.len(), 2);
+    // A little here and there is no group that is too large.
+    let mut evidence = clean(0.05);
+    text(&mut evidence, "login.kex", "diffie-hellman-group16-sha512");
+    slow(&mut evidence, Phase::KeyExchange, 7.0);
+    slow(&mut evidence, Phase::FirstRequest, 7.0);
+    assert_eq!(found(&evidence), [""; 0]);
 }
 
 #[test]

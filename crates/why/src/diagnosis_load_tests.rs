@@ -24,6 +24,29 @@ fn a_quota_of_cpu_stretches_all_phases() {
 }
 
 #[test]
+fn a_quota_that_strikes_each_login_elsewhere_is_told_by_what_sshd_has_waited() {
+    let mut evidence = clean_no_root(0.05);
+    let phases = [Phase::Banner, Phase::KeyExchange, Phase::ChannelOpen];
+    for (number, login) in evidence.logins.iter_mut().enumerate() {
+        for span in &mut login.spans {
+            if phases[number / 2 % 3] == span.phase {
+                span.duration += ms(300.0);
+            }
+        }
+        crate::fixtures::follow(&mut login.spans);
+    }
+    evidence.facts.insert("host.cpu_quota", 5.0);
+    evidence.facts.insert("host.throttled", 31.0);
+    evidence.facts.insert("host.pressure.cpu", 40.0);
+    time(&mut evidence, "host.contention.time", 280.0);
+    assert!(!found(&evidence).contains(&"cpu-quota"));
+    evidence.facts.insert("host.contention.share", 85.0);
+    // Medians do not show it where most logins are struck elsewhere.
+    slow(&mut evidence, Phase::SignedRequest, 90.0);
+    assert_eq!(found(&evidence), ["cpu-quota"]);
+}
+
+#[test]
 fn phases_that_are_all_stretched_point_at_the_processor() {
     let mut evidence = clean(0.05);
     for phase in causes::SERVER {

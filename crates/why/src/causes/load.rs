@@ -2,7 +2,7 @@
 //! measured by. Whoever merely shares them comes last.
 
 use super::{Cause, Payer, Resource, SERVER};
-use crate::cost::{Cost, Waited};
+use crate::cost::{Cost, MUCH_OF_A_LOGIN, Waited};
 use crate::evidence::{Phase, Tier};
 use crate::fix::{Fix, Place};
 use crate::signs::{Test, known, needed, proof, shape};
@@ -35,10 +35,18 @@ pub(super) const STARVED: &[Cause] = &[
         payer: Payer::Everyone,
         resource: Resource::Cpu,
         signs: &[
-            needed(Test::Together {
-                phases: SERVER,
-                least: 3,
-            }),
+            // It strikes each login elsewhere: what sshd itself has waited tells.
+            needed(Test::Any(&[
+                Test::Together {
+                    phases: SERVER,
+                    least: 3,
+                },
+                Test::AtLeast {
+                    fact: "host.contention.share",
+                    number: MUCH_OF_A_LOGIN,
+                    unit: " % of a login",
+                },
+            ])),
             needed(Test::Not(&Test::AtLeast {
                 fact: "host.cpu_quota",
                 number: 100.0,
