@@ -184,7 +184,7 @@ fn put_trust(trust: &HostTrust, out: &mut Vec<u8>) {
     ] {
         out.put_boolean(is_set);
     }
-    put_list(trust.files.iter().map(|path| from_root(path)), out);
+    put_list(trust.files.iter().map(from_root), out);
     put_list(trust.revoked.iter().map(|(path, _)| from_root(path)), out);
     put_list(trust.algorithms.iter(), out);
     put_list(trust.ca_signature_algorithms.iter(), out);
