@@ -105,6 +105,7 @@ fn of_journal(run: RunId) -> Result<Vec<PastHost>, RetryError> {
     if known.is_on {
         return Err(RetryError::GoesOn(run));
     }
+    known.undamaged()?;
     let hosts = known.state.hosts.iter().zip(&known.state.states);
     Ok(hosts
         .map(|(host, state)| PastHost {

@@ -260,3 +260,29 @@ fn a_synced_run_is_like_any_other() {
         .stdout();
     assert_eq!(names, format!("{}\nlast\n", run["run"].as_str().unwrap()));
 }
+
+#[test]
+fn on_the_word_of_a_damaged_journal_nothing_is_sent() {
+    let shoal = Shoal::simulated(4, &[]);
+    shoal.run(&["count runs"]).expect(0);
+    let entry = fs::read_dir(folder(&shoal)).unwrap().next().unwrap();
+    let path = entry.unwrap().path();
+    let whole = fs::read(&path).unwrap();
+    // What was sent and how it ended is in the last records; a bit of it flips.
+    let mut flipped = whole.clone();
+    let at = whole.len() - 60;
+    flipped[at] ^= 4;
+    fs::write(&path, &flipped).unwrap();
+    let damaged = ["is damaged at octet", path.to_str().unwrap()];
+    sshoal(&shoal, &["resume", "last", "--maybe-ran", "rerun"])
+        .expect(2)
+        .says(&damaged);
+    let of = ["--retry-failed", "all", "--of", "last", "count runs"];
+    Running::start(&mut shoal.configured(&of))
+        .wait()
+        .expect(2)
+        .says(&damaged);
+    sshoal(&shoal, &["show", "last"]).says(&damaged);
+    assert_eq!(fs::read(&path).unwrap(), flipped);
+    assert_eq!(count(&shoal, 4), [1; 4]);
+}

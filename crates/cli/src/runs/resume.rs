@@ -45,6 +45,7 @@ pub(crate) fn run(args: &ResumeArgs) -> Result<u8, Box<dyn std::error::Error>> {
     if !known.state.is_planned {
         return Err(ResumeError::NoPlan(id).into());
     }
+    known.undamaged()?;
     let maybe_ran = hosts(&known.state, Left::MaybeRan);
     let is_rerun = !maybe_ran.is_empty() && is_rerun(args, &known.state, &maybe_ran);
     let mut hosts = hosts(&known.state, Left::ToRun);

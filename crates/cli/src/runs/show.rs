@@ -33,6 +33,9 @@ pub(crate) fn run(args: &ShowArgs) -> Result<u8, Box<dyn std::error::Error>> {
             "run {id} kept no output (--record), but how its hosts ended"
         ));
     }
+    if let Err(damaged) = known.undamaged() {
+        say(damaged);
+    }
     let hosts = known.state.hosts.iter().map(host).collect();
     let mut shown = Shown {
         reporter: fan_out::reporter(&args.output, hosts)?,

@@ -3,7 +3,7 @@
 use sshoal_wire::Put;
 
 use super::record::{MAX_RECORD, RunRecord};
-use crate::frame::{self, First};
+use crate::frame::{self, First, HEAD};
 
 const MAGIC: &[u8; 8] = b"sshoal R";
 const VERSION: u32 = 1;
@@ -21,6 +21,11 @@ pub enum RunJournalError {
     Version(u32),
 }
 
+/// Octets of a tail that one write may have left torn: more is no such tail.
+const MAX_TAIL: usize = HEAD + MAX_RECORD;
+/// Octets that are summed up in search of a record behind one that does not add up. Beyond that there is held to be one.
+const MAX_SEARCH: usize = 64 * 1024 * 1024;
+
 /// Octets in, records out. What follows the first record that does not add up is no record any more.
 #[derive(Debug, Default)]
 pub struct RunReader {
@@ -30,6 +35,8 @@ pub struct RunReader {
     /// Octets of the journal that add up.
     valid: u64,
     is_torn: bool,
+    /// Set by a record that adds up and is not understood.
+    is_unknown: bool,
 }
 
 impl RunReader {
@@ -42,10 +49,18 @@ impl RunReader {
 
     /// The next octets of the journal.
     pub fn handle_input(&mut self, octets: &[u8]) {
-        if !self.is_torn {
-            self.buffer.drain(..std::mem::take(&mut self.taken));
-            self.buffer.extend_from_slice(octets);
-        }
+        self.buffer.drain(..std::mem::take(&mut self.taken));
+        let room = match self.is_torn {
+            true => (MAX_TAIL + 1).saturating_sub(self.buffer.len()),
+            false => octets.len(),
+        };
+        // Zeros at the end are what a disk has of octets that never came to it.
+        let octets = match self.is_torn && octets.iter().all(|octet| *octet == 0) {
+            true => &[],
+            false => octets,
+        };
+        self.buffer
+            .extend_from_slice(&octets[..octets.len().min(room)]);
     }
 
     /// The next record; `None` if that needs more octets, or if there is none any more.
@@ -65,7 +80,10 @@ impl RunReader {
             First::Wrong => None,
             First::Whole(body) => match RunRecord::decode(body) {
                 Ok(Some(record)) => Some((record, frame::framed_len(body))),
-                Ok(None) | Err(_) => None,
+                Ok(None) | Err(_) => {
+                    self.is_unknown = true;
+                    None
+                }
             },
         };
         let Some((record, len)) = record else {
@@ -80,6 +98,18 @@ impl RunReader {
     /// Octets from the front that add up. What follows them is to be cut off before anything is appended.
     pub fn valid(&self) -> u64 {
         self.valid
+    }
+
+    /// Whether more is behind the octets that add up than an end in the middle of a write leaves: a whole record, or more octets
+    /// than any has. Then what is behind must not be taken for something that never was. Asked when there are no more octets.
+    pub fn is_damaged(&self) -> bool {
+        if self.valid == 0 {
+            return false;
+        }
+        let tail = &self.buffer[self.taken..];
+        let last = tail.iter().rposition(|octet| *octet != 0);
+        let without_zeros = last.map_or(0, |last| last + 1);
+        self.is_unknown || without_zeros > MAX_TAIL || holds_a_record(tail)
     }
 
     fn take_header(&mut self) -> Result<bool, RunJournalError> {
@@ -102,4 +132,25 @@ impl RunReader {
             other => Err(RunJournalError::Version(other)),
         }
     }
+}
+
+/// Whether a record that adds up begins anywhere behind the first octet.
+fn holds_a_record(tail: &[u8]) -> bool {
+    let mut searched = 0;
+    for start in 1..tail.len() {
+        let Some((len, _)) = tail[start..].split_first_chunk() else {
+            return false;
+        };
+        let body_len = u32::from_be_bytes(*len) as usize;
+        if body_len == 0 || body_len > (tail.len() - start).saturating_sub(HEAD) {
+            continue;
+        }
+        searched += body_len;
+        if searched > MAX_SEARCH
+            || matches!(frame::first(&tail[start..], MAX_RECORD), First::Whole(_))
+        {
+            return true;
+        }
+    }
+    false
 }

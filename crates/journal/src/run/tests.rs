@@ -212,6 +212,50 @@ fn nothing_behind_a_record_that_does_not_add_up_is_read() {
     assert_eq!((reader.poll_record(), reader.valid()), (Ok(None), valid));
 }
 
+/// Whether a journal of these octets is damaged, however it comes.
+fn is_damaged(octets: &[u8]) -> bool {
+    let of = |piece| {
+        let mut reader = RunReader::default();
+        for piece in octets.chunks(piece) {
+            reader.handle_input(piece);
+            while reader.poll_record().unwrap().is_some() {}
+        }
+        reader.is_damaged()
+    };
+    assert_eq!(of(7), of(usize::MAX));
+    of(7)
+}
+
+#[test]
+fn a_flipped_bit_is_damage_and_a_torn_tail_is_none() {
+    let mut octets = RunReader::header();
+    RunRecord::Planned.put(&mut octets);
+    let first = octets.len();
+    put_sent(1, &mut octets);
+    let second = octets.len();
+    put_sent(2, &mut octets);
+    for len in first..=octets.len() {
+        assert!(!is_damaged(&octets[..len]), "{len}");
+        let zeros = [&octets[..len], &[0; 4096]].concat();
+        assert!(!is_damaged(&zeros), "{len} and zeros");
+    }
+    for bit in first * 8..second * 8 {
+        let mut flipped = octets.clone();
+        flipped[bit / 8] ^= 1 << (bit % 8);
+        assert!(is_damaged(&flipped), "bit {bit}");
+    }
+    // More than any record has.
+    octets.extend(vec![0xff; MAX_RECORD + 9]);
+    assert!(is_damaged(&octets));
+}
+
+#[test]
+fn a_whole_record_of_an_unknown_kind_is_damage() {
+    let mut octets = RunReader::header();
+    crate::frame::put(&[200, 1], &mut octets);
+    assert!(is_damaged(&octets));
+}
+
 #[test]
 fn no_journal_and_one_of_another_release_are_told_apart() {
     assert_eq!(read(b"", 9), Ok((Vec::new(), 0)));

@@ -21,6 +21,8 @@ pub struct KnownRun {
     pub state: RunState,
     /// Octets of it that add up.
     pub valid: u64,
+    /// Whether what follows them is more than an end in the middle of a write leaves.
+    pub is_damaged: bool,
     /// Octets that it had when it was read.
     pub octets: u64,
     /// Whether a process carries the run out now.
@@ -46,6 +48,35 @@ pub enum ReadError {
         /// Why.
         error: RunJournalError,
     },
+    /// A record in the midst of it does not add up, or is not understood.
+    #[error(
+        "the journal {path} is damaged at octet {offset}, and what it says behind that is lost: hosts that have ended may look as if they \
+         had not; `sshoal show` shows what is before. Begin anew on the hosts that are left, or cut the rest off (truncate -s {offset} {path}) \
+         if the command may run again on any of them"
+    )]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// The first octet that does not add up.
+        offset: u64,
+    },
+}
+
+impl KnownRun {
+    /// That all is known that the journal ever said, but for what a torn tail lacks.
+    ///
+    /// # Errors
+    ///
+    /// It is damaged: no command is to be sent on its word.
+    pub fn undamaged(&self) -> Result<(), ReadError> {
+        match self.is_damaged {
+            false => Ok(()),
+            true => Err(ReadError::Damaged {
+                path: folder::run_path(&folder::runs_folder().unwrap_or_default(), self.id),
+                offset: self.valid,
+            }),
+        }
+    }
 }
 
 /// Reads the journal of a run; `hear` is told each record.
@@ -84,6 +115,7 @@ pub fn read_run(id: RunId, mut hear: impl FnMut(&RunRecord)) -> Result<KnownRun,
         id,
         state,
         valid: reader.valid(),
+        is_damaged: reader.is_damaged(),
         octets,
         is_on,
     })

@@ -26,9 +26,13 @@ impl Syncing {
         thread::Builder::new()
             .name("journal".to_owned())
             .spawn(move || {
+                // A failure is told once by the kernel, and what it lost is not tried again.
+                let mut done = Ok(());
                 while let Ok(first) = waiting.recv() {
                     let group: Vec<_> = [first].into_iter().chain(waiting.try_iter()).collect();
-                    let done = file.sync_data();
+                    if done.is_ok() {
+                        done = file.sync_data();
+                    }
                     for waiter in group {
                         let done = done
                             .as_ref()

@@ -117,6 +117,7 @@ impl RunJournal {
         hosts: Vec<u32>,
         durability: Durability,
     ) -> io::Result<RunJournal> {
+        run.undamaged().map_err(io::Error::other)?;
         let folder = folder::runs_folder().ok_or(io::ErrorKind::NotFound)?;
         let path = folder::run_path(&folder, run.id);
         let file = OpenOptions::new().append(true).open(&path)?;
@@ -168,7 +169,11 @@ impl RunJournal {
         RunRecord::Planned.put(&mut out);
         began(now).put(&mut out);
         self.append(&out)?;
-        self.sync_now()
+        // Nothing has run yet: whoever needs the journal can still do without the run.
+        match self.take_loss() {
+            Some(text) => Err(io::Error::other(text)),
+            None => self.sync_now(),
+        }
     }
 
     /// What the run is called.
