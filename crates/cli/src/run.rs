@@ -70,6 +70,11 @@ pub(crate) fn run(args: &RunArgs, sitting: &Sitting<'_>) -> Result<u8, Box<dyn s
     let detached = args.detach.detached();
     let line = CommandLine::new(args, has_command, detached.as_ref())?;
     let mut plans = line.plans(args, &targets, &mut preparation)?;
+    if let Some(detached) = &detached {
+        for (plan, number) in plans.iter_mut().zip(sitting.numbers()) {
+            detached.number(plan, number);
+        }
+    }
     check_remote_commands(args, &plans)?;
     read_known_hosts(
         &mut preparation,
@@ -379,13 +384,7 @@ impl<'a> CommandLine<'a> {
                 })
             }
         };
-        let mut plans = preparation.hosts(targets, request)?;
-        if let Some(detached) = self.detached.filter(|detached| detached.task.is_followed()) {
-            for plan in plans.iter_mut().filter_map(HostPlan::native_mut) {
-                plan.outlives(&detached.line_before());
-            }
-        }
-        Ok(plans)
+        preparation.hosts(targets, request)
     }
 
     /// What would be done on a host.

@@ -23,12 +23,29 @@ struct Scene {
 impl Scene {
     /// One host: all on this machine are one to a home that they share.
     fn new() -> Scene {
+        Scene::of(None)
+    }
+
+    /// The same that runs a command of its own, whatever is sent; `@` in it is the folder.
+    fn of(forced: Option<&str>) -> Scene {
         let marks = shared_folder();
         fs::write(marks.path().join("go"), "").unwrap();
+        let folder = marks.path().display().to_string();
+        let spec = SshdSpec::new(1);
+        let spec = match forced {
+            Some(forced) => spec.line(format!("ForceCommand {}", forced.replace('@', &folder))),
+            None => spec,
+        };
         Scene {
-            shoal: Shoal::real(&SshdSpec::new(1)),
+            shoal: Shoal::real(&spec),
             marks,
         }
+    }
+
+    /// How many lines there are in a file.
+    fn count(&self, name: &str) -> usize {
+        let text = fs::read_to_string(self.mark(name)).unwrap_or_default();
+        text.lines().count()
     }
 
     fn mark(&self, name: &str) -> PathBuf {
@@ -188,4 +205,52 @@ fn a_command_that_survives_connections_is_ended_all_the_same() {
         "{record:?}"
     );
     assert_eq!(processes_of(scene.marks.path()), [0u32; 0]);
+}
+
+#[test]
+fn a_forced_command_is_not_run_again_when_its_connection_is_lost() {
+    let forced = format!("echo it >>@/count; echo forced; {LOOP}; echo over");
+    let scene = Scene::of(Some(&forced));
+    let mut command = scene.shoal.command(&["--json", "--survive", "true"]);
+    let running = Running::start(&mut command);
+    wait_until("it runs", || scene.count("count") == 1);
+    scene.cut();
+    let record = running.wait().expect(3).records().hosts.remove(0);
+    assert_eq!(record.failure(), "lost", "{record:?}");
+    assert_eq!((record.attempts, scene.count("count")), (1, 1));
+    // What ends by itself has not done what was asked for either.
+    fs::remove_file(scene.mark("go")).unwrap();
+    for (flags, runs) in [(&["--status"][..], 2), (&["--kill"], 3), (&[], 4)] {
+        let ended = scene.attach(flags).expect(3).says(&["a forced command"]);
+        assert_eq!(ended.stdout().matches("forced").count(), 1);
+        assert_eq!(scene.count("count"), runs);
+    }
+    let run = scene.shoal.run(&["--detach", "true"]).expect(3);
+    run.says(&["a forced command"]);
+    assert_eq!(scene.count("count"), 5);
+}
+
+#[test]
+fn each_of_several_names_for_one_host_has_a_command_of_its_own() {
+    let scene = Scene::new();
+    let (config, address) = (scene.shoal.file("ssh_config"), scene.shoal.name(0));
+    let text = fs::read_to_string(&config).unwrap();
+    let names = format!("Host a b c\nHostName {address}\nHostKeyAlias {address}\n");
+    fs::write(&config, names + &text).unwrap();
+    for (flag, file) in [("--survive", "one"), ("--detach", "two")] {
+        let line = scene.line(&format!("echo %n >>@/{file}; echo %n"));
+        let run = ["run", "-F", &config, "-w", "a,b,c", flag, &line];
+        let mut command = scene.shoal.user.command(env!("CARGO_BIN_EXE_sshoal"));
+        Running::start(command.args(run)).wait().expect(0);
+        let mut shown: Vec<String> = scene
+            .attach(&["-q"])
+            .expect(0)
+            .stdout()
+            .lines()
+            .map(str::to_owned)
+            .collect();
+        shown.sort();
+        assert_eq!(shown, ["a: a", "b: b", "c: c"]);
+        assert_eq!(scene.count(file), 3);
+    }
 }

@@ -379,6 +379,34 @@ fn a_reader_that_goes_away_ends_the_plan() {
 }
 
 #[test]
+fn output_that_cannot_be_written_ends_the_plan_as_failed() {
+    let scene = Scene::new(
+        "[defaults]\nhosts = 'h1'\n[step.a]\neach = ['echo', 'it']\n[step.b]\nafter = 'a'\neach = ['touch', 'never']\n",
+    );
+    let line = format!("exec sshoal plan run {} >/dev/full", scene.plan().display());
+    let ended = Running::start(&mut scene.user.shell(&line)).wait();
+    ended.expect(74).says(&[
+        "step a: its output cannot be written",
+        "a: failed with exit status 74",
+        "b: not begun",
+    ]);
+    assert!(!scene.desk.path().join("never").exists());
+}
+
+#[test]
+fn what_could_never_run_is_found_by_a_check() {
+    for (step, said) in [
+        ("run = 'true'\njournal = 'off'\nrecord = true", "record"),
+        ("run = 'true'\njournal = 'off'\ndetach = true", "detach"),
+        ("run = \"a\\u0000b\"", "NUL"),
+        ("run = 'true'\nuser = \"a\\u0000b\"", "NUL"),
+    ] {
+        let scene = Scene::new(&format!("[step.a]\nhosts = 'h1'\n{step}\n"));
+        scene.run(&["check"]).expect(2).says(&["step a", said]);
+    }
+}
+
+#[test]
 fn steps_are_runs_on_hosts_and_one_host_that_fails_is_a_step_that_fails() {
     let shoal = Shoal::simulated(3, &["2=auth-denied"]);
     let (config, hosts) = (shoal.file("ssh_config"), shoal.file("hosts"));

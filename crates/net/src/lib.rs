@@ -5,6 +5,7 @@
 //! `link`, and `each` a command on this machine; an [`Observer`] hears of output and results in a thread of its own.
 
 mod agent;
+mod announcement;
 mod cache_folder;
 mod congestion;
 mod coordinator;

@@ -348,6 +348,8 @@ pub struct NativePlan {
     /// Where `0 0` stands in the command line, if the command outlives its connection: the octets of output and of errors that have
     /// come take its place when the connection was lost and the line is sent again. It must not begin anything twice.
     pub resumes_at: Option<usize>,
+    /// What the command line says first on both streams, if something else that answers is a failure. It is no output.
+    pub announcement: Option<Vec<u8>>,
     /// The agent that processes on the host may talk to (ForwardAgent).
     pub(crate) forwarded_agent: Option<Arc<Agent>>,
     /// How this side listens for forwards, where the connection is kept.

@@ -17,6 +17,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use tracing::Instrument;
 
 use crate::agent::AgentForwarding;
+use crate::announcement::Announcement;
 use crate::crash::caught;
 use crate::drive::{Broken, Drive, sleep_until};
 use crate::failures::Ended;
@@ -66,6 +67,8 @@ struct State<'a> {
     started: bool,
     pty_refused: bool,
     outbox: Outbox,
+    /// What must come before the output, if the command outlives its connection.
+    announcement: Option<Box<Announcement>>,
     /// Files to the host or from it, in place of a command.
     transfer: Option<Box<Transfer>>,
     /// Further connections for it, from when it has begun.
@@ -148,6 +151,10 @@ impl<'a> HostSession<'a> {
                 started: false,
                 pty_refused: false,
                 outbox: Outbox::default(),
+                announcement: plan
+                    .announcement
+                    .as_ref()
+                    .map(|mark| Box::new(Announcement::new(mark))),
                 transfer: Transfer::begin(&worker.plan, host.0, channel, round_trip),
                 lanes: None,
                 host_key: None,
@@ -200,6 +207,7 @@ impl<'a> HostSession<'a> {
                 if let Some(keeping) = &mut self.state.keeping {
                     keeping.handle_end(&self.drive.connection);
                 }
+                self.state.show_held();
                 self.state.deliver_rest(orders).await;
                 let end = self.part_from_proxy(end).await;
                 let end = end.map_err(|ended| self.outlived(ended, is_ending));
@@ -234,7 +242,9 @@ impl<'a> HostSession<'a> {
                 return Err(self.failed(failure));
             }
             if self.state.is_over() && !self.state.awaits_proof() && !self.state.is_killing() {
+                let is_another = self.state.misses_announcement();
                 return match self.state.last_moment {
+                    None if is_another => Err(self.answered_by_another()),
                     None => self.state.outcome.take().ok_or_else(|| self.no_status()),
                     // It ended because its time was over, whatever it says.
                     Some(_) => Err(aborted(self.fate())),

@@ -225,6 +225,11 @@ impl Worker {
         self.come.borrow().get(&host).copied().unwrap_or_default()
     }
 
+    /// Whether such a command is what the host runs.
+    pub(crate) fn is_announced(&self, host: HostId) -> bool {
+        self.come.borrow().contains_key(&host)
+    }
+
     pub(crate) fn has_come(&self, host: HostId, stream: Stream, octets: usize) {
         let mut come = self.come.borrow_mut();
         let [out, err] = come.entry(host).or_default();

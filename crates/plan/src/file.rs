@@ -251,6 +251,14 @@ impl<'t> Text<'t> {
             value => text(value).map(Value::Text),
         };
         match value {
+            Some(value) if has_nul(&value) => Err(self.error(
+                at,
+                step,
+                Problem::BadValue {
+                    key: key.clone(),
+                    wanted: "a text without the character NUL, which no command line can have",
+                },
+            )),
             Some(value) => Ok(Setting {
                 value,
                 line: self.line(at),
@@ -268,6 +276,14 @@ fn text(value: &DeValue<'_>) -> Option<String> {
         DeValue::Integer(number) => Some(number.to_string()),
         DeValue::Float(number) => Some(number.to_string()),
         _ => None,
+    }
+}
+
+fn has_nul(value: &Value) -> bool {
+    match value {
+        Value::Given(_) => false,
+        Value::Text(text) => text.contains('\0'),
+        Value::Texts(texts) => texts.iter().any(|text| text.contains('\0')),
     }
 }
 
@@ -291,6 +307,12 @@ fn words(verb: Verb, value: &DeValue<'_>) -> Result<Vec<String>, Problem> {
         DeValue::String(text) => Some(vec![text.to_string()]),
         _ => None,
     };
+    if words.iter().flatten().any(|word| word.contains('\0')) {
+        return Err(Problem::BadValue {
+            key: verb.key().to_owned(),
+            wanted: "words without the character NUL, which no command line can have",
+        });
+    }
     let is_blank = |words: &Vec<String>| words.iter().all(|word| word.trim().is_empty());
     words
         .filter(|words| words.len() >= least && !is_blank(words))

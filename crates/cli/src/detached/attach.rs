@@ -30,7 +30,7 @@ pub(crate) struct AttachArgs {
     #[arg(long, conflicts_with = "remove")]
     kill: bool,
     /// Seconds from SIGTERM to SIGKILL for commands that --kill ends; 5 if not given.
-    #[arg(long, value_name = "SECONDS", value_parser = seconds, allow_negative_numbers = true)]
+    #[arg(long, value_name = "SECONDS", requires = "kill", value_parser = seconds, allow_negative_numbers = true)]
     kill_grace: Option<Duration>,
     /// Remove what the hosts keep of commands that have ended.
     #[arg(long)]

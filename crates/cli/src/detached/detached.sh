@@ -1,8 +1,8 @@
 # A command that outlives its connection: begins it, follows it, tells how it is, takes its folder away. Read by
-# /bin/sh -s RUN OUT ERR [COMMAND] behind a line that sets task.
+# /bin/sh -s RUN NUMBER told|mute OUT ERR [COMMAND] behind a line that sets task.
 #
-# The folder, for its owner alone, is ~/.cache/sshoal/RUN@HOST, or /tmp/sshoal-UID/RUN@HOST where there is no home to write to. Hosts may
-# share a home, so that each has one of its own in it:
+# The folder, for its owner alone, is ~/.cache/sshoal/RUN.NUMBER@HOST, or /tmp/sshoal-UID/RUN.NUMBER@HOST where there is no home to write
+# to. Hosts may share a home, and a run may name one of them several times, NUMBER by NUMBER, so that each has one of its own:
 #
 #   process    number and start (in clock ticks since boot) of the shell beside the command, which leads its session
 #   out, err   what the command has written
@@ -10,8 +10,15 @@
 #   collected  once all of it was sent to somebody
 
 umask 077
-run=$1 out=$2 err=$3 command=$4
-name=$run@$(uname -n)
+run=$1 number=$2 announce=$3 out=$4 err=$5 command=$6
+name=$run.$number@$(uname -n)
+# Read by something else that was not told what to do.
+[ -n "$err" ] || exit 69
+# It is this that answers, and what comes now is the command's. Who asks knows that by these words, and shows them to nobody.
+if [ "$announce" = told ]; then
+    printf 'sshoal-%s-%s;' "$run" "$number"
+    printf 'sshoal-%s-%s;' "$run" "$number" >&2
+fi
 
 # Statuses of our own, as in sysexits.h: no such run, no status will come, no folder can be made.
 EX_UNAVAILABLE=69 EX_SOFTWARE=70 EX_CANTCREAT=73
@@ -79,7 +86,7 @@ begin() {
     command -v setsid >/dev/null 2>&1 && way=setsid
     (
         trap '' HUP
-        SSHOAL_RUN=$run $way /bin/sh -c "$beside" sh "$folder" "$command" </dev/null >/dev/null 2>&1 &
+        SSHOAL_RUN=$run.$number. $way /bin/sh -c "$beside" sh "$folder" "$command" </dev/null >/dev/null 2>&1 &
     )
     sweep
 }

@@ -9,7 +9,8 @@ use std::ffi::OsString;
 use std::time::Duration;
 
 use clap::Args;
-use sshoal_net::KILL_SCRIPT;
+use sshoal_net::{HostPlan, KILL_SCRIPT};
+use sshoal_proto::Command::Exec;
 
 use crate::args::some_seconds;
 use crate::fan_out;
@@ -17,6 +18,8 @@ use crate::script::quoted;
 
 pub(crate) use attach::{AttachArgs, attach};
 
+/// So many octets of output and of errors have come when the line is sent first.
+const START: &[u8] = b"0 0";
 const SCRIPT: &str = include_str!("detached.sh");
 /// How long a lost host is tried again, unless the user says otherwise.
 const SURVIVE: &str = "600";
@@ -112,22 +115,51 @@ impl Detached {
         self.name.clone()
     }
 
-    /// The command line for a host.
+    /// The command line for a host, but for which one it is.
     pub(crate) fn line(&self, command: &[u8]) -> Vec<u8> {
         let begins = matches!(self.task, Task::Begin | Task::Survive);
         let command = begins.then(|| [b" ".to_vec(), quoted(command)].concat());
-        // So many octets of output and of errors have come.
         [
             self.line_before(),
-            b"0 0".to_vec(),
+            START.to_vec(),
             command.unwrap_or_default(),
         ]
         .concat()
     }
 
-    /// What it has before the octets that have come.
-    pub(crate) fn line_before(&self) -> Vec<u8> {
+    fn line_before(&self) -> Vec<u8> {
         format!("exec /bin/sh -s {} ", self.name).into_bytes()
+    }
+
+    /// Makes a plan that has the line the plan for a host, by its number in the run: several may be one machine.
+    pub(crate) fn number(&self, plan: &mut HostPlan, number: u32) {
+        let before = self.line_before();
+        // What comes by ssh is shown as it comes.
+        let announces = match plan {
+            HostPlan::Native(_) => "told",
+            HostPlan::OpenSsh(_) => "mute",
+        };
+        let line = match plan {
+            HostPlan::Native(plan) => match &mut plan.request.command {
+                Exec(line) => line,
+                _ => return,
+            },
+            HostPlan::OpenSsh(plan) => &mut plan.line.command,
+        };
+        let whole = [&before, START].concat();
+        let Some(at) = line.windows(whole.len()).position(|part| part == whole) else {
+            return;
+        };
+        let at = at + before.len();
+        let words = format!("{number} {announces} ");
+        line.splice(at..at, words.bytes());
+        if let HostPlan::Native(plan) = plan {
+            // The line does not have it as it stands: something that repeats the line is not the script.
+            plan.announcement = Some(format!("sshoal-{}-{number};", self.name).into_bytes());
+            if self.task.is_followed() {
+                plan.outlives(&[before, words.into_bytes()].concat());
+            }
+        }
     }
 
     /// What the line reads from standard input.
@@ -142,7 +174,8 @@ impl Detached {
         };
         let mut script = format!("task={task}\n{SCRIPT}");
         if let Task::Kill(grace) = self.task {
-            let settings = format!("grace={grace} told= sudo= password= mark=\n");
+            // Those of this host's number alone.
+            let settings = format!("run=$run.$number. grace={grace} told= sudo= password= mark=\n");
             script.extend([settings.as_str(), KILL_SCRIPT]);
         }
         script.into_bytes()

@@ -8,6 +8,7 @@ use sshoal_plan::{Plan, Setting, Step, Value, Verb};
 
 use super::PlanFileError;
 use crate::args::{Cli, Command};
+use crate::runs::Journal;
 use crate::{defaults, rolling};
 
 /// Flags that a plan as a whole has, or that need somebody who types.
@@ -156,6 +157,12 @@ impl Commands<'_> {
         let (hosts, rolling, stdin) = match &parsed.command {
             Command::Run(args) => {
                 command.sudo = args.sudo;
+                if args.journal.journal == Journal::Off
+                    && (args.journal.record || args.detach.detach)
+                {
+                    let what = "journal is off, and record and detach need it";
+                    return Err(wrong(step.line, what.to_owned()));
+                }
                 (&args.hosts, &args.rolling, args.stdin.as_slice())
             }
             Command::Each(args) => (&args.hosts, &args.rolling, args.stdin.as_slice()),

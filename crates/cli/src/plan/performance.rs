@@ -23,7 +23,7 @@ use super::args::RunPlanArgs;
 use super::commands::{self, StepCommand};
 use super::output::{Mark, Stream, copy};
 use super::sudo::SudoPassword;
-use super::summary::{Ending, Summary};
+use super::summary::{Ending, Summary, status_without_output};
 use super::{PlanFile, PlanFileError};
 use crate::say::say;
 
@@ -72,7 +72,7 @@ pub(super) fn run(args: &RunPlanArgs) -> Result<u8, Box<dyn std::error::Error>> 
         say(summary.text(&path, &plan));
     }
     Ok(match written {
-        Err(error) => summary.status_without_output(&error),
+        Err(error) => status_without_output(&error),
         Ok(()) => summary.exit_status(),
     })
 }
@@ -104,8 +104,8 @@ struct Begun {
     signals: mpsc::UnboundedSender<Signal>,
 }
 
-/// How a step's process has ended.
-type Ended = (usize, io::Result<ExitStatus>);
+/// How a step's process has ended, and why what it wrote on its standard output could not all be passed on.
+type Ended = (usize, io::Result<(ExitStatus, Option<io::Error>)>);
 
 struct Performance<'a> {
     args: &'a RunPlanArgs,
@@ -140,8 +140,9 @@ impl Performance<'_> {
                     self.pass_on(&begun, wanted, signals.interruption().stopped_by);
                 }
                 Some(joined) = running.join_next() => {
-                    let (step, ended) = joined.map_err(io::Error::other)?;
-                    let ending = self.ending(step, ended);
+                    let ended = joined.map_err(io::Error::other)?;
+                    let step = ended.0;
+                    let ending = self.ending(ended);
                     // All is to be shown, whatever does not exist yet.
                     course.end(step, ending.is_done() || self.args.dry_run);
                     if ending.ends_plan() {
@@ -188,12 +189,24 @@ impl Performance<'_> {
         }
     }
 
-    fn ending(&self, step: usize, ended: io::Result<ExitStatus>) -> Ending {
-        ended.map(Ending::of).unwrap_or_else(|error| {
-            let name = &self.plan.steps()[step].name;
-            say(format!("step {name}: it cannot be started: {error}"));
-            Ending::NOT_STARTED
-        })
+    fn ending(&self, (step, ended): Ended) -> Ending {
+        let name = &self.plan.steps()[step].name;
+        match ended {
+            Ok((status, None)) => Ending::of(status),
+            Ok((_, Some(error))) => {
+                // That nobody reads any more is no mishap.
+                if error.kind() != io::ErrorKind::BrokenPipe {
+                    say(format!(
+                        "step {name}: its output cannot be written: {error}"
+                    ));
+                }
+                Ending::without_output(&error)
+            }
+            Err(error) => {
+                say(format!("step {name}: it cannot be started: {error}"));
+                Ending::NOT_STARTED
+            }
+        }
     }
 
     fn heading(&self, step: usize) -> String {
@@ -259,12 +272,18 @@ async fn ended(
     mut child: Child,
     mut orders: mpsc::UnboundedReceiver<Signal>,
     [stdout, stderr]: [(Mark, Stream); 2],
-) -> io::Result<ExitStatus> {
-    let pipes = [(child.stdout.take(), stdout), (child.stderr.take(), stderr)];
+) -> io::Result<(ExitStatus, Option<io::Error>)> {
+    let (out, err) = (child.stdout.take(), child.stderr.take());
+    let pipes = [(out, stdout, true), (err, stderr, false)];
     let mut copies = JoinSet::new();
-    for (pipe, (mark, stream)) in pipes {
+    for (pipe, (mark, stream), is_output) in pipes {
         if let Some(pipe) = pipe {
-            copies.spawn_local(copy(Receiver::from_owned_fd(pipe.into())?, mark, stream));
+            let pipe = Receiver::from_owned_fd(pipe.into())?;
+            copies.spawn_local(async move {
+                let copied = copy(pipe, mark, stream).await;
+                // Words that nobody can be told are not worth a step.
+                copied.err().filter(|_| is_output)
+            });
         }
     }
     let status = loop {
@@ -273,11 +292,14 @@ async fn ended(
             Some(signal) = orders.recv() => child.signal(signal)?,
         }
     };
-    // What a step could not write is its own failure: its pipe was closed.
-    while copies.join_next().await.is_some() {}
-    Ok(match status.signal() {
+    let mut unwritten = None;
+    while let Some(copied) = copies.join_next().await {
+        unwritten = unwritten.or(copied.map_err(io::Error::other)?);
+    }
+    let status = match status.signal() {
         None => status,
         // As a shell has it.
         Some(signal) => ExitStatus::from_raw((128 + signal) << 8),
-    })
+    };
+    Ok((status, unwritten))
 }

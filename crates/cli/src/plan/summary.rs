@@ -30,6 +30,13 @@ impl Ending {
         Ending { status }
     }
 
+    /// What it wrote could not be passed on.
+    pub(super) fn without_output(error: &io::Error) -> Ending {
+        Ending {
+            status: status_without_output(error),
+        }
+    }
+
     pub(super) fn is_done(self) -> bool {
         self.status == 0
     }
@@ -83,14 +90,6 @@ impl Summary {
             (Some(signal), _) => SIGNALLED.saturating_add(signal as u8),
             (None, 0) => worst,
             (None, _) => INTERRUPTED,
-        }
-    }
-
-    /// Our own output could not be written.
-    pub(super) fn status_without_output(&self, error: &io::Error) -> u8 {
-        match error.kind() {
-            io::ErrorKind::BrokenPipe => BROKEN_PIPE,
-            _ => OUTPUT_FAILED,
         }
     }
 
@@ -170,6 +169,14 @@ impl Summary {
             }
         }
         format!("{text} in {}", seconds(self.elapsed))
+    }
+}
+
+/// Our own output could not be written.
+pub(super) fn status_without_output(error: &io::Error) -> u8 {
+    match error.kind() {
+        io::ErrorKind::BrokenPipe => BROKEN_PIPE,
+        _ => OUTPUT_FAILED,
     }
 }
 

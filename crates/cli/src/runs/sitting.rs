@@ -58,6 +58,14 @@ impl Sitting<'_> {
         }
     }
 
+    /// The numbers in the journal of the hosts that are performed now.
+    pub(crate) fn numbers(&self) -> Box<dyn Iterator<Item = u32> + '_> {
+        match self {
+            Sitting::First(_) => Box::new(0..),
+            Sitting::Further(further) => Box::new(further.hosts.iter().copied()),
+        }
+    }
+
     /// Has the hosts called as they were when the run began.
     pub(crate) fn name(&self, hosts: &mut [Host]) {
         if let Sitting::Further(further) = self {

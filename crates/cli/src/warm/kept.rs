@@ -22,6 +22,8 @@ impl Kept {
     pub(crate) fn of_run(args: &RunArgs, plans: &[HostPlan], jumps: &[Endpoint]) -> Kept {
         // A password is for logging in, or is not to lie about in another process.
         let wants_own = args.no_pool || args.tty || args.sudo || args.login.ask_pass;
+        // What is to be gone on with is looked after by the connection's own end.
+        let wants_own = wants_own || args.detach.detached().is_some();
         match wants_own {
             true => Kept::default(),
             false => Kept::of(plans, jumps),

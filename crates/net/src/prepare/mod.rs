@@ -200,6 +200,7 @@ impl Preparation {
             listening: Listening::of(resolved),
             lends_terminal,
             resumes_at: None,
+            announcement: None,
         })))
     }
 

@@ -86,9 +86,19 @@ impl HostSession<'_> {
         end
     }
 
-    /// A command that outlives its connection is gone on with, unless it is to end.
+    /// A command that outlives its connection is gone on with, unless it is to end. It must have said that it is what the host
+    /// runs: a forced command would be run again.
     pub(super) fn outlived(&self, ended: Ended, is_ending: bool) -> Ended {
-        let outlives = self.state.plan.resumes_at.is_some() && self.state.started;
+        let State {
+            worker,
+            host,
+            plan,
+            started,
+            ..
+        } = self.state;
+        let announcement = self.state.announcement.as_ref();
+        let is_ours = worker.is_announced(host) && !announcement.is_some_and(|it| it.was_missed);
+        let outlives = plan.resumes_at.is_some() && started && is_ours;
         let is_wanted = !is_ending && !self.state.torn_down;
         Ended {
             is_cut: outlives && is_wanted && ended.failure.kind == FailureKind::Lost,
@@ -270,6 +280,19 @@ impl HostSession<'_> {
 
     pub(super) fn no_input(&self, error: &io::Error) -> Ended {
         let detail = format!("reading standard input: {error}");
+        Ended::new(Failure::new(FailureKind::Lost, detail), self.fate())
+    }
+
+    /// The end of a session in which a command that outlives its connection has not said a word.
+    pub(super) fn answered_by_another(&self) -> Ended {
+        let how = match &self.state.outcome {
+            Some(Outcome::Exit(status)) => format!(" and ended with status {status}"),
+            _ => String::new(),
+        };
+        let detail = format!(
+            "the host ran something else than what was sent{how}: a forced command (ForceCommand in its sshd_config, command= in \
+             authorized_keys) or a login shell of its own; nothing is sent to it again"
+        );
         Ended::new(Failure::new(FailureKind::Lost, detail), self.fate())
     }
 

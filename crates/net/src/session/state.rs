@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::time::Instant;
 
 use sshoal_fleet::{Event as FleetEvent, Failure, FailureKind, Gate, Outcome, Phase};
-use sshoal_proto::{Connection, Event, ExecFate};
+use sshoal_proto::{Connection, Event, ExecFate, Stream};
 
 use super::{PROOF_PATIENCE, State};
 use crate::drive::{Answer, Drive};
@@ -172,10 +172,7 @@ impl State<'_> {
                 self.fail(Err(Failure::new(FailureKind::ChannelRefused, detail)));
             }
             Event::Data { stream, range, .. } => {
-                if self.plan.resumes_at.is_some() {
-                    self.worker.has_come(self.host, stream, range.len());
-                }
-                self.outbox.push(stream, &input[range]);
+                self.take_output(stream, &input[range]);
             }
             // What is said on another channel, an agent's, is not about the command.
             Event::ExitStatus { channel, .. } | Event::ExitSignal { channel, .. }
@@ -197,6 +194,45 @@ impl State<'_> {
             Event::Closed(_) => self.closed = true,
             // Logging in is over, and the rest needs no answer.
             _ => {}
+        }
+    }
+
+    /// Only what the command itself has written counts, and not what was said before.
+    fn take_output(&mut self, stream: Stream, octets: &[u8]) {
+        let Some(announcement) = &mut self.announcement else {
+            return self.outbox.push(stream, octets);
+        };
+        let told = announcement.take(stream, octets);
+        self.delivered += told.dropped;
+        for octets in [Some(&told.before), told.behind.as_ref()] {
+            if let Some(octets) = octets.filter(|octets| !octets.is_empty()) {
+                self.outbox.push(stream, octets);
+            }
+        }
+        if let Some(octets) = told.behind.filter(|_| self.plan.resumes_at.is_some()) {
+            self.worker.has_come(self.host, stream, octets.len());
+        }
+    }
+
+    /// Whether something else has answered in place of what was sent.
+    pub(super) fn misses_announcement(&mut self) -> bool {
+        let Some(announcement) = &mut self.announcement else {
+            return false;
+        };
+        announcement.was_missed = !announcement.has_come();
+        announcement.was_missed
+    }
+
+    /// What was taken for the beginning of an announcement is output.
+    pub(super) fn show_held(&mut self) {
+        let Some(announcement) = &mut self.announcement else {
+            return;
+        };
+        for stream in [Stream::Stdout, Stream::Stderr] {
+            let held = announcement.rest(stream);
+            if !held.is_empty() {
+                self.outbox.push(stream, &held);
+            }
         }
     }
 
