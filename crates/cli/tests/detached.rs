@@ -235,7 +235,7 @@ fn each_of_several_names_for_one_host_has_a_command_of_its_own() {
     let scene = Scene::new();
     let (config, address) = (scene.shoal.file("ssh_config"), scene.shoal.name(0));
     let text = fs::read_to_string(&config).unwrap();
-    let names = format!("Host a b c\nHostName {address}\nHostKeyAlias {address}\n");
+    let names = format!("Host a b c\nHostName {address}\n");
     fs::write(&config, names + &text).unwrap();
     for (flag, file) in [("--survive", "one"), ("--detach", "two")] {
         let line = scene.line(&format!("echo %n >>@/{file}; echo %n"));
