@@ -280,7 +280,9 @@ fn two_tracers_at_once_each_see_their_own_login() {
         let found = parsed(running);
         check_sum(&found);
         assert_eq!(found["trace"]["matched"], true);
-        assert_eq!(found["findings"][0]["cause"], "pam-motd");
+        // What the other one takes of the processors may come before it.
+        let mut findings = found["findings"].as_array().unwrap().iter();
+        assert!(findings.any(|finding| finding["cause"] == "pam-motd"));
         roots.push(processes(&found)[0]["pid"].clone());
     }
     assert_ne!(roots[0], roots[1]);
