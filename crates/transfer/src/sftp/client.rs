@@ -125,6 +125,8 @@ pub struct Client<T> {
     dialect: Dialect,
     extensions: u16,
     limits: Limits,
+    /// Whether the server has been asked for its limits and has not answered: until then those count that all bear.
+    awaits_limits: bool,
     next_id: u32,
     pending: HashMap<u32, Pending<T>>,
     replies: VecDeque<(T, Reply)>,
@@ -137,7 +139,6 @@ enum Stage {
     ExpectVersion,
     /// The same, of a server that is known: requests are made meanwhile.
     Confirm,
-    ExpectLimits,
     Ready,
     /// The channel has ended.
     Lost,
@@ -170,6 +171,7 @@ impl<T> Client<T> {
             dialect: Dialect::default(),
             extensions: 0,
             limits: Limits::default(),
+            awaits_limits: false,
             next_id: LIMITS_ID + 1,
             pending: HashMap::new(),
             replies: VecDeque::new(),
@@ -193,7 +195,8 @@ impl<T> Client<T> {
     /// Only for a server that has named its limits, as OpenSSH's does: it reads one packet after the other. Its VERSION must
     /// name the same extensions.
     pub fn assume(&mut self, known: &Self) {
-        let is_known = known.stage == Stage::Ready && known.has(Extension::Limits);
+        let has_told = known.has(Extension::Limits) && !known.awaits_limits;
+        let is_known = known.stage == Stage::Ready && has_told;
         if self.stage == Stage::ExpectVersion && is_known {
             self.stage = Stage::Confirm;
             self.extensions = known.extensions;
@@ -228,7 +231,11 @@ impl<T> Client<T> {
 
     /// Requests without a reply.
     pub fn pending(&self) -> usize {
-        let greets = !matches!(self.stage, Stage::Ready | Stage::Lost);
+        let greets = match self.stage {
+            Stage::ExpectVersion | Stage::Confirm => true,
+            Stage::Ready => self.awaits_limits,
+            Stage::Lost => false,
+        };
         self.pending.len() + usize::from(greets)
     }
 
@@ -329,8 +336,8 @@ impl<T> Client<T> {
             return self.handle_version(&packet);
         }
         let (_, id) = reply::head(&packet)?;
-        if self.stage == Stage::ExpectLimits && id == LIMITS_ID {
-            self.stage = Stage::Ready;
+        if self.awaits_limits && id == LIMITS_ID {
+            self.awaits_limits = false;
             // A server that names them and does not tell gets what all must bear.
             if let Reply::Limits(limits) = Reply::decode(packet, "limits", Expected::Limits)? {
                 self.limits = limits;
@@ -392,15 +399,13 @@ impl<T> Client<T> {
             };
         }
         self.extensions = extensions;
-        self.stage = match self.has(Extension::Limits) {
-            true => {
-                let dialect = self.dialect;
-                self.out
-                    .push_request(|out| Request::Limits.encode(LIMITS_ID, dialect, out));
-                Stage::ExpectLimits
-            }
-            false => Stage::Ready,
-        };
+        self.stage = Stage::Ready;
+        if self.has(Extension::Limits) {
+            let dialect = self.dialect;
+            self.out
+                .push_request(|out| Request::Limits.encode(LIMITS_ID, dialect, out));
+            self.awaits_limits = true;
+        }
         Ok(())
     }
 }

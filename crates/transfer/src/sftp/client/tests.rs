@@ -55,6 +55,35 @@ fn the_handshake_learns_extensions_and_limits() {
 }
 
 #[test]
+fn the_first_request_shares_a_flight_with_the_question_for_limits() {
+    let mut server = FakeServer::with(&[(b"/f", Node::File(b"abc".to_vec()))]);
+    let mut channel = FakeChannel::default();
+    let mut client: Client<u8> = Client::new();
+    let mut flight = |client: &mut Client<u8>| {
+        let sent = client.transmit().collect::<Vec<_>>().concat();
+        client.transmitted(sent.len());
+        let answer = server.handle(&mut channel, &sent);
+        client.handle_input(&answer).unwrap();
+    };
+    flight(&mut client);
+    assert!(client.is_ready());
+    assert_eq!(client.limits(), Limits::default(), "not told yet");
+    // Nothing is assumed by it yet, either.
+    let mut further: Client<u8> = Client::new();
+    further.assume(&client);
+    assert!(!further.is_ready());
+    client.request(Request::Stat { path: b"/f" }, 7);
+    assert_eq!(client.pending(), 2);
+    flight(&mut client);
+    assert!(matches!(
+        client.poll_reply(),
+        Some((7, Reply::Attributes(_)))
+    ));
+    assert_eq!(client.limits().read, MAX_LEN);
+    assert_eq!(client.pending(), 0);
+}
+
+#[test]
 fn a_known_servers_greeting_is_not_waited_for() {
     let mut server = FakeServer::with(&[(b"/f", Node::File(b"abc".to_vec()))]);
     let mut known: Client<u8> = Client::new();
