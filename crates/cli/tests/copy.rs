@@ -305,6 +305,49 @@ fn a_full_disk_is_named_and_the_old_file_stays() {
 }
 
 #[test]
+fn a_full_disk_here_is_told_from_one_of_the_host_s() {
+    let here = tempfile::tempdir().unwrap();
+    let Some(_disk) = SmallDisk::mount(here.path(), "2m") else {
+        return;
+    };
+    let shoal = real(SshdSpec::new(1));
+    let dir = shared_folder();
+    let large = dir.path().join("large");
+    write(&large, &noise(5_000_000), 0o644);
+    let mine = here.path().join(shoal.name(0));
+    fs::create_dir(&mine).unwrap();
+    fs::write(mine.join("large"), "old").unwrap();
+    let told = format!(
+        "{}: writing here: {}: no space left on this machine's disk",
+        text(&large),
+        text(&mine.join("large"))
+    );
+    sshoal(&shoal, &["get", text(&large), text(here.path())])
+        .expect(3)
+        .says(&[
+            &told,
+            "to do: see to the file, or to its disk, on this machine",
+        ]);
+    assert_eq!(fs::read(mine.join("large")).unwrap(), b"old");
+    assert_eq!(parts(&mine).len(), 0);
+}
+
+#[test]
+fn patterns_that_stand_for_nothing_are_refused() {
+    let shoal = real(SshdSpec::new(1));
+    for (pattern, why) in [
+        ("[", "its [ has no ] behind it"),
+        ("", "leaves nothing out"),
+        ("[z-a]", "the range z-a ends before it begins"),
+        ("x\\", "a backslash at its end"),
+    ] {
+        let words = ["put", "-r", "--exclude", pattern, "/etc/motd", "/nowhere/"];
+        sshoal(&shoal, &words).expect(2).says(&["--exclude", why]);
+    }
+    assert_eq!(shoal.hosts.logins(), 0);
+}
+
+#[test]
 fn ctrl_c_leaves_no_part_on_either_side() {
     let shoal = real(SshdSpec::new(1));
     let dir = tempfile::tempdir().unwrap();

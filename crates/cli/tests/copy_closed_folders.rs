@@ -64,3 +64,43 @@ fn what_is_new_in_a_folder_that_is_closed_to_its_owner_comes_and_it_is_closed_ag
     assert_eq!(fs::read(here.join("inner/last")).unwrap(), b"last");
     assert_eq!(modes(), [0o555, 0o511]);
 }
+
+#[test]
+fn a_host_s_own_folder_that_is_closed_takes_what_is_new_and_is_closed_again() {
+    if !rustix::process::geteuid().is_root() {
+        println!("not tried: only root runs something as somebody else");
+        return;
+    }
+    let shoal = real(SshdSpec::new(1));
+    let there = shared_folder();
+    let tree = there.path().join("tree");
+    fs::create_dir(&tree).unwrap();
+    write(&tree.join("first"), b"first", 0o444);
+    set_mode(&tree, 0o555);
+    let back = shared_folder();
+    give(back.path(), SOMEBODY);
+    let own = back.path().join(shoal.name(0));
+    fs::create_dir(&own).unwrap();
+    give(&own, SOMEBODY);
+    set_mode(&own, 0o555);
+    let contents = format!("{}/", text(&tree));
+    for (round, method) in ["sftp", "tar"].into_iter().enumerate() {
+        let name = format!("new{round}");
+        write(&tree.join(&name), &noise(500), 0o444);
+        for source in [contents.as_str(), text(&tree)] {
+            let words = [
+                "get",
+                "-r",
+                "-p",
+                "--method",
+                method,
+                source,
+                text(back.path()),
+            ];
+            as_somebody(&shoal, &words).expect(0);
+        }
+        assert_eq!(fs::read(own.join(&name)).unwrap(), noise(500), "{method}");
+        assert_eq!(fs::read(own.join("tree").join(&name)).unwrap(), noise(500));
+        assert_eq!([mode(&own), mode(&own.join("tree"))], [0o555, 0o555]);
+    }
+}

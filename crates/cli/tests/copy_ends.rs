@@ -95,6 +95,62 @@ fn what_fails_does_not_wait_for_standard_input_that_says_nothing() {
     drop(input);
 }
 
+/// Nothing tells them from /dev/null any more once a program runs, and an empty file would be put in place.
+#[test]
+fn standard_streams_that_carry_nothing_are_told_of_before_a_host_is_asked() {
+    let shoal = real(SshdSpec::new(1));
+    let target = shared_folder();
+    let to = target.path().join("input");
+    fs::write(&to, "old").unwrap();
+    let (config, hosts, path) = (shoal.file("ssh_config"), shoal.file("hosts"), text(&to));
+    let shell = |command: &str, words: &str| {
+        let line = format!("exec sshoal {command} -F {config} -f {hosts} {words}");
+        Running::start(&mut shoal.user.shell(&line)).wait()
+    };
+    let input = ["standard input cannot be sent", "(< FILE)"];
+    let output = ["standard output cannot take what is fetched", "(> FILE)"];
+    for (command, words, why, all) in [
+        ("put", format!("- {path} <&-"), "it is closed", input),
+        (
+            "put",
+            format!("- {path} <&- >&- 2>&-"),
+            "it is closed",
+            input,
+        ),
+        (
+            "put",
+            format!("- {path} 0>/dev/null"),
+            "for writing alone",
+            input,
+        ),
+        ("put", format!("- {path} </"), "it is a folder", input),
+        ("get", format!("{path} - >&-"), "it is closed", output),
+        (
+            "get",
+            format!("{path} - 1</dev/null"),
+            "for reading alone",
+            output,
+        ),
+    ] {
+        let ended = shell(command, &words).expect(2);
+        // Standard error has been closed as well in one of them.
+        if !words.ends_with("2>&-") {
+            ended.says(&[why, all[0], all[1]]);
+        }
+    }
+    let ended = shell("run", "--stdin - cat <&-").expect(2);
+    ended.says(&["cannot read standard input from -: it is closed"]);
+    assert_eq!(shoal.hosts.logins(), 0);
+    assert_eq!(fs::read(&to).unwrap(), b"old");
+    // What is open and empty is an empty file.
+    for input in ["</dev/null", "<>/dev/null"] {
+        fs::write(&to, "old").unwrap();
+        shell("put", &format!("- {path} {input}")).expect(0);
+        assert_eq!(fs::read(&to).unwrap(), b"");
+    }
+    shell("get", &format!("{path} - 1<>/dev/null")).expect(0);
+}
+
 /// Whether the test was started so that a signal is ignored, as by nohup(1): then so it is in what it starts.
 fn is_ignored(signal: Signal) -> bool {
     let status = fs::read_to_string("/proc/self/status").unwrap();

@@ -83,6 +83,51 @@ fn what_is_new_in_a_folder_that_its_owner_may_not_write_to_arrives_and_its_mode_
 }
 
 #[test]
+fn a_target_that_its_owner_may_not_write_to_takes_what_is_new_and_its_mode_stays() {
+    let shoal = real(SshdSpec::new(1));
+    let dir = tempfile::tempdir().unwrap();
+    let (tree, more) = (dir.path().join("tree"), dir.path().join("more"));
+    let target = shared_folder();
+    let there = target.path().join("tree");
+    let contents = format!("{}/", text(&tree));
+    add(&tree, 0o555, &["first".to_owned()]);
+    sshoal(
+        &shoal,
+        &["put", "-r", "-p", text(&tree), text(target.path())],
+    )
+    .expect(0);
+    assert_eq!(mode(&there), 0o555);
+    for method in ["tar", "sftp"] {
+        // A file, a folder, and what is in one.
+        let single = dir.path().join(method);
+        write(&single, b"single", 0o644);
+        let to = text(&there);
+        sshoal(&shoal, &["put", "--method", method, text(&single), to]).expect(0);
+        assert_eq!(fs::read(there.join(method)).unwrap(), b"single");
+        assert_eq!(mode(&there), 0o555);
+        let names: Vec<String> = (0..70).map(|it| format!("{method}-{it}")).collect();
+        add(&more, 0o555, &names);
+        sshoal(
+            &shoal,
+            &["put", "-r", "-p", "--method", method, text(&more), to],
+        )
+        .expect(0);
+        assert!(listing(&more) == listing(&there.join("more")), "{method}");
+        assert_eq!(mode(&there), 0o555);
+        add(&tree, 0o555, &names);
+        sshoal(
+            &shoal,
+            &["put", "-r", "-p", "--method", method, &contents, to],
+        )
+        .expect(0);
+        let came = fs::read(there.join(&names[5])).unwrap();
+        assert_eq!(came, fs::read(tree.join(&names[5])).unwrap());
+        assert_eq!(mode(&there), 0o555);
+    }
+    assert_eq!(parts(target.path()), Vec::<Vec<u8>>::new());
+}
+
+#[test]
 fn what_nobody_may_read_is_verified_all_the_same() {
     if !is_root() {
         println!("not tried: only root reads such files here");

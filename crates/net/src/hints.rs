@@ -1,10 +1,13 @@
-//! Hints to the kernel that no kept crate can give. All of them only save time: where one is refused, nothing is lost.
+//! Hints to the kernel that no kept crate can give. All of them only save time: where one is refused, nothing is lost. And a
+//! question to it that has to be asked before `main`.
 //!
-//! The only unsafe code of this crate: three system calls, each on a structure of plain integers of its own.
+//! The only unsafe code of this crate: three system calls, each on a structure of plain integers of its own, and one that is
+//! called by the C runtime.
 #![allow(unsafe_code)]
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 
 use libc::{
@@ -92,6 +95,31 @@ pub(crate) fn set_receive_low_water(socket: &impl AsFd, octets: usize) -> io::Re
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
     }
+}
+
+/// A bit for each standard stream that was closed when the program began.
+static CLOSED: AtomicU8 = AtomicU8::new(0);
+
+// SAFETY: the C runtime calls what stands in .init_array once, before `main` and before there is another thread (System V ABI,
+// "Initialization and Termination Functions"); what it gives as arguments is not looked at. Nothing of Rust's runtime is used.
+#[used]
+#[unsafe(link_section = ".init_array")]
+static NOTE_CLOSED: extern "C" fn() = note_closed;
+
+extern "C" fn note_closed() {
+    for number in 0..=2 {
+        // SAFETY: fcntl(2) takes any number, and with F_GETFD no pointer.
+        if unsafe { libc::fcntl(number, libc::F_GETFD) } == -1 {
+            CLOSED.fetch_or(1 << number, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Whether the standard stream of this number, 0 to 2, was closed when the program began. Later nothing tells: Rust's runtime
+/// opens /dev/null in its place, so that no other file gets its number (`sanitize_standard_fds` in library/std), and a
+/// /dev/null may be what the user meant.
+pub(crate) fn was_closed(number: c_int) -> bool {
+    CLOSED.load(Ordering::Relaxed) & (1 << number) != 0
 }
 
 #[cfg(test)]

@@ -15,6 +15,8 @@ use sshoal_proto::{Connection, ConnectionError, LocalChannel, Secret};
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 use tokio::sync::{Mutex, mpsc, watch};
 
+use crate::standard::standard_input;
+
 /// Octets read at a time: eight data messages.
 const CHUNK: usize = 256 * 1024;
 /// Chunks of a pipe read ahead of the host that takes them.
@@ -116,7 +118,7 @@ impl Input {
     /// It cannot be opened, or no temporary file can be made.
     pub fn open(path: &Path, hosts: usize) -> io::Result<Input> {
         let file = match path == Path::new("-") {
-            true => File::from(rustix::io::dup(io::stdin())?),
+            true => standard_input()?,
             false => File::open(path)?,
         };
         let metadata = file.metadata()?;

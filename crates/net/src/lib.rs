@@ -47,6 +47,7 @@ mod session;
 mod shell;
 mod shortcuts;
 mod signals;
+mod standard;
 mod timing;
 mod transfer;
 mod trial;
@@ -89,6 +90,7 @@ pub use server_cache::{Protection, remember_fastest, server_cache_path};
 pub use signals::{Interruption, Signals, Wanted};
 pub use sshoal_proto::{Secret, Stream};
 pub use sshoal_transfer::Tally;
+pub use standard::{StreamError, check_standard_output, standard_input};
 pub use timing::{
     Errand, ErrandDone, ErrandEnd, Mark, Passed, TimedLogin, TimingPlan, Timings, time_agent,
     time_lookup,

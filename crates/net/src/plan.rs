@@ -117,6 +117,14 @@ impl RunPlan {
         }
     }
 
+    /// Which account of which host it is ([`HostPlan::account`]).
+    pub(crate) fn account(&self, host: HostId) -> Option<String> {
+        match &self.work {
+            Work::Sessions(hosts) => Some(hosts[host.0 as usize].account()),
+            Work::Local(_) => None,
+        }
+    }
+
     /// Where a host is kept, if it is.
     pub(crate) fn warm(&self, host: HostId) -> Option<WarmBerth> {
         let berths = &self.warm.as_ref()?.berths;
@@ -244,6 +252,12 @@ impl HostPlan {
             HostPlan::Native(plan) => &plan.endpoint.user,
             HostPlan::OpenSsh(plan) => &plan.user,
         }
+    }
+
+    /// What tells this account of this host from others: what a transfer has left for one is not what another has.
+    pub fn account(&self) -> String {
+        let parts = [self.label(), self.user(), self.name()];
+        format!("{}\0{}", parts.join("\0"), self.port())
     }
 
     /// What the host's shell gets.

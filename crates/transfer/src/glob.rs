@@ -107,6 +107,77 @@ pub(crate) fn literal(part: &[u8]) -> Option<Vec<u8>> {
     Some(plain)
 }
 
+/// Why a pattern does not stand for what was meant by it, whatever that was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum PatternError {
+    /// There is no name in it.
+    #[error("it is empty, and leaves nothing out")]
+    Empty,
+    /// A bracket that is not closed.
+    #[error("its [ has no ] behind it; a bracket that is meant literally is written \\[")]
+    OpenBracket,
+    /// A slash between brackets, which stand for no slash (glob(7)).
+    #[error("a slash between brackets stands for nothing")]
+    BracketedSlash,
+    /// `[[:alpha:]]` and the like.
+    #[error("character classes such as [:alpha:] are not known; write a range, such as [a-z]")]
+    CharacterClass,
+    /// A range that ends before it begins.
+    #[error("the range {}-{} ends before it begins", .0.escape_ascii(), .1.escape_ascii())]
+    EmptyRange(u8, u8),
+    /// A backslash with nothing behind it.
+    #[error(
+        "a backslash at its end has nothing to take literally; one that is meant itself is written \\\\"
+    )]
+    LoneBackslash,
+}
+
+/// Whether a pattern of `--exclude` can stand for anything.
+///
+/// # Errors
+///
+/// What is wrong with it.
+pub fn check_exclude(pattern: &[u8]) -> Result<(), PatternError> {
+    if pattern.iter().all(|&octet| octet == b'/') {
+        return Err(PatternError::Empty);
+    }
+    let mut rest = pattern;
+    while let Some(&first) = rest.first() {
+        let len = match first {
+            b'\\' if rest.len() == 1 => return Err(PatternError::LoneBackslash),
+            b'\\' => 2,
+            b'[' => {
+                let (len, _, members) = class(rest).ok_or(PatternError::OpenBracket)?;
+                check_members(members)?;
+                len
+            }
+            _ => 1,
+        };
+        rest = &rest[len..];
+    }
+    Ok(())
+}
+
+fn check_members(members: &[u8]) -> Result<(), PatternError> {
+    if members.contains(&b'/') {
+        return Err(PatternError::BracketedSlash);
+    }
+    if members
+        .windows(2)
+        .any(|two| matches!(two, b"[:" | b"[." | b"[="))
+    {
+        return Err(PatternError::CharacterClass);
+    }
+    let mut rest = members;
+    loop {
+        rest = match rest {
+            [] => return Ok(()),
+            &[from, b'-', to, ..] if from > to => return Err(PatternError::EmptyRange(from, to)),
+            [_, b'-', _, rest @ ..] | [_, rest @ ..] => rest,
+        };
+    }
+}
+
 /// `--exclude`: what of a tree is left out.
 #[derive(Debug, Clone, Default)]
 pub struct Excludes(Vec<Vec<u8>>);
@@ -175,6 +246,45 @@ mod tests {
             assert_eq!(excludes.covers(path), is_out, "{path:?}");
         }
         assert!(Excludes::new([b"cache/".to_vec()]).covers(b"x/cache"));
+    }
+
+    #[test]
+    fn patterns_that_stand_for_nothing_are_told() {
+        for (pattern, why) in [
+            (&b""[..], PatternError::Empty),
+            (b"/", PatternError::Empty),
+            (b"[", PatternError::OpenBracket),
+            (b"a[b", PatternError::OpenBracket),
+            (b"[]", PatternError::OpenBracket),
+            (b"[!]x", PatternError::OpenBracket),
+            (b"[a][", PatternError::OpenBracket),
+            (b"x[a/b]", PatternError::BracketedSlash),
+            (b"[[:alpha:]]", PatternError::CharacterClass),
+            (b"[a-cz-x]", PatternError::EmptyRange(b'z', b'x')),
+            (b"a\\", PatternError::LoneBackslash),
+        ] {
+            assert_eq!(check_exclude(pattern), Err(why), "{pattern:?}");
+        }
+        for pattern in [
+            &b"*.o"[..],
+            b"/build/",
+            b"\\[",
+            b"]",
+            b"[]]",
+            b"[!]]",
+            b"[a-cx-z-]",
+            b"[-a]",
+            b"[a-]",
+            b"[a-a]",
+            b"\\\\",
+            b"a\\*",
+            b"[\\]",
+            b"\xff",
+        ] {
+            assert_eq!(check_exclude(pattern), Ok(()), "{pattern:?}");
+        }
+        let told = PatternError::EmptyRange(b'z', 0xff).to_string();
+        assert_eq!(told, "the range z-\\xff ends before it begins");
     }
 
     proptest! {

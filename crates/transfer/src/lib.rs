@@ -37,7 +37,7 @@ pub use download::{
     Begun, Download, DownloadEvent, DownloadNeed, DownloadPlan, Fetched, FetchedSmall, LocalFile,
     MAX_FOLDERS, MAX_HELD, MAX_KEPT, MAX_NAMES, SmallNeed, SmallNumber, SmallPart,
 };
-pub use glob::{Excludes, matches as glob_matches};
+pub use glob::{Excludes, PatternError, check_exclude, matches as glob_matches};
 pub use hashing::{FileHash, Hashing, HostHashes, Verify};
 pub use owners::{Account, AccountKind, HostAccounts, Names, Owner, Owners, Rights, accounts};
 pub use part_name::{PartTag, part_name};

@@ -298,7 +298,9 @@ impl Trouble {
                     "SFTP names few reasons: look at quotas, attributes (lsattr) and the log on the host"
                 }
             },
-            Trouble::Local { .. } => "see to the file on this machine, and run it again",
+            Trouble::Local { .. } => {
+                "see to the file, or to its disk, on this machine, and run it again"
+            }
             Trouble::Changed => "copy it when nobody writes to it, or copy a snapshot",
             Trouble::Folder => "add -r",
             Trouble::FolderInTheWay | Trouble::NoFolderThere => {

@@ -2,12 +2,13 @@
 
 use std::convert::Infallible;
 use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Args, ValueEnum, ValueHint};
 use sshoal_net::{CongestionControl, CongestionError};
-use sshoal_transfer::{Hashing, Method, Verify};
+use sshoal_transfer::{Hashing, Method, PatternError, Verify, check_exclude};
 
 use super::owners::Chown;
 use crate::args::{ConfigArgs, HostArgs, LoginArgs, PaceArgs};
@@ -222,12 +223,9 @@ fn lanes(text: &str) -> Result<Lanes, String> {
     }
 }
 
-/// `--exclude`: an empty pattern, of a variable that is not set, would leave nothing out.
-fn pattern(text: OsString) -> Result<OsString, &'static str> {
-    match text.is_empty() {
-        true => Err("an empty pattern leaves nothing out"),
-        false => Ok(text),
-    }
+/// `--exclude`: a pattern that cannot be read, or that is empty, of a variable that is not set, would leave nothing out.
+fn pattern(text: OsString) -> Result<OsString, PatternError> {
+    check_exclude(text.as_bytes()).map(|()| text)
 }
 
 fn octets(text: &str) -> Result<u64, String> {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
-use sshoal_net::{Accounts, Get, GetTarget, PartNames, TransferPlan, Way};
+use sshoal_net::{Accounts, Get, GetTarget, PartNames, TransferPlan, Way, check_standard_output};
 use sshoal_report::file_names;
 use sshoal_transfer::{DownloadPlan, Hashing, Verify};
 
@@ -38,6 +38,9 @@ pub(crate) fn get(args: &GetArgs) -> Result<u8, Box<dyn std::error::Error>> {
     let to_output = folder == Path::new("-");
     if to_output && options.recursive {
         return Err(CopyError::FoldersToOutput.into());
+    }
+    if to_output {
+        check_standard_output().map_err(CopyError::Unwritable)?;
     }
     let to_device = folder
         .metadata()
@@ -113,7 +116,8 @@ pub(crate) fn get(args: &GetArgs) -> Result<u8, Box<dyn std::error::Error>> {
         false => GetTarget::Folders {
             hosts: folders,
             parts: PartNames(tags.tag()),
-            journals: tags.journals(&ready.hosts),
+            // As the folders, in which the parts are.
+            journals: tags.journals(&labels),
         },
     };
     let way = Way::Get(Get {

@@ -72,6 +72,8 @@ enum CopyError {
     NotRoot(String),
     #[error("standard input cannot be sent: {0}")]
     Unreadable(io::Error),
+    #[error("standard output cannot take what is fetched: {0}")]
+    Unwritable(io::Error),
     #[error(
         "{label}: goes by ssh ({why}), by which sshoal does not copy; change that, or leave the host out (-x) and use scp for it"
     )]

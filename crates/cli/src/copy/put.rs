@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
-use sshoal_net::{Put, Scan, Source, TransferPlan, Way, scan};
+use sshoal_net::{HostPlan, Put, Scan, Source, TransferPlan, Way, scan};
 use sshoal_transfer::{Entry, Excludes, Kind, LeftOut, UploadPlan, UploadRoot, Verify};
 
 use super::args::{CopyArgs, PutArgs};
@@ -94,7 +94,8 @@ pub(crate) fn put(args: &PutArgs) -> Result<u8, Box<dyn std::error::Error>> {
     let way = Way::Put(Put {
         upload: Arc::new(upload),
         source: Arc::new(source),
-        journals: tags.journals(&ready.hosts),
+        // The same path is another file's for another account, or another host of this name.
+        journals: tags.journals(ready.plans.iter().map(HostPlan::account)),
         congestion,
     });
     ready.carry_out(way, false)

@@ -47,11 +47,19 @@ impl Changed {
 
     /// Brings them to the disk.
     pub(super) fn sync(&self, folder: &Folder) -> io::Result<()> {
-        if self.are_many {
-            return Ok(syncfs(folder.open(b"")?)?);
+        let sync = |path: &[u8]| -> io::Result<()> {
+            let opened = folder.open(path)?;
+            match self.are_many {
+                true => Ok(syncfs(opened)?),
+                false => Ok(fsync(opened)?),
+            }
+        };
+        let told =
+            |path: &[u8]| sync(path).map_err(|error| io::Error::other(folder.told(path, &error)));
+        match self.are_many {
+            true => told(b""),
+            false => self.paths.iter().try_for_each(|path| told(path)),
         }
-        let mut paths = self.paths.iter();
-        paths.try_for_each(|path| Ok(fsync(folder.open(path)?)?))
     }
 }
 

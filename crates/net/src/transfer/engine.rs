@@ -111,10 +111,10 @@ macro_rules! either {
 }
 
 impl Engine {
-    /// `host` is its place in the run, `label` what the user calls it.
-    pub(super) fn put(put: &Put, host: usize, label: &str) -> Engine {
+    /// `host` is its place in the run, `account` what tells it from others that may have the same file system.
+    pub(super) fn put(put: &Put, host: usize, account: &str) -> Engine {
         // Fowler, Noll and Vo's hash, FNV-1a: the same in every run.
-        let salt = label.bytes().fold(0x811c_9dc5, |hash: u32, octet| {
+        let salt = account.bytes().fold(0x811c_9dc5, |hash: u32, octet| {
             (hash ^ u32::from(octet)).wrapping_mul(0x0100_0193)
         });
         Engine::Put {

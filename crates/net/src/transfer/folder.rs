@@ -11,8 +11,8 @@ use std::sync::Arc;
 
 use rustix::fs::{
     AtFlags, CWD, FileType, Gid, Mode, OFlags, Stat, Timespec, Timestamps, Uid, chownat, fchmod,
-    fchown, fsync, ftruncate, futimens, mkdirat, openat, readlinkat, renameat, statat, symlinkat,
-    unlinkat,
+    fchown, fstat, fsync, ftruncate, futimens, mkdirat, openat, readlinkat, renameat, statat,
+    symlinkat, unlinkat,
 };
 use rustix::io::Errno;
 use sshoal_journal::Segments;
@@ -30,6 +30,9 @@ use super::source::read_at;
 /// How files are called until they are whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PartNames(pub PartTag);
+
+/// What a part's owner may do until it is settled, whatever the file is to be: a later transfer goes on with it.
+const OWN_USE: Mode = Mode::RUSR.union(Mode::WUSR);
 
 /// Octets of nothing but zeros that are left out: a hole in the file.
 pub(super) const LEAST_HOLE: usize = 4096;
@@ -53,8 +56,11 @@ pub(super) struct Part {
     folder: OwnedFd,
     name: Vec<u8>,
     part: Vec<u8>,
-    /// Permissions of what it replaces.
-    replaces: Option<Mode>,
+    /// Where the file is to be.
+    place: PathBuf,
+    /// Permissions that it gets at its end, if none are kept: those of what it replaces, or those that it was made with and
+    /// its owner has more than.
+    settles: Option<Mode>,
     /// Octets that it has from an earlier transfer: zeros are no holes there.
     old_len: u64,
     progress: Option<Progress>,
@@ -97,10 +103,16 @@ impl Folder {
         self.keeper.take()
     }
 
-    /// A folder in it; the host's own is made if it is not there.
+    /// A folder in it; the host's own is made if it is not there, and can be written into if it is the user's.
     pub(super) fn open(&self, path: &[u8]) -> io::Result<OwnedFd> {
         std::fs::create_dir_all(&self.path)?;
+        self.lent.lend_root();
         open_in(&self.path, path)
+    }
+
+    /// What is told of a failure at this path: whose path and whose disk that is, for the host has the like.
+    pub(super) fn told(&self, path: &[u8], error: &io::Error) -> String {
+        told(&place(&self.path, path), error)
     }
 
     /// Modes that folders have only until all is over.
@@ -183,6 +195,15 @@ impl Folder {
         };
         let part = self.part(name);
         let mode = replaces.unwrap_or(Mode::from_raw_mode(mode & 0o777));
+        let settles = |file: &File| match replaces {
+            Some(replaced) => Ok::<_, io::Error>(Some(replaced)),
+            None if mode.contains(OWN_USE) => Ok(None),
+            // The umask has had a say in it.
+            None => {
+                let made = Mode::from_raw_mode(fstat(file)?.st_mode & 0o777);
+                Ok(Some(made & (mode | !OWN_USE)))
+            }
+        };
         let noted = match (&self.keeper, like) {
             (Some(keeper), Some(like)) => Progress::begin(keeper, path, like)?,
             _ => None,
@@ -192,26 +213,28 @@ impl Folder {
             .and_then(|progress| progress.open(&folder, &part));
         if let Some((file, old_len)) = left {
             return Ok(Some(Part {
+                settles: settles(&file)?,
                 is_near: is_in_memory(&file) && !self.hashes,
                 file,
                 folder,
                 name: name.to_vec(),
                 part,
-                replaces,
+                place: place(&self.path, path),
                 old_len,
                 progress: noted,
                 written: self.hashes.then(|| BlockHash::new().out_of_order()),
             }));
         }
         let progress = noted.map(Progress::anew).transpose()?;
-        let file = create(&folder, &part, mode)?;
+        let file = create(&folder, &part, mode | OWN_USE)?;
         Ok(Some(Part {
+            settles: settles(&file)?,
             is_near: is_in_memory(&file) && !self.hashes,
             file,
             folder,
             name: name.to_vec(),
             part,
-            replaces,
+            place: place(&self.path, path),
             old_len: 0,
             progress,
             written: self.hashes.then(BlockHash::new),
@@ -241,13 +264,13 @@ impl Folder {
             Err(error) => return Err(error.into()),
         }
         symlinkat(target, &folder, part.as_slice())?;
-        if let Err(error) = own_at(&folder, &part, owner) {
+        let placed = own_at(&folder, &part, owner)
+            .and_then(|()| Ok(renameat(&folder, part.as_slice(), &folder, name)?));
+        if placed.is_err() {
             // What cannot be removed is told by its name.
             let _ = unlinkat(&folder, part.as_slice(), AtFlags::empty());
-            return Err(error);
         }
-        renameat(&folder, part.as_slice(), &folder, name)?;
-        Ok(false)
+        placed.map(|()| false)
     }
 
     /// Gives a folder its owner, mode and times, if they are to be kept, and brings what was put into it to the disk.
@@ -259,7 +282,7 @@ impl Folder {
             keep(folder.as_fd(), kept)?;
         }
         // The mode that it had is not given back to one that has got another.
-        if kept.mode.is_some() {
+        if kept.mode.is_some() && !path.is_empty() {
             self.lent.forget(path);
         }
         Ok(())
@@ -271,6 +294,11 @@ impl Part {
     pub(super) fn proven(&self) -> Segments {
         let progress = self.progress.as_ref();
         progress.map_or_else(Segments::default, |progress| progress.proven.clone())
+    }
+
+    /// What is told of a failure with it.
+    pub(super) fn told(&self, error: &io::Error) -> String {
+        told(&self.place, error)
     }
 
     /// Writes; `true` if it is time to note how far it is: [`note`](Self::note).
@@ -312,7 +340,7 @@ impl Part {
     pub(super) fn finish(&self, size: u64, kept: Kept) -> io::Result<()> {
         // Holes at its end.
         ftruncate(&self.file, size)?;
-        if let Some(mode) = self.replaces.filter(|_| kept.mode.is_none()) {
+        if let Some(mode) = self.settles.filter(|_| kept.mode.is_none()) {
             fchmod(&self.file, mode)?;
         }
         keep(self.file.as_fd(), kept)?;
@@ -407,6 +435,26 @@ fn not_owned(owner: Owner, error: Errno) -> io::Error {
         error.kind(),
         format!("giving it to {owner}: {error}{remedy}"),
     )
+}
+
+/// Where a path in a host's folder is.
+pub(super) fn place(root: &Path, path: &[u8]) -> PathBuf {
+    match path {
+        b"" => root.to_owned(),
+        path => root.join(std::ffi::OsStr::from_bytes(path)),
+    }
+}
+
+fn told(place: &Path, error: &io::Error) -> String {
+    let what = match error.kind() {
+        io::ErrorKind::StorageFull => "no space left on this machine's disk".to_owned(),
+        io::ErrorKind::QuotaExceeded => "this machine's quota is used up".to_owned(),
+        io::ErrorKind::ReadOnlyFilesystem => {
+            "this machine's file system is mounted for reading only".to_owned()
+        }
+        _ => error.to_string(),
+    };
+    format!("{}: {what}", place.display())
 }
 
 /// A folder in the one at `root`.

@@ -165,6 +165,52 @@ fn folders_that_are_closed_to_their_owner_open_for_what_is_put_into_them() {
 }
 
 #[test]
+fn the_host_s_own_folder_opens_as_well_and_has_its_mode_back_whatever_the_plan_keeps() {
+    let dir = tempfile::tempdir().unwrap();
+    let host = dir.path().join("host");
+    as_somebody(dir.path(), || {
+        std::fs::create_dir(&host).unwrap();
+        set_mode(&host, 0o555);
+        let own = folder(dir.path());
+        own.make(b"a").unwrap();
+        let part = own.begin(b"f", None, true, 0o600).unwrap().unwrap();
+        part.finish(0, KEPT).unwrap();
+        let kept = Kept {
+            mode: Some(0o711),
+            ..KEPT
+        };
+        own.finish_folder(b"", kept).unwrap();
+        own.lent().give_back().unwrap();
+        assert_eq!(mode(&host), 0o555);
+        assert!(host.join("a").is_dir() && host.join("f").is_file());
+        // One that is cut gives it back, too.
+        let cut = folder(dir.path());
+        cut.make(b"b").unwrap();
+        assert_eq!(mode(&host), 0o755);
+        drop(cut);
+        assert_eq!(mode(&host), 0o555);
+    });
+}
+
+#[test]
+fn what_fails_is_told_with_its_path_here_and_whose_disk_is_full() {
+    let folder = folder(Path::new("fetched"));
+    let told = |errno: Errno| folder.told(b"a/f", &errno.into());
+    assert_eq!(
+        told(Errno::NOSPC),
+        "fetched/host/a/f: no space left on this machine's disk"
+    );
+    assert!(told(Errno::DQUOT).ends_with("this machine's quota is used up"));
+    assert!(told(Errno::ROFS).contains("this machine's file system"));
+    assert!(told(Errno::ACCESS).starts_with("fetched/host/a/f: Permission denied"));
+    assert!(
+        folder
+            .told(b"", &Errno::NOSPC.into())
+            .starts_with("fetched/host: ")
+    );
+}
+
+#[test]
 fn folders_behind_links_keep_their_modes() {
     let outside = tempfile::tempdir().unwrap();
     let inside = tempfile::tempdir().unwrap();
@@ -262,6 +308,32 @@ fn hashes_of_files_without_an_end_are_stopped() {
     assert!(folder.hash(b"f", size, &stop).is_err());
     let none = folder.hash(b"f", 5, &Stop::default()).unwrap();
     assert_eq!(none, None, "it has another size");
+}
+
+#[test]
+fn a_file_that_nobody_may_write_to_is_gone_on_with_and_has_its_mode_before_its_name() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("host");
+    let begin = |mode: u32| {
+        let keeper = Keeper::new(dir.path().join("journal"));
+        let folder = Folder::new(path.clone(), PartNames(PartTag(1)), Some(Arc::new(keeper)));
+        let like = Some((4 * CHECKPOINT, 7));
+        folder.begin(b"f", like, false, mode).unwrap().unwrap()
+    };
+    as_somebody(dir.path(), || {
+        let part = begin(0o444);
+        assert!(part.write(0, &vec![1; CHECKPOINT as usize]).unwrap());
+        part.note().unwrap();
+        drop(part);
+        let again = begin(0o444);
+        assert_eq!(again.proven().end(), CHECKPOINT);
+        again.finish(4 * CHECKPOINT, KEPT).unwrap();
+        assert_eq!(mode(&path.join("f")) & 0o700, 0o400);
+        // It keeps that if it is replaced.
+        set_mode(&path.join("f"), 0o440);
+        begin(0o644).finish(4 * CHECKPOINT, KEPT).unwrap();
+        assert_eq!(mode(&path.join("f")), 0o440);
+    });
 }
 
 /// They are holes, and the part would be shorter than what is proven.

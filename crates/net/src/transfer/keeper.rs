@@ -66,8 +66,13 @@ impl Keeper {
             Ok(()) => Ok(Some(Segments::default())),
             // Nothing is noted, and nothing wrong either.
             Err(_) if !is_known => Ok(None),
-            Err(error) => Err(error),
+            Err(error) => Err(self.told(&error)),
         }
+    }
+
+    /// A failure of the journal's, which need not be on the disk of what is copied.
+    fn told(&self, error: &io::Error) -> io::Error {
+        io::Error::other(format!("its journal {}: {error}", self.path.display()))
     }
 
     /// Segments of a file are proven. What cannot be noted is transferred again.
@@ -96,7 +101,10 @@ impl Keeper {
         let identity = state.journal.identity(key).map(<[u8]>::to_vec);
         let begun = identity.and_then(|identity| state.journal.begin(key, &identity));
         match begun {
-            Some(octets) => state.append(&self.path, &octets, true),
+            Some(octets) => {
+                let noted = state.append(&self.path, &octets, true);
+                noted.map_err(|error| self.told(&error))
+            }
             None => Ok(()),
         }
     }
@@ -106,7 +114,7 @@ impl Keeper {
         let mut state = self.lock();
         *state = State::default();
         match fs::remove_file(&self.path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(self.told(&error)),
             _ => Ok(()),
         }
     }

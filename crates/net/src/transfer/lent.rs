@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Mutex, MutexGuard, Once};
 
 use rustix::fs::{Access, AtFlags, CWD, Mode, OFlags, accessat, chmodat, fchmod, fstat, openat};
 use rustix::io::Errno;
 use rustix::process::geteuid;
 
-use super::folder::open_in;
+use super::folder::{open_in, place};
 
 /// What the owner needs to write into a folder.
 const ALL: Mode = Mode::RWXU;
@@ -20,6 +20,7 @@ const ALL: Mode = Mode::RWXU;
 #[derive(Debug)]
 pub(super) struct Lent {
     root: PathBuf,
+    root_lent: Once,
     modes: Mutex<BTreeMap<Vec<u8>, Mode>>,
 }
 
@@ -27,6 +28,7 @@ impl Lent {
     pub(super) fn new(root: &Path) -> Lent {
         Lent {
             root: root.to_owned(),
+            root_lent: Once::new(),
             modes: Mutex::default(),
         }
     }
@@ -35,14 +37,27 @@ impl Lent {
     /// Whoever opens a folder for which that cannot be done is told why.
     pub(super) fn lend(&self, above: &OwnedFd, name: &[u8], path: &[u8]) {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let Ok(folder) = openat(above, name, flags, Mode::empty()) else {
-            return;
-        };
+        if let Ok(folder) = openat(above, name, flags, Mode::empty()) {
+            self.lend_open(&folder, path);
+        }
+    }
+
+    /// The same for the host's own folder, once. It is where the user has it: a link to it is his.
+    pub(super) fn lend_root(&self) {
+        self.root_lent.call_once(|| {
+            let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+            if let Ok(folder) = openat(CWD, &self.root, flags, Mode::empty()) {
+                self.lend_open(&folder, b"");
+            }
+        });
+    }
+
+    fn lend_open(&self, folder: &OwnedFd, path: &[u8]) {
         let access = Access::READ_OK | Access::WRITE_OK | Access::EXEC_OK;
-        if accessat(&folder, ".", access, AtFlags::empty()) != Err(Errno::ACCESS) {
+        if accessat(folder, ".", access, AtFlags::empty()) != Err(Errno::ACCESS) {
             return;
         }
-        let Ok(stat) = fstat(&folder) else {
+        let Ok(stat) = fstat(folder) else {
             return;
         };
         let mode = Mode::from_raw_mode(stat.st_mode & 0o7777);
@@ -75,8 +90,11 @@ impl Lent {
         while let Some((path, mode)) = self.take_last() {
             let had = open_in(&self.root, &path).and_then(|folder| Ok(fchmod(folder, mode)?));
             given = given.and(had.map_err(|error| {
-                let path = String::from_utf8_lossy(&path).into_owned();
-                io::Error::other(format!("giving the folder {path} its mode back: {error}"))
+                let place = place(&self.root, &path);
+                io::Error::other(format!(
+                    "giving the folder {} its mode back: {error}",
+                    place.display()
+                ))
             }));
         }
         given

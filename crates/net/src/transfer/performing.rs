@@ -189,13 +189,12 @@ pub(super) fn perform_download(
     jobs: &Jobs<Answer>,
 ) -> Option<Fetched> {
     let folder = folder.clone();
-    let text = |error: std::io::Error| error.to_string();
     let panicked = || PANICKED.to_owned();
     match need {
         DownloadNeed::Folder { id, path } => {
             let answer = move |made| Answer::Fetched(Fetched::Folder { id, made });
             jobs.perform(answer(Err(panicked())), move || {
-                answer(folder.make(&path).map_err(text))
+                answer(folder.make(&path).map_err(|it| folder.told(&path, &it)))
             });
         }
         DownloadNeed::Accounts { users, groups } => find_accounts(users, groups, accounts, jobs),
@@ -203,7 +202,8 @@ pub(super) fn perform_download(
             let answer = move |hash| Answer::Fetched(Fetched::Compared { file, hash });
             let stop = jobs.stop();
             jobs.perform(answer(Err(panicked())), move || {
-                answer(folder.hash(&path, size, &stop).map_err(text))
+                let hash = folder.hash(&path, size, &stop);
+                answer(hash.map_err(|it| folder.told(&path, &it)))
             });
         }
         DownloadNeed::Touch {
@@ -216,7 +216,8 @@ pub(super) fn perform_download(
             let kept = Kept { owner, mode, times };
             let answer = move |touched| Answer::Fetched(Fetched::Touched { file, touched });
             jobs.perform(answer(Err(panicked())), move || {
-                answer(folder.touch(&path, kept).map_err(text))
+                let touched = folder.touch(&path, kept);
+                answer(touched.map_err(|it| folder.told(&path, &it)))
             });
         }
         DownloadNeed::Hash { file, size } => {
@@ -227,7 +228,7 @@ pub(super) fn perform_download(
             };
             let stop = jobs.stop();
             jobs.perform(answer(Err(panicked())), move || {
-                answer(part.hash(size, &stop).map_err(text))
+                answer(part.hash(size, &stop).map_err(|it| part.told(&it)))
             });
         }
         DownloadNeed::Begin {
@@ -246,7 +247,7 @@ pub(super) fn perform_download(
                     None => folder.own(&path, owner).map(|()| None),
                     part => Ok(part),
                 });
-                let begun = begun.map_err(text);
+                let begun = begun.map_err(|it| folder.told(&path, &it));
                 Answer::Begun(file, begun.map(|part| part.map(Arc::new)))
             });
         }
@@ -287,7 +288,7 @@ pub(super) fn perform_download(
                 if finished.is_err() {
                     part.discard();
                 }
-                answer(finished.map_err(text))
+                answer(finished.map_err(|it| part.told(&it)))
             });
         }
         DownloadNeed::Discard { file } => {
@@ -309,7 +310,8 @@ pub(super) fn perform_download(
                 linked: Err(panicked()),
             });
             jobs.perform(panicked, move || {
-                let linked = folder.link(&path, &target, owner).map_err(text);
+                let linked = folder.link(&path, &target, owner);
+                let linked = linked.map_err(|it| folder.told(&path, &it));
                 Answer::Fetched(Fetched::Linked { path, linked })
             });
         }
@@ -326,7 +328,7 @@ pub(super) fn perform_download(
             });
             jobs.perform(panicked, move || {
                 let finished = folder.finish_folder(&path, kept);
-                let finished = finished.map_err(text);
+                let finished = finished.map_err(|it| folder.told(&path, &it));
                 Answer::Fetched(Fetched::FolderFinished { path, finished })
             });
         }

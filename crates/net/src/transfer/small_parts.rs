@@ -51,13 +51,16 @@ pub(super) fn perform_small(
             jobs.perform(answer(failed), move || {
                 let mut opened = Opened::new(&folder);
                 let seen = files.iter().map(|(path, size, modified, owner)| {
-                    let (above, name) = opened.above(path).map_err(text)?;
-                    let there = there(above, name, Some((*size, *modified)));
-                    let is_there = matches!(there.map_err(text)?, There::Unchanged);
-                    if is_there {
-                        own_at(above, name, *owner).map_err(text)?;
-                    }
-                    Ok(is_there)
+                    let mut look = || -> io::Result<bool> {
+                        let (above, name) = opened.above(path)?;
+                        let there = there(above, name, Some((*size, *modified)))?;
+                        let is_there = matches!(there, There::Unchanged);
+                        if is_there {
+                            own_at(above, name, *owner)?;
+                        }
+                        Ok(is_there)
+                    };
+                    look().map_err(|error| folder.told(path, &error))
                 });
                 answer(seen.collect())
             });
@@ -69,7 +72,8 @@ pub(super) fn perform_small(
                 let mut opened = Opened::new(&folder);
                 let stored = files.iter().map(|part| {
                     let stored = store(&mut opened, part);
-                    (part.number, stored.map_err(text))
+                    let told = |error| folder.told(&part.path, &error);
+                    (part.number, stored.map_err(told))
                 });
                 answer(stored.collect())
             });
@@ -83,7 +87,7 @@ pub(super) fn perform_small(
                 let mut opened = Opened::new(&folder);
                 let placed = files.iter().map(|(id, path)| {
                     let placed = place(&mut opened, path);
-                    (*id, placed.map_err(text))
+                    (*id, placed.map_err(|error| folder.told(path, &error)))
                 });
                 answer(placed.collect())
             });
@@ -159,10 +163,6 @@ fn place(opened: &mut Opened<'_>, path: &[u8]) -> io::Result<()> {
     let folder = opened.folder;
     let (above, name) = opened.above(path)?;
     Ok(renameat(above, folder.part(name), above, name)?)
-}
-
-fn text(error: io::Error) -> String {
-    error.to_string()
 }
 
 #[cfg(test)]

@@ -22,6 +22,7 @@ use super::disk::Stop;
 use super::extents;
 use super::small_files::SmallFiles;
 use super::spool::Spool;
+use crate::standard::standard_input;
 
 /// Octets of blocks that are kept for hosts to come.
 const KEPT: usize = 32 * 1024 * 1024;
@@ -118,9 +119,9 @@ impl Source {
     ///
     /// # Errors
     ///
-    /// No file can be made to keep it in, or no thread.
+    /// It is closed or carries no contents, no file can be made to keep it in, or no thread.
     pub fn standard_input(hosts: usize) -> io::Result<Source> {
-        let stdin = File::from(rustix::io::dup(io::stdin())?);
+        let stdin = standard_input()?;
         Ok(Source {
             spool: Some(Spool::start(stdin, hosts)?),
             ..Source::files(vec![PathBuf::from("-")], hosts)

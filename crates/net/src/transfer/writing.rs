@@ -77,7 +77,7 @@ impl Writing {
                     file,
                     channel,
                     octets,
-                    written: noted.map_err(|error| error.to_string()),
+                    written: noted.map_err(|error| part.told(&error)),
                 }
             });
             Answer::Written(file, written.collect())
@@ -104,7 +104,7 @@ impl Writing {
                 Answer::Noted
             });
         }
-        let written = written.map(drop).map_err(|error| error.to_string());
+        let written = written.map(drop).map_err(|error| self.part.told(&error));
         Ok(piece.told(file, written))
     }
 

@@ -5,6 +5,7 @@
 use super::tests::{Story, entry, file, noise, plan, tree};
 use super::*;
 use crate::Remote;
+use crate::fake_hasher::{CHECKSUM, Hasher};
 use crate::fake_server::{FakeServer, MODIFIED, Node};
 
 /// Of the tree's folder, and of the one in it, whose contents cannot even be reached.
@@ -101,6 +102,78 @@ fn roots_folders_are_not_touched() {
     for path in [&b"/srv/site"[..], b"/srv/site/a"] {
         assert_eq!(given(&story, path), Vec::<u32>::new(), "{path:?}");
     }
+}
+
+/// The target is there, closed, and a tree is to go into it: by its name, or what is in it.
+fn into_closed(mode: u32, name: &[u8], preserve: bool) -> (Story, UploadPlan) {
+    let (entries, contents) = tree();
+    let mut server = FakeServer::with(&[(b"/srv", Node::Folder)]);
+    server.modes_bind = true;
+    server.account = Some((1000, 100));
+    server.modes.insert(b"/srv".to_vec(), (mode, MODIFIED));
+    let mut plan = UploadPlan {
+        preserve,
+        ..plan(b"/srv/", entries)
+    };
+    plan.roots[0].name = name.to_vec();
+    (Story::new(server, contents), plan)
+}
+
+#[test]
+fn the_target_itself_takes_what_is_new_and_has_its_mode_again() {
+    for mode in [0o555, 0o444] {
+        for (name, preserve, channels) in [
+            (&b"site"[..], true, 1),
+            (b"site", false, 3),
+            (b"", true, 1),
+            (b"", false, 3),
+        ] {
+            let (mut story, plan) = into_closed(mode, name, preserve);
+            story.channels = channels;
+            let told = story.play(plan.clone());
+            assert_eq!((told.failed.as_slice(), told.done.len()), (&[][..], 7));
+            // That of a source that is the target's counterpart, if it is kept.
+            let expected = match name.is_empty() && preserve {
+                true => plan.entries[0].mode,
+                false => mode,
+            };
+            assert_eq!(story.server.modes[&b"/srv"[..]].0 & 0o7777, expected);
+            story.server.modes_bind = false;
+            let file = crate::path::join(b"/srv", &crate::path::join(name, b"a/x"));
+            assert!(story.server.file(&file) == Some(&noise(300_000)));
+        }
+    }
+}
+
+#[test]
+fn an_interruption_at_any_time_closes_the_target() {
+    for round in 0..60 {
+        for name in [&b"site"[..], b""] {
+            let (mut story, plan) = into_closed(0o444, name, true);
+            story.interrupt_after = Some(round);
+            let told = story.play(plan);
+            let mode = story.server.modes[&b"/srv"[..]].0 & 0o7777;
+            let is_whole = told.failed.is_empty() && name.is_empty() && mode == 0o750;
+            assert!(
+                mode == 0o444 || is_whole,
+                "interrupted after {round}: {mode:o}"
+            );
+            assert_eq!(story.parts(), 0, "interrupted after {round}");
+        }
+    }
+}
+
+#[test]
+fn a_target_that_nothing_goes_into_is_left_alone() {
+    let (mut story, plan) = into_closed(0o555, b"site", true);
+    // Hashes must be had, and are not.
+    let plan = UploadPlan {
+        hashing: CHECKSUM,
+        ..plan
+    };
+    story.hasher = Hasher::None;
+    story.play(plan);
+    assert_eq!(given(&story, b"/srv"), Vec::<u32>::new());
 }
 
 #[test]

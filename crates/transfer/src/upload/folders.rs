@@ -1,5 +1,6 @@
 //! Folders: made before everything else, given their owners, modes and times after everything else.
 
+use super::closed::Place;
 use super::{Asked, Kind, Phase, Upload};
 use crate::owners::Owners;
 use crate::sftp::{Attributes, FileType, Reply, Request, StatusCode};
@@ -11,6 +12,9 @@ pub(super) const OWN_USE: u32 = 0o700;
 impl Upload {
     pub(super) fn make_folders(&mut self) {
         let plan = self.plan.clone();
+        if !self.interrupted {
+            self.make_reachable(Place::Target);
+        }
         while self.next < plan.entries.len() && !self.interrupted {
             let (entry, number) = (&plan.entries[self.next], self.next);
             if entry.kind != Kind::Folder {
@@ -67,7 +71,7 @@ impl Upload {
                 if self.plan.entries[entry].is_kept(&there, self.plan.preserve) {
                     self.like_folders.insert(entry);
                 }
-                self.note_closed(entry, &there);
+                self.note_closed(Place::Entry(entry), &there);
                 self.folder_is_there(entry);
             }
             Reply::Attributes(_) => self.folder_failed(entry, Trouble::NoFolderThere),
@@ -117,7 +121,7 @@ impl Upload {
         while self.next < count && (finishes || !self.closed.is_empty()) {
             let number = count - 1 - self.next;
             let is_folder = plan.entries[number].kind == Kind::Folder;
-            let has_rest = finishes || self.mode_to_restore(number).is_some();
+            let has_rest = finishes || self.mode_to_restore(Place::Entry(number)).is_some();
             if !is_folder || !has_rest || self.broken.contains(&number) {
                 self.next += 1;
                 continue;
@@ -134,8 +138,38 @@ impl Upload {
                 self.keep_folder(number);
             }
         }
+        if self.next == count {
+            self.next += 1;
+            self.close_target();
+        }
         if self.channels[0].client.pending() == 0 {
             self.phase = Phase::Ended;
+        }
+    }
+
+    /// Gives the target its mode back, unless it gets that of a source without a name of its own.
+    fn close_target(&mut self) {
+        let mut roots = self.plan.roots.iter();
+        let has_source = roots.any(|root| root.is_folder && root.name.is_empty());
+        if has_source && self.plan.preserve && !self.interrupted {
+            return;
+        }
+        if let Some(mode) = self.mode_to_restore(Place::Target) {
+            let path = &self.path_of(Place::Target);
+            let attributes = Attributes {
+                mode: Some(mode),
+                ..Attributes::default()
+            };
+            self.ask(Request::Setstat { path, attributes }, Asked::TargetClosed);
+        }
+    }
+
+    pub(super) fn handle_target_closed(&mut self, reply: &Reply) {
+        if let Reply::Status(status) = reply
+            && status.code != StatusCode::Ok
+        {
+            let trouble = Trouble::remote("giving the folder its mode back", status);
+            self.failed(self.path_of(Place::Target), trouble);
         }
     }
 
@@ -144,7 +178,7 @@ impl Upload {
         if self.plan.preserve && !self.interrupted {
             return Some(self.plan.entries[entry].kept());
         }
-        let mode = self.mode_to_restore(entry);
+        let mode = self.mode_to_restore(Place::Entry(entry));
         mode.map(|mode| Attributes {
             mode: Some(mode),
             ..Attributes::default()

@@ -43,7 +43,7 @@ use crate::part_name::{PartTag, part_name};
 use crate::path::{MAX_PATH, join};
 use crate::sftp::{Pieces, Reply, Request, SftpError, SharedOctets, StatusCode};
 use crate::{MAX_TOLD, Remote, Tally, Trouble};
-use closed::Closed;
+use closed::{Closed, Place};
 use comparing::Comparison;
 use device::{DevicePut, DeviceStep};
 use files::{File, FileStep};
@@ -73,7 +73,7 @@ pub struct Upload {
     new_folders: HashSet<usize>,
     /// Folders that were, with the mode and the time that are to be kept.
     like_folders: HashSet<usize>,
-    closed: HashMap<usize, Closed>,
+    closed: HashMap<Place, Closed>,
     /// How often folders have been made again, below closed ones.
     folder_tries: HashMap<usize, usize>,
     /// What the host's file system told where the server had no word for it.
@@ -157,8 +157,9 @@ enum Asked {
         refused: StatusCode,
     },
     FolderOpened {
-        entry: usize,
+        place: Place,
     },
+    TargetClosed,
     FolderOwnerSeen {
         entry: usize,
     },
@@ -412,7 +413,8 @@ impl Upload {
             Asked::LookAtFolder { entry, refused } => {
                 self.handle_folder_seen(entry, refused, reply);
             }
-            Asked::FolderOpened { entry } => self.handle_folder_opened(entry, &reply),
+            Asked::FolderOpened { place } => self.handle_folder_opened(place, &reply),
+            Asked::TargetClosed => self.handle_target_closed(&reply),
             Asked::FolderOwnerSeen { entry } => self.handle_folder_owner(entry, &reply),
             Asked::FolderOwned { entry } => self.handle_folder_owned(entry, &reply),
             Asked::FolderAttributes { entry } => self.handle_folder_finished(entry, reply),

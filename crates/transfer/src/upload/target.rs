@@ -5,6 +5,7 @@
 //! - Folders, several sources, or a target with a slash at its end: into that folder, which is made if it is not there.
 //!   A source with a slash at its end has no name of its own: what is in it goes into the target.
 
+use super::closed::Place;
 use super::{Asked, Phase, Upload};
 use crate::path::{join, parent, without_slashes};
 use crate::sftp::{Attributes, Extension, FileType, Reply, Request, StatusCode};
@@ -85,6 +86,9 @@ impl Upload {
                     true => self.no_target(Trouble::NoFolderThere),
                     false => self.settle_target(is_folder),
                 }
+                if is_folder {
+                    self.note_closed(Place::Target, &there);
+                }
             }
             (TargetStep::Look, Reply::Status(status))
                 if status.code == StatusCode::NoSuchFile && into_folder =>
@@ -118,6 +122,7 @@ impl Upload {
                 if there.file_type() == FileType::Folder =>
             {
                 self.settle_target(true);
+                self.note_closed(Place::Target, &there);
             }
             // It was not there after all, and making it has failed.
             (TargetStep::LookAgain, Reply::Status(status))

@@ -96,8 +96,8 @@ impl Transfer {
         let transfer = plan.transfer.as_ref()?;
         let engine = match &transfer.way {
             Way::Put(put) => {
-                let label = plan.label(HostId(host)).unwrap_or_default();
-                Engine::put(put, host as usize, label)
+                let account = plan.account(HostId(host)).unwrap_or_default();
+                Engine::put(put, host as usize, &account)
             }
             Way::Get(get) => Engine::get(get, host as usize),
         };
