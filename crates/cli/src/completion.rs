@@ -33,7 +33,7 @@ pub(crate) fn run(args: &CompleteArgs) -> Result<u8, Box<dyn std::error::Error>>
     names.sort_unstable();
     names.dedup();
     let text: String = names.into_iter().map(|name| name + "\n").collect();
-    manual::print(text.as_bytes())
+    Ok(manual::print(text.as_bytes()))
 }
 
 fn candidates(args: &CompleteArgs) -> Vec<String> {

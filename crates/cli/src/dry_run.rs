@@ -4,6 +4,8 @@ use std::io::{self, Write};
 
 use sshoal_report::{Host, dry_run_record};
 
+use crate::manual::status_of;
+
 /// What would be done on one host.
 pub(crate) struct DryRun<'a> {
     pub(crate) host: &'a Host,
@@ -28,8 +30,8 @@ impl DryRun<'_> {
     }
 }
 
-/// Prints a line for each host, as JSON Lines if `json`. A reader that has seen enough ends it quietly.
-pub(crate) fn print<'a>(json: bool, hosts: impl Iterator<Item = DryRun<'a>>) -> io::Result<()> {
+/// Prints a line for each host, as JSON Lines if `json`; returns the exit status.
+pub(crate) fn print<'a>(json: bool, hosts: impl Iterator<Item = DryRun<'a>>) -> u8 {
     let mut out = io::BufWriter::new(io::stdout().lock());
     let mut written = hosts.map(|it| {
         out.write_all(&match json {
@@ -38,11 +40,6 @@ pub(crate) fn print<'a>(json: bool, hosts: impl Iterator<Item = DryRun<'a>>) -> 
         })?;
         out.write_all(b"\n")
     });
-    match written
-        .try_for_each(|result| result)
-        .and_then(|()| out.flush())
-    {
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        result => result,
-    }
+    let written = written.try_for_each(|result| result);
+    status_of(written.and_then(|()| out.flush()))
 }

@@ -64,8 +64,7 @@ pub(crate) fn run(
     if args.dry_run {
         let lines = hosts.iter().zip(&commands);
         let lines = lines.map(|(host, command)| line(host, command));
-        dry_run::print(args.output.json, lines)?;
-        return Ok(0);
+        return Ok(dry_run::print(args.output.json, lines));
     }
     find_programs(&commands)?;
     let input = args

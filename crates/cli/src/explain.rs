@@ -63,7 +63,7 @@ pub(crate) fn run(args: &ExplainArgs) -> Result<u8, Box<dyn std::error::Error>> 
             false => paragraph(&explanation, is_warm),
         });
     }
-    manual::print(text.as_bytes())
+    Ok(manual::print(text.as_bytes()))
 }
 
 /// Whether a command would go by a connection that is kept already.

@@ -5,9 +5,11 @@ use std::path::Path;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use sshoal_fleet::Deadlines;
-use sshoal_net::{Input, Interruption, Observer, RunPlan};
+use sshoal_journal::run::RunId;
+use sshoal_net::{Input, Observer, RunPlan};
 use sshoal_report::{
-    CutShort, ExitPolicy, Host, INTERRUPTED, Layout, Options, Reporter, Sink, Summary, Verbosity,
+    BROKEN_PIPE, CutShort, ExitPolicy, Host, INTERRUPTED, Layout, Options, Reporter, Sink, Summary,
+    Verbosity,
 };
 use sshoal_targets::{Target, labels};
 
@@ -68,14 +70,14 @@ impl Showing<'_> {
             ..self.options()
         };
         let reporter = Reporter::new(hosts, options, Sink::stdout()?, Sink::stderr()?)?;
-        let run = plan.journal.as_ref().map(|journal| journal.id());
+        let journal = plan.journal.clone();
         let observer = Reporting::new(reporter, self.since, moved);
-        let (status, interruption) = performed(plan, observer)?;
-        if let Some(run) = run
-            && !self.output.quiet
-            && cut_short(interruption).is_some()
-        {
-            say(format!("`sshoal resume {run}` goes on with this run"));
+        let (status, end) = performed(plan, observer)?;
+        if let Some(journal) = journal {
+            journal.note_status(status);
+            if !self.output.quiet && journal.is_anything_left() {
+                tell_how_to_go_on(end, journal.id());
+            }
         }
         Ok(status)
     }
@@ -111,7 +113,12 @@ impl Showing<'_> {
 }
 
 /// The report of a run that was carried out before: it is not the last run by being shown again.
-pub(crate) fn reporter(output: &OutputArgs, hosts: Vec<Host>) -> io::Result<Reporter> {
+/// `has_output` tells whether the hosts' output was kept.
+pub(crate) fn reporter(
+    output: &OutputArgs,
+    hosts: Vec<Host>,
+    has_output: bool,
+) -> io::Result<Reporter> {
     let showing = Showing {
         output,
         tty: false,
@@ -120,6 +127,7 @@ pub(crate) fn reporter(output: &OutputArgs, hosts: Vec<Host>) -> io::Result<Repo
     };
     let options = Options {
         progress: false,
+        has_output,
         ..showing.options()
     };
     Reporter::new(hosts, options, Sink::stdout()?, Sink::stderr()?)
@@ -133,20 +141,48 @@ pub(crate) fn carried_out(
     performed(plan, observer).map(|(status, _)| status)
 }
 
-/// The same, and what signals did meanwhile.
+/// How a run came to its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum End {
+    /// A signal cut it short.
+    Interrupted,
+    /// Nothing more was to be started.
+    Halted,
+    /// Every host has had its turn, or whoever read the output went away.
+    Over,
+}
+
+/// Says how a run is gone on with that has hosts left, if it has not come to its end.
+fn tell_how_to_go_on(end: End, run: RunId) {
+    match end {
+        End::Interrupted => say(format!("`sshoal resume {run}` goes on with this run")),
+        End::Halted => say(format!(
+            "`sshoal resume {run}` goes on with the hosts that were not started; --max-failures says how many may fail in all"
+        )),
+        End::Over => {}
+    }
+}
+
+/// The same, and how the run came to its end.
 fn performed(
     plan: RunPlan,
     observer: impl Observer<Summary = Summary>,
-) -> Result<(u8, Interruption), Box<dyn std::error::Error>> {
+) -> Result<(u8, End), Box<dyn std::error::Error>> {
     let end = sshoal_net::run(plan, observer)?;
     let interruption = end.interruption;
     if let Some(summary) = end.summary {
-        return Ok((summary.exit_status, interruption));
+        let end = match summary.counts.not_started {
+            _ if cut_short(interruption).is_some() => End::Interrupted,
+            0 => End::Over,
+            _ if summary.exit_status == BROKEN_PIPE => End::Over,
+            _ => End::Halted,
+        };
+        return Ok((summary.exit_status, end));
     }
     // Whoever holds the terminal sits in a write that does not end.
     terminal::take_back();
     let status = cut_short(interruption).map_or(INTERRUPTED, CutShort::exit_status);
-    Ok((status, interruption))
+    Ok((status, End::Interrupted))
 }
 
 /// The report's hosts, of which only the targets and their labels are known yet.

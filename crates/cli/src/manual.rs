@@ -7,6 +7,7 @@ use clap::CommandFactory;
 use crate::args::{Cli, Program};
 use crate::completion;
 use crate::mpssh;
+use crate::say::say;
 
 /// A page that is not there.
 #[derive(Debug, thiserror::Error)]
@@ -39,7 +40,7 @@ pub(crate) fn page(command: Option<&str>) -> Result<u8, Box<dyn std::error::Erro
     };
     let mut text = Vec::new();
     clap_mangen::Man::new(page.clone()).render(&mut text)?;
-    print(&text)
+    Ok(print(&text))
 }
 
 /// Prints a shell's completions, for sshoal or for its other name.
@@ -54,13 +55,24 @@ pub(crate) fn completions(
             clap_complete::generate(shell, &mut mpssh::program(), mpssh::NAME, &mut script);
         }
     }
-    print(&script)
+    Ok(print(&script))
 }
 
-/// Prints what filters may read; who has read enough ends it quietly.
-pub(crate) fn print(text: &[u8]) -> Result<u8, Box<dyn std::error::Error>> {
-    match io::stdout().write_all(text) {
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(sshoal_report::BROKEN_PIPE),
-        result => Ok(result.map(|()| 0)?),
+/// Prints what filters may read, and returns the exit status: who has read enough ends it quietly, and what cannot be written is no
+/// wrong usage.
+pub(crate) fn print(text: &[u8]) -> u8 {
+    let mut out = io::stdout();
+    status_of(out.write_all(text).and_then(|()| out.flush()))
+}
+
+/// The exit status of a command that has written its standard output.
+pub(crate) fn status_of(written: io::Result<()>) -> u8 {
+    match written {
+        Ok(()) => sshoal_report::OK,
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => sshoal_report::BROKEN_PIPE,
+        Err(error) => {
+            say(format!("cannot write standard output: {error}"));
+            sshoal_report::OUTPUT_FAILED
+        }
     }
 }

@@ -10,6 +10,7 @@ use sshoal_report::{LastRunError, PastEnding, PastHost, last_run_id, read_last_r
 use sshoal_targets::Target;
 
 use crate::runs;
+use crate::say::say;
 
 /// Which endings of the last run are to be tried again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -106,11 +107,16 @@ fn of_journal(run: RunId) -> Result<Vec<PastHost>, RetryError> {
         return Err(RetryError::GoesOn(run));
     }
     known.undamaged()?;
+    let may_lack_records = known.may_lack_records();
+    if may_lack_records {
+        say(runs::doubt(&known));
+    }
     let hosts = known.state.hosts.iter().zip(&known.state.states);
     Ok(hosts
         .map(|(host, state)| PastHost {
             target: runs::target(host),
             ending: match result_of(HostId(0), state).outcome {
+                Outcome::NotStarted if may_lack_records => PastEnding::Failed(FailureKind::Lost),
                 Outcome::NotStarted => PastEnding::NotStarted,
                 outcome => match outcome.failure_kind() {
                     Some(kind) => PastEnding::Failed(kind),

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueHint};
 use sshoal_fleet::Rolling;
+use sshoal_journal::run::RunId;
 use sshoal_net::{RollingPlan, Until};
 use sshoal_targets::Target;
 
@@ -42,7 +43,7 @@ pub(crate) struct RollingArgs {
 
 /// A number of hosts, or a part of them.
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Share {
+pub(crate) enum Share {
     Hosts(u32),
     Percent(f64),
 }
@@ -62,18 +63,28 @@ pub(crate) enum RollingError {
     OneBatch(&'static str),
     #[error("a batch of no hosts never ends: --batch takes a number from 1, or more than 0%")]
     EmptyBatch,
-    #[error("the canary {0} has failed in this run: nothing else is started")]
-    CanaryFailed(String),
     #[error(
-        "{failed} hosts have failed in this run, and --max-failures is {most}: nothing else is started"
+        "the canary {name} has failed in this run: nothing else is started; `--retry-failed not-started --of {run}` begins anew with the \
+         hosts that were not started"
     )]
-    TooManyFailed { failed: usize, most: u32 },
+    CanaryFailed { name: String, run: RunId },
+    #[error(
+        "{failed} hosts have failed in this run, and --max-failures is {most}: nothing else is started; \
+         `sshoal resume {run} --max-failures N` goes on, if more may fail"
+    )]
+    TooManyFailed {
+        failed: usize,
+        most: u32,
+        run: RunId,
+    },
     #[error("{0}; nothing else is started")]
     NotAgreed(String),
 }
 
 /// What has been of a run that is gone on with.
 pub(crate) struct Past<'a> {
+    /// What it is called.
+    pub(crate) run: RunId,
     /// All of its hosts.
     pub(crate) hosts: u32,
     /// So many of the first are canaries.
@@ -127,7 +138,8 @@ pub(crate) fn further(
     let rolling = &mut plan.rolling;
     let is_canary = |host: &u32| *host < past.canaries;
     if let Some((_, name)) = past.failed.iter().find(|(host, _)| is_canary(host)) {
-        return Err(RollingError::CanaryFailed((*name).to_owned()));
+        let (name, run) = ((*name).to_owned(), past.run);
+        return Err(RollingError::CanaryFailed { name, run });
     }
     if let Some(most) = &mut rolling.max_failures {
         let failed = past.failed.len();
@@ -136,6 +148,7 @@ pub(crate) fn further(
             .ok_or(RollingError::TooManyFailed {
                 failed,
                 most: *most,
+                run: past.run,
             })?;
     }
     rolling.canaries = past.left.iter().filter(|host| is_canary(host)).count() as u32;
@@ -196,6 +209,13 @@ fn canaries_first(
     Ok((first, count))
 }
 
+impl RollingArgs {
+    /// Lets so many hosts fail, whatever was said before.
+    pub(crate) fn allow_failures(&mut self, share: Share) {
+        self.max_failures = Some(share);
+    }
+}
+
 impl Share {
     /// So many of `all` hosts.
     fn rounded(self, all: u32, round: fn(f64) -> f64) -> u32 {
@@ -222,7 +242,8 @@ fn line(text: &str) -> Result<String, &'static str> {
     }
 }
 
-fn share(text: &str) -> Result<Share, String> {
+/// A number, or a number and a percent sign.
+pub(crate) fn share(text: &str) -> Result<Share, String> {
     let wrong = || format!("{text:?} is neither a number of hosts nor a part as in 10%");
     match text.strip_suffix('%') {
         None => text.parse().map(Share::Hosts).map_err(|_| wrong()),

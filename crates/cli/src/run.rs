@@ -90,8 +90,7 @@ pub(crate) fn run(args: &RunArgs, sitting: &Sitting<'_>) -> Result<u8, Box<dyn s
     if args.dry_run {
         let lines = hosts.iter().zip(&plans);
         let lines = lines.map(|(host, plan)| line.description(host, plan));
-        dry_run::print(args.output.json, lines)?;
-        return Ok(0);
+        return Ok(dry_run::print(args.output.json, lines));
     }
     let password = password(&args.login, plans.len())?;
     let ssh = transport::surroundings(&args.login, &plans, password.as_ref())?;

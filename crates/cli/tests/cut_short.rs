@@ -53,6 +53,32 @@ fn output_that_cannot_be_written_is_no_wrong_usage() {
     assert!(shoal.hosts.totals().execs > ran, "commands have run");
 }
 
+#[test]
+fn what_other_commands_print_and_cannot_write_is_no_wrong_usage() {
+    let shoal = Shoal::simulated(1, &[]);
+    shoal.run(&["hostname"]).expect(0);
+    let plan = shoal.file("plan.toml");
+    fs::write(&plan, "[step.a]\nhosts = 'h1'\neach = ['true']\n").unwrap();
+    for words in [
+        "runs",
+        "runs --json",
+        "hosts expand a[1-3]",
+        "man",
+        "each --dry-run -w a,b true",
+        &format!("plan check {plan}"),
+        &format!("plan explain {plan}"),
+    ] {
+        let line = format!("exec sshoal {words} >/dev/full");
+        let full = shell(&shoal, &line).expect(OUTPUT_FAILED);
+        assert!(
+            full.stderr()
+                .starts_with("sshoal: cannot write standard output: No space"),
+            "{words}: {}",
+            full.stderr()
+        );
+    }
+}
+
 /// Two hosts read the same pipe, so what comes through it is kept in a file, of which here no more than 1 MiB has room.
 #[test]
 fn input_that_cannot_be_kept_ends_the_run() {

@@ -154,6 +154,25 @@ fn a_run_that_was_not_detached_cannot_be_attached_to() {
     scene.attach(&[]).expect(2).says(&["--detach"]);
 }
 
+#[test]
+fn on_the_word_of_a_damaged_journal_nothing_is_attached_to() {
+    let scene = Scene::new();
+    scene.detach("true");
+    let folder = scene.shoal.user.home().join(".local/state/sshoal/runs");
+    let entry = fs::read_dir(folder).unwrap().next().unwrap();
+    let path = entry.unwrap().path();
+    let mut octets = fs::read(&path).unwrap();
+    // In the last records but one.
+    let at = octets.len() - 60;
+    octets[at] ^= 4;
+    fs::write(&path, octets).unwrap();
+    let damaged = ["is damaged at octet", path.to_str().unwrap()];
+    scene.attach(&["--kill"]).expect(2).says(&damaged);
+    // Nor is anything where not even the plan is.
+    fs::write(&path, "").unwrap();
+    scene.attach(&[]).expect(2).says(&["has begun no command"]);
+}
+
 /// Lines that come slowly enough to be cut in their midst; each tenth is a mark.
 const COUNT: &str = "i=0; while [ $i -lt 100 ]; do i=$((i+1)); echo line $i; echo error $i >&2; \
     [ $((i % 25)) -gt 0 ] || : > @/mark$i; sleep 0.05; done; exit 7";

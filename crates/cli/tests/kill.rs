@@ -209,6 +209,21 @@ fn the_summary_tells_of_it() {
         .says(&["ended there, and gone: 127."]);
 }
 
+#[test]
+fn a_run_that_is_shown_again_tells_of_it() {
+    let scene = Scene::new(&[]);
+    for keeps in [&[][..], &["--record"]] {
+        let line = "trap '' TERM; while [ -e @/go ]; do sleep 0.1; done";
+        let record = scene.time_out(keeps, line);
+        assert_verdict(&record, "gone-after-kill");
+        let mut command = scene.shoal.user.command(env!("CARGO_BIN_EXE_sshoal"));
+        let shown = Running::start(command.args(["show", "last", "--json"])).wait();
+        let shown = shown.expect(3);
+        assert!(shown.stdout().contains(r#""gone_after_kill":1"#));
+        assert_verdict(&shown.records().hosts[0], "gone-after-kill");
+    }
+}
+
 /// Runs the script by another shell, on a host where something has forked twice.
 fn look_by(scene: &Scene, shell: &str) -> String {
     let script = scene.marks.path().join("script");

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::io;
 use std::rc::Rc;
+use std::slice;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -376,7 +377,14 @@ impl<O: Observer> Coordinator<O> {
                 self.has_told_halt = true;
                 self.fleet.halt(Instant::now());
             }
-            Report::Killed(host, verdict) => self.notices.push(Notice::Killed(host, verdict)),
+            Report::Killed(host, verdict) => {
+                self.notices.push(Notice::Killed(host, verdict));
+                if let (Some(journal), Some(killed)) =
+                    (&self.worker.plan.journal, self.notices.last())
+                {
+                    journal.note_at_once(slice::from_ref(killed));
+                }
+            }
             Report::Transferred(host, tally) => {
                 self.notices.push(Notice::Transferred(host, tally));
             }

@@ -84,7 +84,7 @@ pub use prepare::{
 pub use rolling::{RollingPlan, Until};
 pub use runs::{
     Durability, FindError, KnownRun, NewRun, ReadError, RunJournal, ending_of, find_run,
-    known_runs, read_run, remove_run, result_of, run_path, runs_folder,
+    known_runs, read_run, remove_run, result_of, run_is_on, run_path, runs_folder, verdict_of,
 };
 pub use server_cache::{Protection, remember_fastest, server_cache_path};
 pub use signals::{Interruption, Signals, Wanted};

@@ -46,6 +46,8 @@ pub struct Options {
     pub verbosity: Verbosity,
     /// Whether a terminal shows a status line.
     pub progress: bool,
+    /// Whether the hosts' output is handed over at all: without it `--json` has no members for it.
+    pub has_output: bool,
     /// `--outdir`: a directory for each host's output, beside what `layout` shows.
     pub outdir: Option<PathBuf>,
     /// Where the results are kept (see [`crate::last_run_path`]).
@@ -64,6 +66,7 @@ impl Default for Options {
             layout: Layout::Lines { prefix: true },
             verbosity: Verbosity::Normal,
             progress: true,
+            has_output: true,
             outdir: None,
             result_file: None,
             run: None,

@@ -291,6 +291,10 @@ impl Reporter {
             View::Json(kept) => {
                 let mut kept = std::mem::take(&mut kept[host]);
                 let mut out = self.console.writer(Stream::Stdout);
+                if !self.options.has_output {
+                    out.write_all(record)?;
+                    return out.write_all(b"\n");
+                }
                 json::write_with_output(record, &kept, &self.spill, &mut out)?;
                 kept.iter_mut()
                     .try_for_each(|kept| kept.capture.clear(&mut self.spill))

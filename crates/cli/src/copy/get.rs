@@ -90,7 +90,7 @@ pub(crate) fn get(args: &GetArgs) -> Result<u8, Box<dyn std::error::Error>> {
             };
             let owners = owners::description(options).into_bytes();
             [description(sources, into), owners].concat()
-        })?);
+        }));
     }
     let accounts = Accounts::default();
     let (owners, rights) = owners::of_get(options, &accounts)?;

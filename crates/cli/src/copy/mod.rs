@@ -127,7 +127,7 @@ impl<'a> Ready<'a> {
     }
 
     /// `--dry-run`: what would be done, a line a host.
-    fn show(&self, what: impl Fn(usize) -> Vec<u8>) -> io::Result<u8> {
+    fn show(&self, what: impl Fn(usize) -> Vec<u8>) -> u8 {
         let lines = self.hosts.iter().zip(&self.plans).enumerate();
         let lines = lines.map(|(number, (host, plan))| DryRun {
             host,
@@ -135,8 +135,7 @@ impl<'a> Ready<'a> {
             place: format!("{}@{} port {}", plan.user(), plan.name(), plan.port()),
             what: what(number),
         });
-        dry_run::print(self.args.shown.json, lines)?;
-        Ok(0)
+        dry_run::print(self.args.shown.json, lines)
     }
 
     fn carry_out(self, way: Way, raw: bool) -> Result<u8, Box<dyn std::error::Error>> {

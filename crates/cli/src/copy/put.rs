@@ -60,7 +60,7 @@ pub(crate) fn put(args: &PutArgs) -> Result<u8, Box<dyn std::error::Error>> {
     if options.dry_run {
         let mut what = description(&found, target);
         what.extend_from_slice(owners::description(options).as_bytes());
-        return Ok(ready.show(|_| what.clone())?);
+        return Ok(ready.show(|_| what.clone()));
     }
     let (block, ahead) = TransferPlan::reading(targets.len());
     let tags = PartTags::of(&args.paths);

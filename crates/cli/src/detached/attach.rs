@@ -70,6 +70,11 @@ impl AttachArgs {
 pub(crate) fn attach(args: &AttachArgs) -> Result<u8, Box<dyn std::error::Error>> {
     let id = find_run(&args.run)?;
     let mut known = read_run(id, |_| {})?;
+    if !known.state.is_planned {
+        return Err(AttachError::NothingBegun(id).into());
+    }
+    // Commands that have begun may look as if they had not.
+    known.undamaged()?;
     let cli = crate::parsed(&arguments(&known.state), false);
     let cli = cli.map_err(|error| AttachError::NotUnderstood {
         run: id,

@@ -88,7 +88,7 @@ pub(crate) fn run(args: &HostsArgs) -> Result<u8, Box<dyn std::error::Error>> {
             }
         }
     };
-    manual::print(text.as_bytes())
+    Ok(manual::print(text.as_bytes()))
 }
 
 /// The hosts that are named, perhaps none.

@@ -85,7 +85,7 @@ pub(super) fn salt() -> [u8; SALT_LEN] {
 /// Prints lines for people: control characters, which a file may hold, are shown and not obeyed.
 pub(super) fn print_lines(lines: &[String]) -> Result<u8, Box<dyn Error>> {
     let text: String = lines.iter().map(|line| visible(line) + "\n").collect();
-    print(text.as_bytes())
+    Ok(print(text.as_bytes()))
 }
 
 /// Says something beside the output.

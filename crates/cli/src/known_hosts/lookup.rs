@@ -15,7 +15,7 @@ use crate::say::say;
 pub(super) fn run(args: &LookupArgs) -> Result<u8, Box<dyn Error>> {
     if args.ssh_config {
         let lines = ssh_config(&std::env::current_exe()?, &args.files.files)?;
-        return print(lines.as_bytes());
+        return Ok(print(lines.as_bytes()));
     }
     let (empty, named): (Vec<_>, Vec<_>) = args.hosts.iter().cloned().partition(String::is_empty);
     if !empty.is_empty() {
@@ -36,7 +36,7 @@ pub(super) fn run(args: &LookupArgs) -> Result<u8, Box<dyn Error>> {
             }
         }
     }
-    print(&out)
+    Ok(print(&out))
 }
 
 /// With UserKnownHostsFile set to none ssh reads the user's files not at all, and asks for each host's lines.

@@ -58,7 +58,7 @@ pub(super) fn run(args: &SplitArgs) -> Result<u8, Box<dyn Error>> {
         split.files.len()
     ));
     say_what_is_missing(&split, &folder);
-    print(config.as_bytes())
+    Ok(print(config.as_bytes()))
 }
 
 /// Where the files go; an absolute path, since ssh is started anywhere.

@@ -63,7 +63,8 @@ pub(crate) fn run(args: &MpsshArgs) -> Result<u8, Box<dyn std::error::Error>> {
     let since = Instant::now();
     if args.version {
         let (theirs, ours) = (header::VERSION, env!("CARGO_PKG_VERSION"));
-        return manual::print(format!("MPSSH.py {theirs}\nsshoal {ours}\n").as_bytes());
+        let text = format!("MPSSH.py {theirs}\nsshoal {ours}\n");
+        return Ok(manual::print(text.as_bytes()));
     }
     let Some(file) = &args.file else {
         return Ok(unusable("no host file was given"));

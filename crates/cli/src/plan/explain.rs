@@ -45,7 +45,7 @@ pub(super) fn run(args: &ExplainPlanArgs) -> Result<u8, Box<dyn std::error::Erro
             });
         }
     }
-    manual::print(text.as_bytes())
+    Ok(manual::print(text.as_bytes()))
 }
 
 fn record(plan: &Plan, step: usize, command: &StepCommand) -> serde_json::Result<String> {

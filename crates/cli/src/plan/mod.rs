@@ -37,7 +37,8 @@ fn check(args: &CheckPlanArgs) -> Result<u8, Box<dyn std::error::Error>> {
         1 => "1 step".to_owned(),
         steps => format!("{steps} steps"),
     };
-    manual::print(format!("{}: {steps}, nothing is wrong\n", path.display()).as_bytes())
+    let text = format!("{}: {steps}, nothing is wrong\n", path.display());
+    Ok(manual::print(text.as_bytes()))
 }
 
 /// Why there is no plan.

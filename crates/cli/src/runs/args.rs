@@ -3,6 +3,7 @@
 use clap::Args;
 
 use crate::args::OutputArgs;
+use crate::rolling::{Share, share};
 
 /// What is kept of a run.
 #[derive(Debug, Args)]
@@ -72,6 +73,9 @@ pub(crate) struct ResumeArgs {
     /// not given: asked on the terminal, and skip without one.
     #[arg(long, value_name = "WHAT", value_enum, hide_possible_values = true)]
     pub(crate) maybe_ran: Option<MaybeRan>,
+    /// Hosts that may fail in the whole run, in place of what it was begun with: a number, or a part of all as in 10%.
+    #[arg(long, value_name = "N|N%", value_parser = share, allow_negative_numbers = true)]
+    pub(crate) max_failures: Option<Share>,
 }
 
 /// `--maybe-ran`.

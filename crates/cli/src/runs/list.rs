@@ -5,8 +5,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde::Serialize;
 use sshoal_fleet::HostId;
-use sshoal_journal::run::{HostState, Left, RunId};
-use sshoal_net::{KnownRun, ReadError, known_runs, read_run, result_of, runs_folder};
+use sshoal_journal::run::{HostState, Left};
+use sshoal_net::{KnownRun, known_runs, read_run, result_of, runs_folder};
 use sshoal_report::SCHEMA_VERSION;
 
 use super::args::RunsArgs;
@@ -20,13 +20,14 @@ const SHOWN: usize = 100;
 
 /// A line of the list, and an object with `--json`.
 #[derive(Serialize)]
-struct Row {
+pub(super) struct Row {
     r#type: &'static str,
     version: u32,
     run: String,
     command: String,
     began_ms: u64,
     state: &'static str,
+    exit_status: Option<u8>,
     hosts: usize,
     ok: usize,
     failed: usize,
@@ -40,62 +41,76 @@ pub(crate) fn run(args: &RunsArgs) -> Result<u8, Box<dyn std::error::Error>> {
     let Some(folder) = runs_folder() else {
         return Err(sshoal_net::FindError::NoFolder.into());
     };
+    let mut not_removed = None;
     if args.prune {
-        let removed = prune::prune(&folder, &args.keep)?;
-        say(format!("{removed} journals were removed"));
+        let pruned = prune::prune(&folder, &args.keep)?;
+        say(format!("{} journals were removed", pruned.removed));
+        not_removed = pruned.failed;
+    }
+    let known = known_runs(&folder)?;
+    if known.is_empty() && !args.json {
+        say(format!("no run is kept in {}", folder.display()));
     }
     let mut rows = Vec::new();
-    for id in known_runs(&folder)? {
-        match row(id) {
-            Ok(row) => rows.push(row),
+    for id in known {
+        match read_run(id, |_| {}) {
+            Ok(run) => rows.push(Row::of(&run)),
             // It was removed meanwhile, or is of another release: the others are of use all the same.
             Err(error) => say(error),
         }
     }
-    match args.json {
-        true => {
-            let mut text = String::new();
-            for row in &rows {
-                text.push_str(&serde_json::to_string(row)?);
-                text.push('\n');
-            }
-            print(text.as_bytes())
-        }
-        false => print(table(&rows).as_bytes()),
+    let text = match args.json {
+        true => rows.iter().map(Row::line).collect::<Result<String, _>>()?,
+        false => table(&rows),
+    };
+    let status = print(text.as_bytes());
+    match not_removed {
+        None => Ok(status),
+        Some(error) => Err(error.into()),
     }
 }
 
-fn row(id: RunId) -> Result<Row, ReadError> {
-    let run = read_run(id, |_| {})?;
-    let states = run.state.states.iter().enumerate();
-    let ended = states.filter(|(_, state)| state.left() == Left::Nothing);
-    let is_ok = |(host, state): (usize, &HostState)| {
-        result_of(HostId(host as u32), state).outcome.is_success()
-    };
-    let (ok, failed) = ended.fold((0, 0), |(ok, failed), ended| match is_ok(ended) {
-        true => (ok + 1, failed),
-        false => (ok, failed + 1),
-    });
-    Ok(Row {
-        r#type: "run",
-        version: SCHEMA_VERSION,
-        run: id.to_string(),
-        command: command(&run),
-        began_ms: run.state.plan.at_ms,
-        state: state(&run),
-        hosts: run.state.hosts.len(),
-        ok,
-        failed,
-        may_have_run: run.state.count(Left::MaybeRan),
-        not_run: run.state.count(Left::ToRun),
-        has_output: run.state.plan.keeps_output,
-    })
+impl Row {
+    pub(super) fn of(run: &KnownRun) -> Row {
+        let states = run.state.states.iter().enumerate();
+        let ended = states.filter(|(_, state)| state.left() == Left::Nothing);
+        let is_ok = |(host, state): (usize, &HostState)| {
+            result_of(HostId(host as u32), state).outcome.is_success()
+        };
+        let (ok, failed) = ended.fold((0, 0), |(ok, failed), ended| match is_ok(ended) {
+            true => (ok + 1, failed),
+            false => (ok, failed + 1),
+        });
+        Row {
+            r#type: "run",
+            version: SCHEMA_VERSION,
+            run: run.id.to_string(),
+            command: command(run),
+            began_ms: u64::try_from(run.began().as_millis()).unwrap_or(u64::MAX),
+            state: state(run),
+            exit_status: run.state.status,
+            hosts: run.state.hosts.len(),
+            ok,
+            failed,
+            may_have_run: run.state.count(Left::MaybeRan),
+            not_run: run.state.count(Left::ToRun),
+            has_output: run.state.plan.keeps_output,
+        }
+    }
+
+    /// Its object, and the end of the line.
+    pub(super) fn line(&self) -> serde_json::Result<String> {
+        Ok(serde_json::to_string(self)? + "\n")
+    }
 }
 
 /// How far a run is, in a word.
-pub(super) fn state(run: &KnownRun) -> &'static str {
+fn state(run: &KnownRun) -> &'static str {
     match run.state.ended {
         _ if run.is_on => "running",
+        // Without its plan nobody can tell what it was.
+        _ if run.is_damaged || !run.state.is_planned => "damaged",
+        _ if run.state.is_halted() => "halted",
         Some((_, 0)) => "ended",
         Some(_) => "interrupted",
         None => "killed",
@@ -103,7 +118,7 @@ pub(super) fn state(run: &KnownRun) -> &'static str {
 }
 
 /// The command line, as a shell takes it.
-pub(super) fn command(run: &KnownRun) -> String {
+fn command(run: &KnownRun) -> String {
     let words = sitting::arguments(&run.state);
     let words: Vec<Vec<u8>> = words
         .iter()
@@ -113,8 +128,11 @@ pub(super) fn command(run: &KnownRun) -> String {
     String::from_utf8_lossy(&words.join(&b' ')).into_owned()
 }
 
-/// A line a run, with columns as wide as they need to be.
+/// A line a run, with columns as wide as they need to be; nothing of no runs.
 fn table(rows: &[Row]) -> String {
+    if rows.is_empty() {
+        return String::new();
+    }
     let now = SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .unwrap_or_default();

@@ -4,11 +4,12 @@ use std::time::Duration;
 
 use sshoal_fleet::HostId;
 use sshoal_journal::run::{HostState, PlannedHost, RunRecord, RunState};
-use sshoal_net::{KnownRun, find_run, read_run, result_of};
+use sshoal_net::{KnownRun, find_run, read_run, result_of, verdict_of};
 use sshoal_report::{CutShort, Host, Reporter, RunEnd, Stream, Way};
 
 use super::args::ShowArgs;
-use super::sitting;
+use super::list::Row;
+use super::{doubt, sitting};
 use crate::fan_out;
 use crate::say::say;
 
@@ -36,16 +37,31 @@ pub(crate) fn run(args: &ShowArgs) -> Result<u8, Box<dyn std::error::Error>> {
     if let Err(damaged) = known.undamaged() {
         say(damaged);
     }
+    if known.may_lack_records() {
+        say(doubt(&known));
+    }
     let hosts = known.state.hosts.iter().map(host).collect();
+    let has_output = known.state.plan.keeps_output;
     let mut shown = Shown {
-        reporter: fan_out::reporter(&args.output, hosts)?,
+        reporter: fan_out::reporter(&args.output, hosts, has_output)?,
         known: &known.state,
         left: attempts,
         is_shown: vec![false; known.state.hosts.len()],
         failure: None,
     };
+    if args.output.json {
+        let line = Row::of(&known).line()?;
+        shown.failure = shown.reporter.print(line.as_bytes()).err();
+    }
     read_run(id, |record| shown.take(record))?;
-    Ok(shown.finish(&known))
+    let shown = shown.finish(&known);
+    if let Some(status) = known.state.status
+        && !args.output.quiet
+        && !args.output.json
+    {
+        say(format!("run {id} exited with status {status}"));
+    }
+    Ok(shown)
 }
 
 /// How often each host's command was sent.
@@ -94,6 +110,9 @@ impl Shown<'_> {
                 };
                 self.reporter.handle_output(HostId(*host), stream, octets)
             }
+            RunRecord::Killed { host, verdict } if self.is_last(*host) => self
+                .reporter
+                .handle_killed(HostId(*host), &verdict_of(verdict)),
             RunRecord::Result { host, ending } if self.is_last(*host) => {
                 match self.known.states.get(*host as usize) {
                     // A later word counts.

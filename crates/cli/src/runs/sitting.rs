@@ -136,6 +136,7 @@ impl Further {
         let over = over.filter(|(host, _)| !is_now(*host));
         let failed = over.filter(|(_, state)| has_failed(state));
         rolling::Past {
+            run: self.run.id,
             hosts: state.hosts.len() as u32,
             canaries: state.plan.canaries,
             left: &self.hosts,

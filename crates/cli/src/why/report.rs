@@ -82,7 +82,7 @@ pub(super) fn show(
             false => fleet::text(&fleet, options(args)),
         });
     }
-    manual::print(shown.as_bytes())
+    Ok(manual::print(shown.as_bytes()))
 }
 
 /// The login that was followed, as the page shows it.

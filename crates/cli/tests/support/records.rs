@@ -57,6 +57,8 @@ impl Records {
     pub(super) fn parse(text: &str) -> Option<Records> {
         let mut lines: Vec<&str> = text.lines().collect();
         let summary = serde_json::from_str(lines.pop()?).ok()?;
+        // `show` begins with what is known of the run.
+        lines.retain(|line| !line.starts_with(r#"{"type":"run","#));
         let host = |line: &str| serde_json::from_str(line).expect(line);
         Some(Records {
             hosts: lines.into_iter().map(host).collect(),

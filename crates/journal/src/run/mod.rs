@@ -9,6 +9,7 @@
 //!          7 BEGAN     a process begins                 12 ENDED         it has come to its end
 //!          8 SENT      commands are about to leave       9 UNSENT        one is proven not to have run
 //!         10 RESULT    a host has ended                 11 OUTPUT        what a command has written
+//!         13 KILLED    whether a command is gone        14 STATUS        what the process exits with
 //! ```
 //!
 //! The fields of each are in docs/run-journal.md. Two rules make it of use. SENT is written before the first octet of a command
@@ -21,10 +22,10 @@ mod record;
 mod state;
 
 pub use id::{NoRunId, RunId};
-pub use reader::{RunJournalError, RunReader};
+pub use reader::{RunJournalError, RunReader, VERSION};
 pub use record::{
-    Ending, FileIdentity, HostEnding, Known, MAX_OUTPUT, MAX_RECORD, Plan, PlannedHost, RunRecord,
-    put_hosts, put_output, put_sent,
+    Boot, Ending, FileIdentity, HostEnding, Known, MAX_OUTPUT, MAX_RECORD, Plan, PlannedHost,
+    RunRecord, Verdict, put_hosts, put_output, put_sent,
 };
 pub use state::{HostState, Left, RunState};
 

@@ -6,7 +6,10 @@ use super::record::{MAX_RECORD, RunRecord};
 use crate::frame::{self, First, HEAD};
 
 const MAGIC: &[u8; 8] = b"sshoal R";
-const VERSION: u32 = 1;
+/// The version of the format that is written. The first, which has no KILLED, no STATUS and less in BEGAN, is read as well; what is
+/// appended to one is of the first, too.
+pub const VERSION: u32 = 2;
+const FIRST_VERSION: u32 = 1;
 /// Octets before the first record.
 const HEADER: usize = 12;
 
@@ -17,7 +20,7 @@ pub enum RunJournalError {
     #[error("it is no journal of a run")]
     NoJournal,
     /// Of another release.
-    #[error("its format is version {0}, and this program knows {VERSION}")]
+    #[error("its format is version {0}, and this program knows {FIRST_VERSION} to {VERSION}")]
     Version(u32),
 }
 
@@ -32,6 +35,8 @@ pub struct RunReader {
     buffer: Vec<u8>,
     /// Octets of the buffer that have become records.
     taken: usize,
+    /// That of its header; 0 before it has come.
+    version: u32,
     /// Octets of the journal that add up.
     valid: u64,
     is_torn: bool,
@@ -95,6 +100,11 @@ impl RunReader {
         Ok(Some(record))
     }
 
+    /// The version of the journal's format; 0 if it has not told.
+    pub fn version(&self) -> u32 {
+        self.version
+    }
+
     /// Octets from the front that add up. What follows them is to be cut off before anything is appended.
     pub fn valid(&self) -> u64 {
         self.valid
@@ -125,7 +135,8 @@ impl RunReader {
             return Ok(false);
         }
         match u32::from_be_bytes(*version) {
-            VERSION => {
+            version @ FIRST_VERSION..=VERSION => {
+                self.version = version;
                 (self.taken, self.valid) = (HEADER, HEADER as u64);
                 Ok(true)
             }

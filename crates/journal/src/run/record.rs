@@ -23,11 +23,17 @@ const UNSENT: u8 = 9;
 const RESULT: u8 = 10;
 const OUTPUT: u8 = 11;
 const ENDED: u8 = 12;
+const KILLED: u8 = 13;
+const STATUS: u8 = 14;
 
 const EXIT: u8 = 0;
 const SIGNAL: u8 = 1;
 const FAILED: u8 = 2;
 const NOT_STARTED: u8 = 3;
+
+const GONE: u8 = 0;
+const GONE_AFTER_KILL: u8 = 1;
+const NOT_CONFIRMED: u8 = 2;
 
 /// What a record says.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,6 +56,8 @@ pub enum RunRecord {
         at_ms: u64,
         /// Its number.
         pid: u32,
+        /// Which start of the machine it is, and what its records survive; `None` if it does not say.
+        boot: Option<Boot>,
     },
     /// The commands of these hosts are about to leave.
     Sent(Vec<u32>),
@@ -78,6 +86,35 @@ pub enum RunRecord {
         /// The number of the signal that cut it short; 0 for none.
         signal: u32,
     },
+    /// A host's command had to end, and it was looked whether it is gone; its result follows.
+    Killed {
+        /// The host.
+        host: u32,
+        /// What was seen.
+        verdict: Verdict,
+    },
+    /// The status that the process exits with.
+    Status(u8),
+}
+
+/// A start of the machine on which a run is carried out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Boot {
+    /// The kernel's name for it: `/proc/sys/kernel/random/boot_id` (random(4)) as a number.
+    pub id: [u8; 16],
+    /// Whether what the process writes is on the disk before it goes by it.
+    pub is_synced: bool,
+}
+
+/// Whether a command that had to end is gone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verdict {
+    /// Nothing of it is left.
+    Gone,
+    /// The same, but it took SIGKILL.
+    GoneAfterKill,
+    /// It is not known, or something is left: why, or what.
+    NotConfirmed(String),
 }
 
 /// What is to be done, but for its words and hosts.
@@ -265,10 +302,14 @@ impl RunRecord {
                 hosts.iter().for_each(|host| host.encode(out));
             }
             RunRecord::Planned => out.put_u8(PLANNED),
-            RunRecord::Began { at_ms, pid } => {
+            RunRecord::Began { at_ms, pid, boot } => {
                 out.put_u8(BEGAN);
                 out.put_u64(*at_ms);
                 out.put_u32(*pid);
+                if let Some(boot) = boot {
+                    out.put_boolean(boot.is_synced);
+                    out.put_bytes(&boot.id);
+                }
             }
             RunRecord::Sent(hosts) => {
                 out.put_u8(SENT);
@@ -299,6 +340,15 @@ impl RunRecord {
                 out.put_u64(*at_ms);
                 out.put_u32(*signal);
             }
+            RunRecord::Killed { host, verdict } => {
+                out.put_u8(KILLED);
+                out.put_u32(*host);
+                verdict.encode(out);
+            }
+            RunRecord::Status(status) => {
+                out.put_u8(STATUS);
+                out.put_u8(*status);
+            }
         }
     }
 
@@ -320,6 +370,14 @@ impl RunRecord {
             BEGAN => RunRecord::Began {
                 at_ms: fields.field("time").u64()?,
                 pid: fields.field("process").u32()?,
+                // The first version has nothing behind the process.
+                boot: match fields.unread() {
+                    [] => None,
+                    _ => Some(Boot {
+                        is_synced: fields.field("synced").boolean()?,
+                        id: fields.field("boot").array()?,
+                    }),
+                },
             },
             SENT => {
                 let count = fields.field("count").u32()?;
@@ -340,6 +398,11 @@ impl RunRecord {
                 at_ms: fields.field("time").u64()?,
                 signal: fields.field("signal").u32()?,
             },
+            KILLED => RunRecord::Killed {
+                host: fields.field("host").u32()?,
+                verdict: Verdict::decode(&mut fields)?,
+            },
+            STATUS => RunRecord::Status(fields.field("status").u8()?),
             _ => return Ok(None),
         };
         fields.finish()?;
@@ -507,6 +570,27 @@ impl Ending {
                 },
             },
             _ => Ending::NotStarted,
+        })
+    }
+}
+
+impl Verdict {
+    fn encode(&self, out: &mut Vec<u8>) {
+        match self {
+            Verdict::Gone => out.put_u8(GONE),
+            Verdict::GoneAfterKill => out.put_u8(GONE_AFTER_KILL),
+            Verdict::NotConfirmed(why) => {
+                out.put_u8(NOT_CONFIRMED);
+                out.put_string(why.as_bytes());
+            }
+        }
+    }
+
+    fn decode(fields: &mut Decoder<'_>) -> Result<Verdict, DecodeError> {
+        Ok(match fields.field("verdict").u8()? {
+            GONE => Verdict::Gone,
+            GONE_AFTER_KILL => Verdict::GoneAfterKill,
+            _ => Verdict::NotConfirmed(text(fields, "reason")?),
         })
     }
 }

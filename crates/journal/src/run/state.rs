@@ -1,6 +1,6 @@
 //! What a run's journal says in all.
 
-use super::record::{Ending, FileIdentity, HostEnding, Known, Plan, PlannedHost, RunRecord};
+use super::record::{Boot, Ending, FileIdentity, HostEnding, Known, Plan, PlannedHost, RunRecord};
 
 /// A run as far as its journal knows it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -23,6 +23,10 @@ pub struct RunState {
     pub sittings: u32,
     /// When the last of them came to its end, milliseconds since 1970, and the signal that cut it short; `None` if it did not.
     pub ended: Option<(u64, u32)>,
+    /// The status that it exited with; `None` if that was not noted.
+    pub status: Option<u8>,
+    /// Where the last of them was carried out; `None` if that was not noted.
+    pub boot: Option<Boot>,
 }
 
 /// How far a host is.
@@ -62,9 +66,10 @@ impl RunState {
                     .resize_with(self.hosts.len(), HostState::default);
             }
             RunRecord::Planned => self.is_planned = true,
-            RunRecord::Began { .. } => {
+            RunRecord::Began { boot, .. } => {
                 self.sittings += 1;
-                self.ended = None;
+                (self.ended, self.status) = (None, None);
+                self.boot = boot;
             }
             RunRecord::Sent(hosts) => {
                 for host in hosts {
@@ -75,8 +80,9 @@ impl RunState {
             RunRecord::Result { host, ending } => {
                 self.set(host, HostState::Ended(Box::new(ending)))
             }
-            RunRecord::Output { .. } => {}
+            RunRecord::Output { .. } | RunRecord::Killed { .. } => {}
             RunRecord::Ended { at_ms, signal } => self.ended = Some((at_ms, signal)),
+            RunRecord::Status(status) => self.status = Some(status),
         }
     }
 
@@ -84,6 +90,16 @@ impl RunState {
         if let Some(known) = self.states.get_mut(host as usize) {
             *known = state;
         }
+    }
+
+    /// Whether its last process came to its end by itself, while the turn of some hosts had not come: nothing more was to be started.
+    pub fn is_halted(&self) -> bool {
+        let has_had_no_turn = |state: &HostState| match state {
+            HostState::NotSent => true,
+            HostState::Sent => false,
+            HostState::Ended(ended) => ended.ending == Ending::NotStarted,
+        };
+        matches!(self.ended, Some((_, 0))) && self.states.iter().any(has_had_no_turn)
     }
 
     /// How many hosts are to be gone on with in this way.
@@ -101,15 +117,22 @@ impl HostState {
         match self {
             HostState::NotSent => Left::ToRun,
             HostState::Sent => Left::MaybeRan,
-            HostState::Ended(ended) => match &ended.ending {
-                Ending::NotStarted => Left::ToRun,
-                // Whoever interrupted the run ended it, not the host.
-                Ending::Failed { kind, known, .. } if kind == "lost" => match known {
-                    Known::NotSent | Known::Discarded => Left::ToRun,
-                    Known::MayHaveRun | Known::Ran => Left::MaybeRan,
-                },
-                _ => Left::Nothing,
+            HostState::Ended(ended) => ended.left(),
+        }
+    }
+}
+
+impl HostEnding {
+    /// What becomes of a host that has ended so when its run is gone on with.
+    pub fn left(&self) -> Left {
+        match &self.ending {
+            Ending::NotStarted => Left::ToRun,
+            // Whoever interrupted the run ended it, not the host.
+            Ending::Failed { kind, known, .. } if kind == "lost" => match known {
+                Known::NotSent | Known::Discarded => Left::ToRun,
+                Known::MayHaveRun | Known::Ran => Left::MaybeRan,
             },
+            _ => Left::Nothing,
         }
     }
 }

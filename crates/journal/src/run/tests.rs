@@ -64,6 +64,18 @@ fn host() -> impl Strategy<Value = PlannedHost> {
         )
 }
 
+fn boot() -> impl Strategy<Value = Boot> {
+    any::<([u8; 16], bool)>().prop_map(|(id, is_synced)| Boot { id, is_synced })
+}
+
+fn verdict() -> impl Strategy<Value = Verdict> {
+    prop_oneof![
+        Just(Verdict::Gone),
+        Just(Verdict::GoneAfterKill),
+        ".{0,9}".prop_map(Verdict::NotConfirmed),
+    ]
+}
+
 fn record() -> impl Strategy<Value = RunRecord> {
     let octets = || prop::collection::vec(any::<u8>(), 0..40);
     let plan = (
@@ -105,7 +117,8 @@ fn record() -> impl Strategy<Value = RunRecord> {
         ".{0,9}".prop_map(RunRecord::Once),
         prop::collection::vec(host(), 0..4).prop_map(RunRecord::Hosts),
         Just(RunRecord::Planned),
-        (any::<u64>(), any::<u32>()).prop_map(|(at_ms, pid)| RunRecord::Began { at_ms, pid }),
+        (any::<u64>(), any::<u32>(), prop::option::of(boot()))
+            .prop_map(|(at_ms, pid, boot)| RunRecord::Began { at_ms, pid, boot }),
         prop::collection::vec(any::<u32>(), 0..4).prop_map(RunRecord::Sent),
         any::<u32>().prop_map(RunRecord::Unsent),
         (any::<u32>(), ending(), any::<u32>(), times).prop_map(
@@ -126,6 +139,8 @@ fn record() -> impl Strategy<Value = RunRecord> {
             }
         }),
         (any::<u64>(), any::<u32>()).prop_map(|(at_ms, signal)| RunRecord::Ended { at_ms, signal }),
+        (any::<u32>(), verdict()).prop_map(|(host, verdict)| RunRecord::Killed { host, verdict }),
+        any::<u8>().prop_map(RunRecord::Status),
     ]
 }
 
@@ -267,6 +282,30 @@ fn no_journal_and_one_of_another_release_are_told_apart() {
     let mut octets = RunReader::header();
     octets[11] = 9;
     assert_eq!(read(&octets, 5), Err(RunJournalError::Version(9)));
+    octets[11] = 0;
+    assert_eq!(read(&octets, 5), Err(RunJournalError::Version(0)));
+}
+
+#[test]
+fn a_journal_of_the_first_version_is_read() {
+    let mut octets = b"sshoal R\0\0\0\x01".to_vec();
+    let began = |boot| RunRecord::Began {
+        at_ms: 1,
+        pid: 2,
+        boot,
+    };
+    // Kind, time and process, and nothing behind them.
+    let body = [&[7][..], &1u64.to_be_bytes(), &2u32.to_be_bytes()].concat();
+    crate::frame::put(&body, &mut octets);
+    assert_eq!(read(&octets, 5).unwrap().0, [began(None)]);
+    let mut written = Vec::new();
+    began(None).put(&mut written);
+    assert_eq!(octets[12..], written);
+    let mut reader = RunReader::default();
+    assert_eq!(reader.version(), 0);
+    reader.handle_input(&octets);
+    reader.poll_record().unwrap();
+    assert_eq!(reader.version(), 1);
 }
 
 fn ended(ending: Ending) -> HostState {
@@ -314,7 +353,15 @@ fn only_what_is_known_not_to_have_run_is_run_unasked() {
 fn the_last_word_on_a_host_counts() {
     let mut state = RunState::default();
     state.apply(RunRecord::Hosts(vec![PlannedHost::default(); 2]));
-    state.apply(RunRecord::Began { at_ms: 1, pid: 1 });
+    let boot = Some(Boot {
+        id: [7; 16],
+        is_synced: true,
+    });
+    state.apply(RunRecord::Began {
+        at_ms: 1,
+        pid: 1,
+        boot,
+    });
     state.apply(RunRecord::Sent(vec![0, 1, 2]));
     state.apply(RunRecord::Unsent(1));
     assert_eq!(state.states, [HostState::Sent, HostState::NotSent]);
@@ -322,8 +369,23 @@ fn the_last_word_on_a_host_counts() {
         at_ms: 2,
         signal: 0,
     });
-    assert_eq!(state.ended, Some((2, 0)));
-    state.apply(RunRecord::Began { at_ms: 3, pid: 2 });
+    state.apply(RunRecord::Status(3));
+    assert_eq!((state.ended, state.status), (Some((2, 0)), Some(3)));
+    assert_eq!(state.boot, boot);
+    assert!(state.is_halted(), "host 1 has had no turn");
+    state.apply(RunRecord::Began {
+        at_ms: 3,
+        pid: 2,
+        boot: None,
+    });
+    assert_eq!((state.status, state.boot), (None, None));
+    assert!(!state.is_halted());
+    let mut interrupted = state.clone();
+    interrupted.apply(RunRecord::Ended {
+        at_ms: 4,
+        signal: 2,
+    });
+    assert!(!interrupted.is_halted());
     let ending = HostEnding {
         ending: Ending::Exit(0),
         attempts: 1,

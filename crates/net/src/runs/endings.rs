@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
-use sshoal_fleet::{Failure, FailureKind, Fate, HostId, HostResult, Outcome, PhaseTimes};
-use sshoal_journal::run::{Ending, HostEnding, HostState, Known};
+use sshoal_fleet::{
+    Failure, FailureKind, Fate, HostId, HostResult, KillVerdict, Outcome, PhaseTimes,
+};
+use sshoal_journal::run::{Ending, HostEnding, HostState, Known, Verdict};
 
 /// What a journal notes of a result.
 pub fn ending_of(result: &HostResult) -> HostEnding {
@@ -115,6 +117,24 @@ fn outcome(ending: &Ending) -> Outcome {
             },
         },
         Ending::NotStarted => Outcome::NotStarted,
+    }
+}
+
+/// What a journal notes of a command that had to end.
+pub(super) fn noted_verdict(verdict: &KillVerdict) -> Verdict {
+    match verdict {
+        KillVerdict::Gone => Verdict::Gone,
+        KillVerdict::GoneAfterKill => Verdict::GoneAfterKill,
+        KillVerdict::NotConfirmed(why) => Verdict::NotConfirmed(why.clone()),
+    }
+}
+
+/// What was seen of a command that had to end, as a journal knows it.
+pub fn verdict_of(verdict: &Verdict) -> KillVerdict {
+    match verdict {
+        Verdict::Gone => KillVerdict::Gone,
+        Verdict::GoneAfterKill => KillVerdict::GoneAfterKill,
+        Verdict::NotConfirmed(why) => KillVerdict::NotConfirmed(why.clone()),
     }
 }
 

@@ -2,10 +2,10 @@
 
 use std::fs;
 use std::io;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{FlockOperation, flock};
+use rustix::fs::{FlockOperation, OFlags, flock};
 use sshoal_journal::run::RunId;
 
 use crate::cache_folder::make_folder;
@@ -63,7 +63,7 @@ pub fn run_path(folder: &Path, run: RunId) -> PathBuf {
     folder.join(format!("{run}.{EXTENSION}"))
 }
 
-/// All runs that are kept, in the order in which they began.
+/// All runs that are kept, in the order in which they began. What is no regular file is none of them.
 ///
 /// # Errors
 ///
@@ -75,10 +75,13 @@ pub fn known_runs(folder: &Path) -> io::Result<Vec<RunId>> {
     };
     let mut runs = Vec::new();
     for entry in entries {
-        let path = PathBuf::from(entry?.file_name());
+        let entry = entry?;
+        let path = PathBuf::from(entry.file_name());
         let is_journal = path
             .extension()
-            .is_some_and(|extension| extension == EXTENSION);
+            .is_some_and(|extension| extension == EXTENSION)
+            // One that has gone meanwhile is none either.
+            && entry.file_type().is_ok_and(|kind| kind.is_file());
         let name = path.file_stem().and_then(|stem| stem.to_str());
         runs.extend(
             name.filter(|_| is_journal)
@@ -124,7 +127,7 @@ pub fn find_run(text: &str) -> Result<RunId, FindError> {
 /// It cannot be removed.
 pub fn remove_run(folder: &Path, run: RunId) -> io::Result<bool> {
     let path = run_path(folder, run);
-    let file = match fs::File::open(&path) {
+    let file = match open(&path, fs::OpenOptions::new().read(true)) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
         file => file?,
     };
@@ -132,6 +135,40 @@ pub fn remove_run(folder: &Path, run: RunId) -> io::Result<bool> {
         Ok(true) => fs::remove_file(&path).map(|()| true),
         Ok(false) => Ok(false),
         Err(error) => Err(error),
+    }
+}
+
+/// Whether a process carries the run out now.
+///
+/// # Errors
+///
+/// Its journal cannot be opened.
+pub fn run_is_on(folder: &Path, run: RunId) -> io::Result<bool> {
+    is_locked(&open(
+        &run_path(folder, run),
+        fs::OpenOptions::new().read(true),
+    )?)
+}
+
+/// Opens a journal. What else may stand in its place, a pipe above all, does not keep anybody waiting.
+pub(super) fn open(path: &Path, options: &mut fs::OpenOptions) -> io::Result<fs::File> {
+    options.custom_flags(OFlags::NONBLOCK.bits().cast_signed());
+    let file = options.open(path)?;
+    match file.metadata()?.is_file() {
+        true => Ok(file),
+        false => Err(io::Error::other("it is no regular file")),
+    }
+}
+
+/// Whether somebody carries the run out.
+pub(super) fn is_locked(file: &fs::File) -> io::Result<bool> {
+    match flock(file, FlockOperation::NonBlockingLockShared) {
+        Ok(()) => {
+            flock(file, FlockOperation::Unlock)?;
+            Ok(false)
+        }
+        Err(rustix::io::Errno::WOULDBLOCK) => Ok(true),
+        Err(error) => Err(error.into()),
     }
 }
 
@@ -153,4 +190,32 @@ pub(super) fn make(folder: &Path) -> io::Result<()> {
         fs::set_permissions(folder, rights)?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use std::os::unix::fs::symlink;
+    use std::time::Duration;
+
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
+
+    use super::*;
+
+    #[test]
+    fn what_is_no_regular_file_is_no_journal_and_keeps_nobody_waiting() {
+        let dir = tempfile::tempdir().unwrap();
+        let run = |seconds| RunId::new(Duration::from_secs(seconds), 0);
+        let path = |seconds| run_path(dir.path(), run(seconds));
+        fs::write(path(1), "").unwrap();
+        fs::create_dir(path(2)).unwrap();
+        symlink(path(1), path(3)).unwrap();
+        mknodat(CWD, path(4), FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+        assert_eq!(known_runs(dir.path()).unwrap(), [run(1)]);
+        assert!(remove_run(dir.path(), run(2)).is_err());
+        assert!(remove_run(dir.path(), run(4)).is_err());
+        assert!(open(&path(4), fs::OpenOptions::new().append(true)).is_err());
+        assert!(path(4).exists());
+    }
 }

@@ -41,7 +41,7 @@ impl Intent {
             self.state = match self.journal.note_sent(self.host) {
                 Ok(None) => State::Recorded,
                 Ok(Some(synced)) => State::Syncing(synced),
-                Err(error) => State::Failed(failure(&error)),
+                Err(error) => State::Failed(failure(&error, &self.journal)),
             };
         }
         matches!(self.state, State::Recorded)
@@ -55,7 +55,7 @@ impl Intent {
         synced.poll(context).map(|done| {
             self.state = match done {
                 Ok(()) => State::Recorded,
-                Err(error) => State::Failed(failure(&error)),
+                Err(error) => State::Failed(failure(&error, &self.journal)),
             };
         })
     }
@@ -77,12 +77,18 @@ impl Intent {
     }
 }
 
-fn failure(error: &io::Error) -> Failure {
+fn failure(error: &io::Error, journal: &RunJournal) -> Failure {
+    let remedy = match journal.is_synced() {
+        true => {
+            "make room on that disk and run `sshoal resume`, or do without a journal that survives power loss (--journal=write)"
+        }
+        false => "make room on that disk and run `sshoal resume`",
+    };
     Failure::with_remedy(
         FailureKind::Internal,
         format!(
             "the command was not sent, because that could not be noted in the run's journal: {error}"
         ),
-        "make room on that disk and run `sshoal resume`, or do without a journal that survives power loss (--journal=write)",
+        remedy,
     )
 }

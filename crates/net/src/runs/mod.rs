@@ -5,6 +5,7 @@
 //! [`Durability::Write`], so that it is there whatever becomes of this process, and on the disk with [`Durability::Sync`], for
 //! as many hosts at a time as wait. Results and output are written a batch at a time, before the observer hears of them.
 
+mod boot;
 mod endings;
 mod folder;
 mod intent;
@@ -12,8 +13,8 @@ mod read;
 mod sync;
 mod writer;
 
-pub use endings::{ending_of, result_of};
-pub use folder::{FindError, find_run, known_runs, remove_run, run_path, runs_folder};
+pub use endings::{ending_of, result_of, verdict_of};
+pub use folder::{FindError, find_run, known_runs, remove_run, run_is_on, run_path, runs_folder};
 pub(crate) use intent::Intent;
 pub use read::{KnownRun, ReadError, read_run};
 pub use writer::{Durability, NewRun, RunJournal};

@@ -1,12 +1,13 @@
 //! Reading a run's journal.
 
-use std::fs::File;
+use std::fs::OpenOptions;
 use std::io::{self, Read};
 use std::path::PathBuf;
+use std::time::Duration;
 
-use rustix::fs::{FlockOperation, flock};
 use sshoal_journal::run::{RunId, RunJournalError, RunReader, RunRecord, RunState};
 
+use super::boot::boot_id;
 use super::folder;
 
 /// Octets read at a time.
@@ -19,6 +20,8 @@ pub struct KnownRun {
     pub id: RunId,
     /// All that it says.
     pub state: RunState,
+    /// The version of its format; 0 if it does not even say that.
+    pub version: u32,
     /// Octets of it that add up.
     pub valid: u64,
     /// Whether what follows them is more than an end in the middle of a write leaves.
@@ -63,6 +66,25 @@ pub enum ReadError {
 }
 
 impl KnownRun {
+    /// When the run began, since 1970; by its identifier, if its plan was not noted.
+    pub fn began(&self) -> Duration {
+        match self.state.plan.at_ms {
+            0 => self.id.began(),
+            at_ms => Duration::from_millis(at_ms),
+        }
+    }
+
+    /// Whether the last records may be missing without a trace: the machine was started anew since they were written, they were not synced,
+    /// and they do not say that the run has ended.
+    pub fn may_lack_records(&self) -> bool {
+        match self.state.boot {
+            Some(boot) if !boot.is_synced && !self.is_on && self.state.ended.is_none() => {
+                boot_id().is_some_and(|now| now != boot.id)
+            }
+            _ => false,
+        }
+    }
+
     /// That all is known that the journal ever said, but for what a torn tail lacks.
     ///
     /// # Errors
@@ -91,8 +113,8 @@ pub fn read_run(id: RunId, mut hear: impl FnMut(&RunRecord)) -> Result<KnownRun,
         path: path.clone(),
         error,
     };
-    let mut file = File::open(&path).map_err(unreadable)?;
-    let is_on = is_locked(&file).map_err(unreadable)?;
+    let mut file = folder::open(&path, OpenOptions::new().read(true)).map_err(unreadable)?;
+    let is_on = folder::is_locked(&file).map_err(unreadable)?;
     let (mut reader, mut state) = (RunReader::default(), RunState::default());
     let mut piece = vec![0; PIECE];
     let mut octets = 0;
@@ -114,21 +136,10 @@ pub fn read_run(id: RunId, mut hear: impl FnMut(&RunRecord)) -> Result<KnownRun,
     Ok(KnownRun {
         id,
         state,
+        version: reader.version(),
         valid: reader.valid(),
         is_damaged: reader.is_damaged(),
         octets,
         is_on,
     })
-}
-
-/// Whether somebody carries the run out.
-fn is_locked(file: &File) -> io::Result<bool> {
-    match flock(file, FlockOperation::NonBlockingLockShared) {
-        Ok(()) => {
-            flock(file, FlockOperation::Unlock)?;
-            Ok(false)
-        }
-        Err(rustix::io::Errno::WOULDBLOCK) => Ok(true),
-        Err(error) => Err(error.into()),
-    }
 }

@@ -4,19 +4,21 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rustix::fs::{FlockOperation, flock};
 use sshoal_fleet::HostId;
 use sshoal_journal::run::{
-    FileIdentity, Plan, PlannedHost, RunId, RunReader, RunRecord, put_hosts, put_output, put_sent,
+    Boot, FileIdentity, Left, Plan, PlannedHost, RunId, RunReader, RunRecord, VERSION, put_hosts,
+    put_output, put_sent,
 };
 use sshoal_proto::Stream;
 
-use super::endings::ending_of;
+use super::boot::boot_id;
+use super::endings::{ending_of, noted_verdict};
 use super::folder;
 use super::read::KnownRun;
 use super::sync::{Synced, Syncing};
@@ -64,13 +66,49 @@ pub struct RunJournal {
     /// What the journal calls the hosts, if not as the fleet does.
     numbers: Option<Vec<u32>>,
     keeps_output: bool,
+    /// Whether the run ends where a record cannot be written: with [`Durability::Sync`], and where it is gone on with, since the journal
+    /// then knows what must not be sent again.
+    is_needed: bool,
+    /// Whether it is of an earlier version, which lacks some records.
+    is_old: bool,
     /// Which hosts' commands are noted as sent.
     sent: Vec<AtomicBool>,
-    /// `None` once it could not be written.
-    file: Mutex<Option<File>>,
+    /// How many of the run's hosts have not come to an end of their own.
+    left: AtomicUsize,
+    file: Mutex<Records>,
     /// Set when it is lost and nobody has been told.
     lost: Mutex<Option<String>>,
     syncing: Option<Syncing>,
+}
+
+/// Where records go.
+struct Records {
+    file: File,
+    /// Why one could not be written. There are no further ones then: behind a part of that one they would not be found.
+    broken: Option<String>,
+}
+
+impl Records {
+    fn new(file: File) -> Mutex<Records> {
+        let broken = None;
+        Mutex::new(Records { file, broken })
+    }
+
+    fn check(&self) -> io::Result<()> {
+        match &self.broken {
+            None => Ok(()),
+            Some(why) => Err(io::Error::other(why.clone())),
+        }
+    }
+
+    fn append(&mut self, octets: &[u8], path: &Path) -> io::Result<()> {
+        self.check()?;
+        self.file.write_all(octets).map_err(|error| {
+            let why = format!("{}: {error}", path.display());
+            self.broken = Some(why.clone());
+            io::Error::new(error.kind(), why)
+        })
+    }
 }
 
 impl RunJournal {
@@ -91,9 +129,12 @@ impl RunJournal {
             path,
             numbers: None,
             keeps_output,
+            is_needed: durability == Durability::Sync,
+            is_old: false,
             sent: unsent(hosts),
+            left: AtomicUsize::new(hosts),
             syncing: syncing(&file, durability)?,
-            file: Mutex::new(Some(file)),
+            file: Records::new(file),
             lost: Mutex::default(),
         };
         if let Err(error) = journal.begin(new, now) {
@@ -111,7 +152,7 @@ impl RunJournal {
     ///
     /// # Errors
     ///
-    /// It cannot be written; or the run is on, or was gone on with since it was read.
+    /// It cannot be written, and is what it was; or the run is on, or was gone on with since it was read.
     pub fn go_on(
         run: &KnownRun,
         hosts: Vec<u32>,
@@ -120,7 +161,7 @@ impl RunJournal {
         run.undamaged().map_err(io::Error::other)?;
         let folder = folder::runs_folder().ok_or(io::ErrorKind::NotFound)?;
         let path = folder::run_path(&folder, run.id);
-        let file = OpenOptions::new().append(true).open(&path)?;
+        let file = folder::open(&path, OpenOptions::new().append(true))?;
         lock(&file)?;
         let metadata = file.metadata()?;
         if metadata.nlink() == 0 {
@@ -132,19 +173,29 @@ impl RunJournal {
             ));
         }
         file.set_len(run.valid)?;
+        let is_old = run.version < VERSION;
+        let mut out = Vec::new();
+        began(since_1970(), durability, is_old).put(&mut out);
+        if let Err(error) = (&file).write_all(&out) {
+            // A part of it may be there.
+            file.set_len(run.valid)?;
+            let text = format!("{}: {error}; it is as it was", path.display());
+            return Err(io::Error::new(error.kind(), text));
+        }
+        let left = run.state.count(Left::ToRun) + run.state.count(Left::MaybeRan);
         let journal = RunJournal {
             id: run.id,
             path,
             sent: unsent(hosts.len()),
             numbers: Some(hosts),
             keeps_output: run.state.plan.keeps_output,
+            is_needed: true,
+            is_old,
+            left: AtomicUsize::new(left),
             syncing: syncing(&file, durability)?,
-            file: Mutex::new(Some(file)),
+            file: Records::new(file),
             lost: Mutex::default(),
         };
-        let mut out = Vec::new();
-        began(since_1970()).put(&mut out);
-        journal.append(&out)?;
         journal.sync_now()?;
         Ok(journal)
     }
@@ -167,7 +218,11 @@ impl RunJournal {
         }
         put_hosts(new.hosts, &mut out);
         RunRecord::Planned.put(&mut out);
-        began(now).put(&mut out);
+        let durability = match self.is_synced() {
+            true => Durability::Sync,
+            false => Durability::Write,
+        };
+        began(now, durability, self.is_old).put(&mut out);
         self.append(&out)?;
         // Nothing has run yet: whoever needs the journal can still do without the run.
         match self.take_loss() {
@@ -179,6 +234,17 @@ impl RunJournal {
     /// What the run is called.
     pub fn id(&self) -> RunId {
         self.id
+    }
+
+    /// Whether what is noted is on the disk before it counts.
+    pub(super) fn is_synced(&self) -> bool {
+        self.syncing.is_some()
+    }
+
+    /// Whether there is something left that the run can be gone on with for: a host whose turn has not come, or whose command may have run.
+    pub fn is_anything_left(&self) -> bool {
+        let is_usable = self.is_needed || self.records().broken.is_none();
+        is_usable && self.left.load(Ordering::Relaxed) > 0
     }
 
     fn number(&self, host: HostId) -> u32 {
@@ -210,7 +276,8 @@ impl RunJournal {
         }
     }
 
-    /// Notes results as soon as they are known. Where output is kept it belongs before them, and both are noted when they are told.
+    /// Notes results, and whether commands are gone that had to end, as soon as they are known. Where output is kept it belongs before
+    /// them, and all are noted when they are told.
     pub(crate) fn note_at_once(&self, notices: &[Notice]) {
         if !self.keeps_output {
             // What could not be written is noticed before it is told.
@@ -238,6 +305,9 @@ impl RunJournal {
             match notice {
                 Notice::Result(result) => {
                     let (host, ending) = (self.number(result.host), ending_of(result));
+                    if ending.left() == Left::Nothing {
+                        self.left.fetch_sub(1, Ordering::Relaxed);
+                    }
                     RunRecord::Result { host, ending }.put(&mut out);
                 }
                 Notice::Output(output) if self.keeps_output => {
@@ -248,6 +318,10 @@ impl RunJournal {
                         &output.octets,
                         &mut out,
                     );
+                }
+                Notice::Killed(host, verdict) if !self.is_old => {
+                    let (host, verdict) = (self.number(*host), noted_verdict(verdict));
+                    RunRecord::Killed { host, verdict }.put(&mut out);
                 }
                 _ => {}
             }
@@ -271,8 +345,16 @@ impl RunJournal {
         let at_ms = milliseconds(since_1970());
         let mut out = Vec::new();
         RunRecord::Ended { at_ms, signal }.put(&mut out);
-        self.append(&out)?;
-        self.sync_now()
+        self.append_last(&out)
+    }
+
+    /// Notes what this process exits with, which is known when all has been shown. Where that cannot be written it is not known.
+    pub fn note_status(&self, status: u8) {
+        if !self.is_old {
+            let mut out = Vec::new();
+            RunRecord::Status(status).put(&mut out);
+            let _ = self.append_last(&out);
+        }
     }
 
     /// What the user is to be told of a journal that could not be written, once.
@@ -284,37 +366,33 @@ impl RunJournal {
     }
 
     fn sync_now(&self) -> io::Result<()> {
-        let Some(syncing) = &self.syncing else {
-            return Ok(());
-        };
-        let file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
-        if file.is_none() {
-            return Err(incomplete());
+        if self.is_needed {
+            self.records().check()?;
         }
-        drop(file);
-        syncing.ask().wait()
+        match &self.syncing {
+            Some(syncing) => syncing.ask().wait(),
+            None => Ok(()),
+        }
     }
 
-    /// Appends whole records. What has no place any more is no error where only this process is to be survived: then there is no
-    /// journal of this run, for one that lacks what was sent would have it sent again.
+    fn records(&self) -> MutexGuard<'_, Records> {
+        self.file.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Appends whole records. What has no place any more is no error where the journal is not needed: then there is none of this run, for one
+    /// that lacks what was sent would have it sent again.
     fn append(&self, octets: &[u8]) -> io::Result<()> {
-        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(open) = file.as_mut() else {
-            return match self.syncing {
-                None => Ok(()),
-                Some(_) => Err(incomplete()),
-            };
-        };
-        let Err(error) = open.write_all(octets) else {
+        let mut records = self.records();
+        if self.is_needed {
+            return records.append(octets, &self.path);
+        }
+        if records.broken.is_some() {
+            return Ok(());
+        }
+        let Err(error) = records.append(octets, &self.path) else {
             return Ok(());
         };
-        let path = self.path.display();
-        if self.syncing.is_some() {
-            *file = None;
-            return Err(io::Error::new(error.kind(), format!("{path}: {error}")));
-        }
         let removed = fs::remove_file(&self.path);
-        *file = None;
         let what = match removed {
             Ok(()) => "it was removed".to_owned(),
             Err(why) => {
@@ -322,15 +400,17 @@ impl RunJournal {
             }
         };
         let text = format!(
-            "the journal {path} cannot be written: {error}; {what}, and this run cannot be resumed"
+            "the journal cannot be written: {error}; {what}, and this run cannot be resumed"
         );
         *self.lost.lock().unwrap_or_else(PoisonError::into_inner) = Some(text);
         Ok(())
     }
-}
 
-fn incomplete() -> io::Error {
-    io::Error::other("an earlier record could not be written")
+    /// Appends whole records that no command hangs on: where they cannot be written the journal stays as it is.
+    fn append_last(&self, octets: &[u8]) -> io::Result<()> {
+        self.records().append(octets, &self.path)?;
+        self.sync_now()
+    }
 }
 
 /// A new journal under an identifier that nobody has, locked.
@@ -377,10 +457,13 @@ fn unsent(hosts: usize) -> Vec<AtomicBool> {
     (0..hosts).map(|_| AtomicBool::new(false)).collect()
 }
 
-fn began(now: Duration) -> RunRecord {
+fn began(now: Duration, durability: Durability, is_old: bool) -> RunRecord {
+    let is_synced = durability == Durability::Sync;
+    let boot = boot_id().map(|id| Boot { id, is_synced });
     RunRecord::Began {
         at_ms: milliseconds(now),
         pid: std::process::id(),
+        boot: boot.filter(|_| !is_old),
     }
 }
 
