@@ -20,6 +20,7 @@ enum Step<'a> {
     Answer { says_yes: bool },
     FromServer { payload: Vec<u8> },
     Arrive { open: Vec<u8> },
+    AskOfChannel { kind: usize, body: &'a [u8] },
     Leave,
     Socks { pieces: Vec<&'a [u8]> },
     Write,
@@ -59,6 +60,10 @@ fuzz_target!(|steps: Vec<Step<'_>>| {
                 let _ = channels.offered(&open, next);
                 continue;
             }
+            Step::AskOfChannel { kind, body } => {
+                ask_of_channel(KINDS[kind % KINDS.len()], body);
+                continue;
+            }
             Step::Leave => {
                 for left in channels.left() {
                     assert!(channels.has(left.ours));
@@ -84,6 +89,48 @@ fuzz_target!(|steps: Vec<Step<'_>>| {
         failed = result.is_err().then_some(result);
     }
 });
+
+/// Requests whose bodies are read.
+const KINDS: [&[u8]; 9] = [
+    b"exec",
+    b"pty-req",
+    b"x11-req",
+    b"env",
+    b"shell",
+    b"subsystem",
+    b"window-change",
+    b"signal",
+    b"exit-signal",
+];
+
+/// A request of a passenger in proxy mode, on a channel that is open, passes as it is or not at all.
+fn ask_of_channel(kind: &[u8], body: &[u8]) {
+    let mut channels = ProxyChannels::new();
+    let mut open = vec![90];
+    open.put_string(b"session");
+    open.put_bytes(&[0; 12]);
+    assert_eq!(channels.from_passenger(&mut open, || Some(5)), Ok(()));
+    let mut confirms = vec![91, 0, 0, 0, 5, 0, 0, 0, 9];
+    confirms.put_bytes(&[0; 8]);
+    assert_eq!(channels.to_passenger(&mut confirms), Ok(()));
+    let mut request = vec![98, 0, 0, 0, 9];
+    request.put_string(kind);
+    request.put_u8(1);
+    request.put_bytes(body);
+    let before = request.clone();
+    if channels.from_passenger(&mut request, || None).is_ok() {
+        assert_eq!(request, before);
+        match (kind, body.split_first_chunk::<4>()) {
+            (b"shell", _) => assert!(body.is_empty()),
+            (b"exec", Some((len, text))) => {
+                assert_eq!(u32::from_be_bytes(*len) as usize, text.len());
+                assert!(!text.contains(&0));
+            }
+            (b"exec", None) => panic!("it has no command"),
+            _ => {}
+        }
+    }
+}
 
 /// However it is torn, a handshake leads to the same, and to no more octets than one may have.
 fn shake_hands(pieces: &[&[u8]]) {

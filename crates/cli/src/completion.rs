@@ -2,11 +2,13 @@
 
 mod scripts;
 
+use std::path::PathBuf;
+
 use clap::Args;
 
 use crate::args::HostArgs;
 use crate::hosts::{Lists, config_names, known_hosts_names};
-use crate::{manual, retry};
+use crate::{manual, plan, retry};
 
 pub(crate) use scripts::script;
 
@@ -22,9 +24,15 @@ pub(crate) struct CompleteArgs {
     /// Runs that are kept, in place of hosts.
     #[arg(long, conflicts_with_all = ["groups", "kinds"])]
     runs: bool,
+    /// Steps of the plan that the words name, in place of hosts.
+    #[arg(long, conflicts_with_all = ["groups", "kinds", "runs"])]
+    steps: bool,
     /// A list as far as it is typed.
     #[arg(allow_hyphen_values = true, default_value = "")]
     list: String,
+    /// All words of the command line.
+    #[arg(allow_hyphen_values = true)]
+    words: Vec<PathBuf>,
 }
 
 /// Prints what the list may go on with, whole lists one a line. What cannot be found out is nothing.
@@ -46,6 +54,9 @@ fn candidates(args: &CompleteArgs) -> Vec<String> {
     }
     if args.runs {
         return runs(&args.list);
+    }
+    if args.steps {
+        return steps(&args.list, &args.words);
     }
     if let Some(group) = part.strip_prefix('@') {
         return groups(&format!("{before}@"), group);
@@ -79,12 +90,24 @@ fn groups(before: &str, part: &str) -> Vec<String> {
 
 /// Kinds of failure that are not in the list yet.
 fn kinds(list: &str) -> Vec<String> {
+    with_one_more(list, retry::names())
+}
+
+/// Steps that are not in the list yet, of the first word that is a plan.
+fn steps(list: &str, words: &[PathBuf]) -> Vec<String> {
+    let names = words.iter().find_map(|word| plan::step_names(word));
+    let names = names.unwrap_or_default();
+    with_one_more(list, names.iter().map(String::as_str))
+}
+
+/// The list with each of the names that it may go on with, and does not have.
+fn with_one_more<'a>(list: &str, names: impl Iterator<Item = &'a str>) -> Vec<String> {
     let (before, part) = list.split_at(list.rfind(',').map_or(0, |at| at + 1));
-    let is_new = |kind: &&str| !before.split(',').any(|known| known == *kind);
-    retry::names()
-        .filter(|kind| kind.starts_with(part))
+    let is_new = |name: &&str| !before.split(',').any(|known| known == *name);
+    names
+        .filter(|name| name.starts_with(part))
         .filter(is_new)
-        .map(|kind| format!("{before}{kind}"))
+        .map(|name| format!("{before}{name}"))
         .collect()
 }
 

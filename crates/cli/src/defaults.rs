@@ -48,6 +48,8 @@ const TYPED: [&str; 21] = [
 const BEHIND: [(&str, &str); 2] = [("option", "default-option"), ("sshopt", "default-sshopt")];
 /// May be given several times, but one that is typed is in place of a default: the hosts would be others.
 const REPLACED: &str = "inventory";
+/// A flag that means nothing beside that value of another one.
+const MEANINGLESS: (&str, &str, &str) = ("kill-grace", "kill-where", "never");
 
 /// Why the defaults cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -210,6 +212,15 @@ impl<'a> Defaults<'a> {
             typed.value_source(other.get_id().as_str()) == Some(ValueSource::CommandLine)
         };
         if argument.get_long() == Some(REPLACED) && is_typed(&argument) {
+            return true;
+        }
+        let (meaningless, beside, value) = MEANINGLESS;
+        let is_beside = |other: &Arg| {
+            let values = || typed.get_raw(other.get_id().as_str()).into_iter().flatten();
+            other.get_long() == Some(beside) && values().any(|it| it == value)
+        };
+        let mut others = self.command.get_arguments().filter(is_typed);
+        if argument.get_long() == Some(meaningless) && others.any(is_beside) {
             return true;
         }
         let excludes = |one: &Arg, other: &Arg| {

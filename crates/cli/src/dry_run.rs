@@ -2,9 +2,11 @@
 
 use std::io::{self, Write};
 
+use sshoal_net::RollingPlan;
 use sshoal_report::{Host, dry_run_record};
 
 use crate::manual::status_of;
+use crate::rolling;
 
 /// What would be done on one host.
 pub(crate) struct DryRun<'a> {
@@ -19,8 +21,11 @@ pub(crate) struct DryRun<'a> {
 
 impl DryRun<'_> {
     /// For people: ends of lines within it are shown as `\\n`.
-    fn line(&self) -> Vec<u8> {
+    fn line(&self, batch: Option<u32>) -> Vec<u8> {
         let mut title = format!("{}: ", self.host.label);
+        if let Some(batch) = batch {
+            title.push_str(&format!("batch {batch}: "));
+        }
         if !self.place.is_empty() {
             title.push_str(&format!("{}: ", self.place));
         }
@@ -30,13 +35,18 @@ impl DryRun<'_> {
     }
 }
 
-/// Prints a line for each host, as JSON Lines if `json`; returns the exit status.
-pub(crate) fn print<'a>(json: bool, hosts: impl Iterator<Item = DryRun<'a>>) -> u8 {
+/// Prints a line for each host, in the order in which they begin, as JSON Lines if `json`; returns the exit status.
+pub(crate) fn print<'a>(
+    json: bool,
+    plan: Option<&RollingPlan>,
+    hosts: impl Iterator<Item = DryRun<'a>>,
+) -> u8 {
     let mut out = io::BufWriter::new(io::stdout().lock());
-    let mut written = hosts.map(|it| {
+    let mut written = (0..).zip(hosts).map(|(number, it)| {
+        let batch = plan.and_then(|plan| rolling::batch_of(&plan.rolling, number));
         out.write_all(&match json {
-            true => dry_run_record(it.host, it.name, &it.what),
-            false => it.line(),
+            true => dry_run_record(it.host, it.name, batch, &it.what),
+            false => it.line(batch),
         })?;
         out.write_all(b"\n")
     });

@@ -64,7 +64,7 @@ pub(crate) fn run(
     if args.dry_run {
         let lines = hosts.iter().zip(&commands);
         let lines = lines.map(|(host, command)| line(host, command));
-        return Ok(dry_run::print(args.output.json, lines));
+        return Ok(dry_run::print(args.output.json, rolling.as_ref(), lines));
     }
     find_programs(&commands)?;
     let input = args
@@ -103,6 +103,7 @@ pub(crate) fn run(
         tty: false,
         raw: false,
         since,
+        forgives: args.rolling.forgives(),
     };
     showing.carry_out(plan, hosts)
 }

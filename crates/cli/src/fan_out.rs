@@ -46,6 +46,8 @@ pub(crate) struct Showing<'a> {
     pub(crate) raw: bool,
     /// When the program was started.
     pub(crate) since: Instant,
+    /// Whether it has succeeded if no more hosts fail than --max-failures lets.
+    pub(crate) forgives: bool,
 }
 
 impl Showing<'_> {
@@ -71,13 +73,32 @@ impl Showing<'_> {
         };
         let reporter = Reporter::new(hosts, options, Sink::stdout()?, Sink::stderr()?)?;
         let journal = plan.journal.clone();
+        let most = plan.rolling.as_ref().and_then(|it| it.rolling.max_failures);
         let observer = Reporting::new(reporter, self.since, moved);
-        let (status, end) = performed(plan, observer)?;
+        let performed = performed(plan, observer)?;
+        let forgiven = most
+            .filter(|_| self.forgives)
+            .and_then(|most| Some((performed.forgivable(most)?, most)));
+        let status = match forgiven {
+            Some(_) => sshoal_report::OK,
+            None => performed.status,
+        };
         if let Some(journal) = journal {
             journal.note_status(status);
             if !self.output.quiet && journal.is_anything_left() {
-                tell_how_to_go_on(end, journal.id());
+                tell_how_to_go_on(performed.end, journal.id());
             }
+        }
+        if let Some((failed, most)) = forgiven
+            && !self.output.quiet
+        {
+            let hosts = match failed {
+                1 => "1 host has".to_owned(),
+                hosts => format!("{hosts} hosts have"),
+            };
+            say(format!(
+                "{hosts} failed, and --max-failures lets {most}: this step has succeeded"
+            ));
         }
         Ok(status)
     }
@@ -124,6 +145,7 @@ pub(crate) fn reporter(
         tty: false,
         raw: false,
         since: Instant::now(),
+        forgives: false,
     };
     let options = Options {
         progress: false,
@@ -138,7 +160,7 @@ pub(crate) fn carried_out(
     plan: RunPlan,
     observer: impl Observer<Summary = Summary>,
 ) -> Result<u8, Box<dyn std::error::Error>> {
-    performed(plan, observer).map(|(status, _)| status)
+    performed(plan, observer).map(|performed| performed.status)
 }
 
 /// How a run came to its end.
@@ -163,26 +185,55 @@ fn tell_how_to_go_on(end: End, run: RunId) {
     }
 }
 
-/// The same, and how the run came to its end.
+/// How a run has gone.
+struct Performed {
+    status: u8,
+    end: End,
+    /// Unless the user left before all was told.
+    summary: Option<Summary>,
+    is_halted: bool,
+}
+
+impl Performed {
+    /// How many hosts have failed, if it is `most` of them and nothing else went wrong.
+    fn forgivable(&self, most: u32) -> Option<usize> {
+        let summary = self.summary.as_ref()?;
+        let is_whole = !self.is_halted && !summary.is_cut_short && summary.counts.not_started == 0;
+        let failed = summary.hosts() - summary.counts.ok;
+        (is_whole && 0 < failed && failed <= most as usize).then_some(failed)
+    }
+}
+
+/// The same, and how it went.
 fn performed(
     plan: RunPlan,
     observer: impl Observer<Summary = Summary>,
-) -> Result<(u8, End), Box<dyn std::error::Error>> {
-    let end = sshoal_net::run(plan, observer)?;
-    let interruption = end.interruption;
-    if let Some(summary) = end.summary {
-        let end = match summary.counts.not_started {
-            _ if cut_short(interruption).is_some() => End::Interrupted,
-            0 => End::Over,
-            _ if summary.exit_status == BROKEN_PIPE => End::Over,
-            _ => End::Halted,
-        };
-        return Ok((summary.exit_status, end));
-    }
-    // Whoever holds the terminal sits in a write that does not end.
-    terminal::take_back();
-    let status = cut_short(interruption).map_or(INTERRUPTED, CutShort::exit_status);
-    Ok((status, End::Interrupted))
+) -> Result<Performed, Box<dyn std::error::Error>> {
+    let ended = sshoal_net::run(plan, observer)?;
+    let interruption = ended.interruption;
+    let (status, end) = match &ended.summary {
+        Some(summary) => {
+            let end = match summary.counts.not_started {
+                _ if cut_short(interruption).is_some() => End::Interrupted,
+                0 => End::Over,
+                _ if summary.exit_status == BROKEN_PIPE => End::Over,
+                _ => End::Halted,
+            };
+            (summary.exit_status, end)
+        }
+        None => {
+            // Whoever holds the terminal sits in a write that does not end.
+            terminal::take_back();
+            let status = cut_short(interruption).map_or(INTERRUPTED, CutShort::exit_status);
+            (status, End::Interrupted)
+        }
+    };
+    Ok(Performed {
+        status,
+        end,
+        summary: ended.summary,
+        is_halted: ended.is_halted,
+    })
 }
 
 /// The report's hosts, of which only the targets and their labels are known yet.

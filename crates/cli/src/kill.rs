@@ -33,6 +33,17 @@ enum Where {
 }
 
 impl KillArgs {
+    /// Refuses a time that nobody would keep to.
+    pub(crate) fn check(&self) -> Result<(), &'static str> {
+        match (self.kill_where, self.kill_grace) {
+            (Where::Never, Some(_)) => Err(
+                "--kill-grace is a time that the second session keeps to, and --kill-where never does without one: leave out \
+                 one of the two",
+            ),
+            _ => Ok(()),
+        }
+    }
+
     /// `sudo_password`: what `--sudo` has asked for, if it was given. `run`: what hosts call the run, if its commands outlive their
     /// connections.
     pub(crate) fn plan(

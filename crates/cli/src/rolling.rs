@@ -39,6 +39,21 @@ pub(crate) struct RollingArgs {
     /// Seconds after which --until is given up, and nothing else is started. If not given: 300.
     #[arg(long, value_name = "SECONDS", value_parser = some_seconds, requires = "until", allow_negative_numbers = true)]
     until_timeout: Option<Duration>,
+    /// Said by a plan to its steps: failures that --max-failures lets pass are none of theirs.
+    #[arg(long, hide = true)]
+    forgive: bool,
+}
+
+impl RollingArgs {
+    /// Whether hosts may fail.
+    pub(crate) fn lets_fail(&self) -> bool {
+        self.max_failures.is_some()
+    }
+
+    /// Whether it has succeeded if no more hosts fail than may.
+    pub(crate) fn forgives(&self) -> bool {
+        self.forgive
+    }
 }
 
 /// A number of hosts, or a part of them.
@@ -184,6 +199,19 @@ fn plan(args: &RollingArgs, all: u32, canaries: u32) -> Result<RollingPlan, Roll
     })
 }
 
+/// The number of the batch, from 1, in which a host begins; `None` if there is only one.
+pub(crate) fn batch_of(rolling: &Rolling, host: u32) -> Option<u32> {
+    let Rolling {
+        canaries, batch, ..
+    } = *rolling;
+    let others = host.saturating_sub(canaries);
+    match batch {
+        None if canaries == 0 => None,
+        _ if host < canaries => Some(1),
+        batch => Some(1 + u32::from(canaries > 0) + batch.map_or(0, |size| others / size)),
+    }
+}
+
 /// The same hosts, those first that one of `canaries` names, and how many these are.
 fn canaries_first(
     targets: Vec<Target>,
@@ -296,6 +324,23 @@ mod tests {
         for wrong in ["", "%", "-1", "101%", "1.5", "nan%", "ten"] {
             assert!(share(wrong).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn each_host_has_its_batch() {
+        let batches = |canaries, batch| {
+            let rolling = Rolling {
+                canaries,
+                batch: NonZeroU32::new(batch),
+                max_failures: Some(1),
+            };
+            let batches = (0..5).filter_map(|host| batch_of(&rolling, host));
+            batches.collect::<Vec<_>>()
+        };
+        assert!(batches(0, 0).is_empty());
+        assert_eq!(batches(2, 0), [1, 1, 2, 2, 2]);
+        assert_eq!(batches(0, 2), [1, 1, 2, 2, 3]);
+        assert_eq!(batches(1, 3), [1, 2, 2, 2, 3]);
     }
 
     #[test]

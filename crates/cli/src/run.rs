@@ -56,6 +56,7 @@ pub(crate) fn run(args: &RunArgs, sitting: &Sitting<'_>) -> Result<u8, Box<dyn s
     }
     check_standard_input(args)?;
     check_for_a_time(args)?;
+    args.kill.check()?;
     let Batched {
         targets,
         plan: rolling,
@@ -90,7 +91,7 @@ pub(crate) fn run(args: &RunArgs, sitting: &Sitting<'_>) -> Result<u8, Box<dyn s
     if args.dry_run {
         let lines = hosts.iter().zip(&plans);
         let lines = lines.map(|(host, plan)| line.description(host, plan));
-        return Ok(dry_run::print(args.output.json, lines));
+        return Ok(dry_run::print(args.output.json, rolling.as_ref(), lines));
     }
     let password = password(&args.login, plans.len())?;
     let ssh = transport::surroundings(&args.login, &plans, password.as_ref())?;
@@ -162,6 +163,7 @@ pub(crate) fn run(args: &RunArgs, sitting: &Sitting<'_>) -> Result<u8, Box<dyn s
         tty: args.tty,
         raw: false,
         since,
+        forgives: args.rolling.forgives(),
     };
     let status = showing.carry_out(plan, hosts)?;
     if let Some(id) = to_attach_to.filter(|_| !args.output.quiet) {

@@ -32,6 +32,28 @@ fn a_run_goes_batch_by_batch_and_ends_after_too_many_failures() {
 }
 
 #[test]
+fn a_dry_run_tells_the_batch_of_each_host() {
+    let shoal = Shoal::simulated(5, &[]);
+    let canary = shoal.name(3);
+    let words = ["--dry-run", "--canary", &canary, "--batch", "50%", "true"];
+    let shown = shoal.run(&words).expect(0).stdout();
+    let batches: Vec<(String, &str)> = shown
+        .lines()
+        .map(|line| {
+            let mut parts = line.split(": ");
+            (parts.next().unwrap().to_owned(), parts.next().unwrap())
+        })
+        .collect();
+    let expected = [(3, 1), (0, 2), (1, 2), (2, 2), (4, 3)];
+    let expected = expected.map(|(host, batch)| (shoal.name(host), format!("batch {batch}")));
+    let expected = expected
+        .each_ref()
+        .map(|(host, batch)| (host.clone(), batch.as_str()));
+    assert_eq!(batches, expected);
+    assert_eq!(shoal.hosts.totals().connections, 0);
+}
+
+#[test]
 fn files_come_from_a_canary_first_and_from_no_other_if_that_fails() {
     let shoal = real(SshdSpec::new(3));
     let there = shared_folder();

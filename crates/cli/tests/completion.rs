@@ -181,6 +181,49 @@ fn bash_completes_hosts_where_lists_stand() {
     }
 }
 
+/// Lines that end where steps of a plan stand, and what is offered.
+fn step_lines(user: &User) -> [(String, Vec<&'static str>); 5] {
+    let plan = user.home().join("deploy.toml");
+    fs::write(
+        &plan,
+        "[step.restart]\nrun = 'true'\n[step.reload]\nrun = 'true'\n[step.verify]\nrun = 'true'\n",
+    )
+    .unwrap();
+    let plan = plan.to_str().unwrap();
+    let line = |words: &str| format!("sshoal plan {}", words.replace("PLAN", plan));
+    [
+        (line("run PLAN --only re"), vec!["reload", "restart"]),
+        (line("run PLAN --from=ver"), vec!["--from=verify"]),
+        (line("run PLAN --from reload,re"), vec!["reload,restart"]),
+        (line("explain PLAN ver"), vec!["verify"]),
+        (
+            line("explain --json PLAN restart re"),
+            vec!["reload", "restart"],
+        ),
+    ]
+}
+
+#[test]
+fn the_steps_of_a_plan_are_completed() {
+    let user = user();
+    for (line, offered) in step_lines(&user) {
+        let words = bash(&user, &line);
+        assert_eq!(words[words.len() - offered.len()..], offered, "{line}");
+        let plain: Vec<&str> = offered
+            .iter()
+            .map(|it| it.trim_start_matches("--from="))
+            .collect();
+        assert_eq!(zsh(&user, &line), plain, "{line}");
+        let in_fish = fish(&user, &line);
+        assert!(
+            offered
+                .iter()
+                .all(|it| in_fish.iter().any(|word| word == it)),
+            "{line}: {in_fish:?}"
+        );
+    }
+}
+
 #[test]
 fn bash_completes_groups_flags_and_commands() {
     let user = user();

@@ -185,7 +185,8 @@ fn a_dry_run_is_an_object_a_host_whatever_is_to_be_done() {
         (&["get", "-F", &file, "/x", "/y"], "get 1 path, /x into /y/"),
     ] {
         let mut command = shoal.user.command(program);
-        command.arg(words[0]).args(["--json", "--dry-run"]);
+        command.arg(words[0]);
+        command.args(["--json", "--dry-run", "--batch", "1"]);
         command.args(["-f", &shoal.file("hosts")]).args(&words[1..]);
         let objects = parse(&Running::start(&mut command).wait().expect(0).stdout());
         assert_eq!(objects.len(), 2, "{words:?}");

@@ -52,13 +52,13 @@ impl Scene {
 
     /// Runs a line whose time is over after a second.
     fn time_out(&self, arguments: &[&str], line: &str) -> HostRecord {
+        self.time_out_at_once(&[&["--kill-grace", "1"], arguments].concat(), line)
+    }
+
+    /// The same without a time for it to end in.
+    fn time_out_at_once(&self, arguments: &[&str], line: &str) -> HostRecord {
         let line = self.line(line);
-        let arguments = [
-            &["--json", "-u", "1", "--kill-grace", "1"],
-            arguments,
-            &[&line],
-        ]
-        .concat();
+        let arguments = [&["--json", "-u", "1"], arguments, &[&line]].concat();
         let record = self
             .shoal
             .run(&arguments)
@@ -194,8 +194,11 @@ fn a_server_that_opens_no_second_session_confirms_nothing() {
 #[test]
 fn where_nobody_is_to_look_nothing_is_said() {
     let scene = Scene::new(&[]);
-    let record = scene.time_out(&["--kill-where=never"], LOOP);
+    let record = scene.time_out_at_once(&["--kill-where=never"], LOOP);
     assert_eq!(record.kill, None);
+    let both = ["--kill-where", "never", "--kill-grace", "3", "true"];
+    let said = ["--kill-grace", "--kill-where never"];
+    scene.shoal.run(&both).expect(2).says(&said);
 }
 
 #[test]

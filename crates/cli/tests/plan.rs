@@ -106,6 +106,56 @@ fn a_step_that_fails_stops_what_comes_after_it_and_nothing_else() {
 }
 
 #[test]
+fn a_step_may_have_as_many_failures_as_it_says_and_tells_of_them() {
+    let plan = |steps: &str| Scene::new(&format!("[defaults]\nhosts = 'h[1-4]'\n{steps}"));
+    let fails = |hosts: &str, more: &str| {
+        format!("[step.a]\neach = ['sh', '-c', 'case %h in {hosts}) exit 1; esac']\n{more}\n")
+    };
+    let after = "[step.b]\nafter = 'a'\neach = ['true']\n";
+    let scene = plan(&(fails("h2|h3", "max-failures = 2") + after));
+    let ended = scene.run(&["run"]).expect(0);
+    let ended = ended.says(&[
+        "2 hosts have failed, and --max-failures lets 2: this step has succeeded",
+        "2 steps done in",
+    ]);
+    assert!(!ended.stderr().contains("b: 2 hosts"), "{}", ended.stderr());
+    let quiet = scene.run(&["run", "-q"]).expect(0);
+    assert_eq!(quiet.stderr(), "");
+    let ended = scene.run(&["run", "--json"]).expect(0);
+    let plan_object = objects(&ended).pop().unwrap();
+    assert_eq!(plan_object["exit_status"], 0);
+    assert_eq!(plan_object["steps"][0]["outcome"], "done");
+    assert_eq!(plan_object["steps"][0]["exit_status"], 0);
+    // One more, none allowed, a canary, and nothing said of failures.
+    for (hosts, more) in [
+        ("h2|h3", "max-failures = 1\nparallel = 1"),
+        ("h4", "max-failures = 0"),
+        ("h1", "max-failures = 2\ncanary = 'h1'"),
+        ("h2", ""),
+    ] {
+        let scene = plan(&(fails(hosts, more) + after));
+        let ended = scene.run(&["run"]);
+        assert_ne!(ended.status.code(), Some(0), "{more}");
+        ended.says(&["b: not begun: a has failed"]);
+    }
+    // By itself the command's status is what it was.
+    let mut each = scene.user.command(env!("CARGO_BIN_EXE_sshoal"));
+    each.args(["each", "-w", "h[1-4]", "--max-failures", "2"]);
+    each.args(["sh", "-c", "test %h != h2"]);
+    Running::start(&mut each).wait().expect(1);
+}
+
+#[test]
+fn a_dry_run_of_a_plan_tells_the_batches_of_its_steps() {
+    let scene = Scene::new("[step.a]\nhosts = 'h[1-3]'\nbatch = 2\neach = 'true'\n");
+    let shown = scene.run(&["run", "--dry-run"]).expect(0).stdout();
+    for (host, batch) in [("h1", 1), ("h2", 1), ("h3", 2)] {
+        let words = format!("{host}: batch {batch}: ");
+        assert!(shown.contains(&words), "{shown}");
+    }
+}
+
+#[test]
 fn json_has_the_steps_names_and_what_became_of_all() {
     let scene = Scene::of_steps("b:a! a c:b d");
     let ended = scene.run(&["run", "--json", "--only", "a,b,c"]).expect(1);

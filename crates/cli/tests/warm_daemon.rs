@@ -5,8 +5,9 @@
 mod support;
 
 use std::fs;
+use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use rustix::process::{Signal, getpgid, getsid, kill_process};
 use sshoal_testbed::sshd::SshdSpec;
@@ -114,6 +115,54 @@ fn a_signal_ends_it_in_order() {
     wait_until("it is gone", || has_ended(pid));
     assert!(fs::metadata(warm.socket(0)).is_err());
     warm.shoal.wait_for_sessions();
+}
+
+#[test]
+fn in_the_foreground_a_signal_ends_it_as_down_does() {
+    for signal in [Signal::TERM, Signal::INT] {
+        let warm = Warm::cold(&SshdSpec::new(2));
+        let here = Running::start(&mut warm.up_command(&["--foreground"]));
+        wait_until("both are up", || {
+            let hosts = &warm.status()["hosts"];
+            hosts[0]["state"] == "up" && hosts[1]["state"] == "up"
+        });
+        // One has a session, which is no reason to stay.
+        let mut passenger = warm.ssh("echo in; cat");
+        let mut passenger = passenger
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut said = [0; 3];
+        passenger
+            .stdout
+            .as_mut()
+            .unwrap()
+            .read_exact(&mut said)
+            .unwrap();
+        kill_process(here.pid(), signal).unwrap();
+        let ended = here.wait().expect(0);
+        let said = ended.stderr();
+        assert!(["", "sshoal: 2 up\n"].contains(&&said[..]), "{said}");
+        assert_eq!(passenger.wait().unwrap().code(), Some(255));
+        assert!(fs::metadata(warm.socket(0)).is_err());
+        warm.shoal.wait_for_sessions();
+    }
+}
+
+#[test]
+fn in_the_foreground_a_signal_ends_logins_too_and_nothing_is_said_of_them() {
+    let warm = Warm::cold(&SshdSpec::new(1));
+    // Nobody answers: its connection waits for ever in the queue of a server that is stopped.
+    kill_process(warm.shoal.hosts.pid(0), Signal::STOP).unwrap();
+    let here = Running::start(&mut warm.up_command(&["--foreground"]));
+    wait_until("it tries", || {
+        warm.status()["hosts"][0]["state"] == "connecting"
+    });
+    kill_process(here.pid(), Signal::TERM).unwrap();
+    let ended = here.wait().expect(0);
+    kill_process(warm.shoal.hosts.pid(0), Signal::CONT).unwrap();
+    assert_eq!(ended.stderr(), "");
 }
 
 #[test]

@@ -6,7 +6,10 @@
 mod support;
 
 use std::fs;
+use std::io::{Read, Write};
 use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::process::Command;
 use std::time::Duration;
 
@@ -14,8 +17,8 @@ use rustix::process::{Signal, kill_process};
 use serde_json::Value;
 use sshoal_testbed::sshd::SshdSpec;
 use support::program::Running;
-use support::wait_until;
 use support::warm::{Warm, has_ended};
+use support::{DEADLINE, wait_until};
 
 /// Has a test run once more in a network of its own, where it says so.
 const INSIDE: &str = "SSHOAL_TEST_INSIDE";
@@ -253,6 +256,77 @@ fn prometheus_reads_what_is_kept() {
     assert_eq!(none.stdout(), "");
 }
 
+#[test]
+fn whoever_connects_to_the_socket_is_answered_by_http_and_silence_harms_nobody() {
+    let warm = Warm::cold(&SshdSpec::new(1));
+    let socket = warm.shoal.file("sshoal.sock");
+    // What a process that was killed has left.
+    drop(UnixListener::bind(&socket).unwrap());
+    let up = || Running::start(&mut warm.up_command(&["--prometheus-socket", &socket])).wait();
+    up().expect(0);
+    let mode = fs::metadata(&socket).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    // More than are answered at a time: each has its time and no more.
+    let silent: Vec<UnixStream> = (0..20)
+        .map(|_| UnixStream::connect(&socket).unwrap())
+        .collect();
+    let scrape = || {
+        let mut reader = UnixStream::connect(&socket).unwrap();
+        reader.set_read_timeout(Some(DEADLINE)).unwrap();
+        let request = b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n";
+        reader.write_all(request).unwrap();
+        let mut answer = String::new();
+        reader.read_to_string(&mut answer).unwrap();
+        answer
+    };
+    let answer = scrape();
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    assert!(head.starts_with("HTTP/1.0 200 OK\r\n"), "{head}");
+    for field in [
+        "Content-Type: text/plain; version=0.0.4".to_owned(),
+        format!("Content-Length: {}", body.len()),
+    ] {
+        assert!(head.lines().any(|line| line == field), "{head}");
+    }
+    assert!(parse(body).contains(&("sshoal_hosts{state=\"up\"}".to_owned(), 1.0)));
+    drop(silent);
+    // The same once more, and somewhere else: nobody is at the old place then.
+    up().expect(0);
+    assert!(scrape().starts_with("HTTP/1.0 200 OK"));
+    let other = warm.shoal.file("other.sock");
+    Running::start(&mut warm.up_command(&["--prometheus-socket", &other]))
+        .wait()
+        .expect(0);
+    assert!(fs::metadata(&socket).is_err());
+    warm.run(&["down"]).expect(0);
+    assert!(fs::metadata(&other).is_err());
+}
+
+#[test]
+fn metrics_that_cannot_be_had_are_refused_at_the_start() {
+    let warm = Warm::cold(&SshdSpec::new(1));
+    let nowhere = warm.shoal.file("nowhere/sshoal");
+    let used = warm.shoal.file("used");
+    let _used = UnixListener::bind(&used).unwrap();
+    for (flag, path, words) in [
+        ("--prometheus-file", &nowhere, "folder"),
+        ("--prometheus-socket", &nowhere, "folder"),
+        ("--prometheus-socket", &used, "another program listens"),
+        (
+            "--prometheus-socket",
+            &warm.shoal.file("hosts"),
+            "no socket",
+        ),
+    ] {
+        for more in [&[][..], &["--foreground"]] {
+            let mut up = warm.up_command(&[flag, path]);
+            let ended = Running::start(up.args(more)).wait();
+            ended.expect(2).says(&[flag, path, words]);
+        }
+    }
+    assert_eq!(warm.shoal.hosts.logins(), 0);
+}
+
 /// Prometheus' text format 0.0.4, strictly: each metric is introduced by its help and its type, its samples follow at once,
 /// names and label values have the characters that they may have, nothing comes twice.
 fn parse(text: &str) -> Vec<(String, f64)> {
@@ -300,7 +374,6 @@ fn sessions_of_root_and_of_the_user_only_are_heard() {
     // The folder keeps others out; were it open, the peer's credentials still would.
     let folder = warm.socket(0).parent().unwrap().to_owned();
     let outer = folder.parent().unwrap().parent().unwrap().to_owned();
-    use std::os::unix::fs::PermissionsExt;
     let open = |path: &std::path::Path, mode| {
         fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
     };

@@ -4,7 +4,7 @@
 
 mod support;
 
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, SocketAddrV4, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::process::{Child, Command, Stdio};
@@ -213,9 +213,13 @@ impl Spoken {
         payload
     }
 
-    /// It is left without another word, and nobody else notices.
-    fn expect_end(mut self) {
-        assert_eq!(self.0.read(&mut [0]).unwrap_or(0), 0);
+    /// It is left: what it was told last.
+    fn expect_end(mut self) -> String {
+        let mut told = Vec::new();
+        if let Err(error) = self.0.read_to_end(&mut told) {
+            assert_ne!(error.kind(), ErrorKind::WouldBlock, "it goes on");
+        }
+        String::from_utf8_lossy(&told).into_owned()
     }
 }
 
@@ -322,6 +326,102 @@ fn whoever_breaks_the_protocol_is_left_and_the_connection_stays() {
     bystander.stdin.take().unwrap().write_all(b"here").unwrap();
     assert_eq!(bystander.wait_with_output().unwrap().stdout, b"here");
     assert_eq!(warm.shoal.hosts.logins(), 1);
+}
+
+/// What comes behind the number and the channel of a CHANNEL_REQUEST.
+fn request(kind: &str, body: &[u8]) -> Vec<u8> {
+    [&string(kind)[..], &[1], body].concat()
+}
+
+#[test]
+fn who_sends_what_a_server_ends_all_for_is_told_why_and_nobody_else_notices() {
+    let warm = Warm::up(&SshdSpec::new(1));
+    let bystander = Holding::begin(&warm, &[]);
+    let terminal = [&string("xterm")[..], &[0; 16], &string("")].concat();
+    let cut_mode = [&string("xterm")[..], &[0; 16], &string("\u{1}")].concat();
+    let two = |one: &str, other: &str| [string(one), string(other)].concat();
+    for (kind, body, words) in [
+        ("exec", string("tr\0ue"), "command has an octet 0"),
+        ("exec", vec![0, 0, 0, 9, 1], "command needs 9 bytes"),
+        ("exec", two("true", ""), "command is followed by 4 bytes"),
+        ("shell", vec![1], "followed by 1 bytes"),
+        ("env", two("A", "b\0"), "variable value has an octet 0"),
+        ("subsystem", string("\0"), "subsystem name has an octet 0"),
+        ("pty-req", vec![0; 10], "CHANNEL_REQUEST is malformed"),
+        ("pty-req", cut_mode, "terminal mode's argument needs 4"),
+        ("window-change", vec![0; 15], "height in pixels needs 4"),
+        ("signal", string("I\0T"), "signal name has an octet 0"),
+        ("x11-req", vec![0; 3], "CHANNEL_REQUEST is malformed"),
+        ("auth-agent-req@openssh.com", vec![1], "followed by 1"),
+        ("sh\0ell", vec![], "request type has an octet 0"),
+    ] {
+        let mut spoken = Spoken::begin(&warm);
+        spoken.say(&open_session(0));
+        let servers = confirmed(&spoken.hear(), 0);
+        spoken.say(&about(98, servers, &request(kind, &body)));
+        let told = spoken.expect_end();
+        assert!(told.contains(words), "{kind}: {told:?}");
+    }
+    // A second terminal.
+    let mut spoken = Spoken::begin(&warm);
+    spoken.say(&open_session(0));
+    let servers = confirmed(&spoken.hear(), 0);
+    for _ in 0..2 {
+        spoken.say(&about(98, servers, &request("pty-req", &terminal)));
+    }
+    let told = spoken.expect_end();
+    assert!(told.contains("second terminal"), "{told:?}");
+    // Channels and requests for the whole connection.
+    let open = |kind: &str, body: &[u8]| {
+        let numbers = [0, 1 << 20, 32_768_u32].map(u32::to_be_bytes).concat();
+        [&[90][..], &string(kind), &numbers, body].concat()
+    };
+    let ask = |kind: &str, body: &[u8]| [&[80][..], &request(kind, body)].concat();
+    for (payload, words) in [
+        (open("session", &[1]), "followed by 1 bytes"),
+        (open("direct-tcpip", &string("a\0b")), "host to connect has"),
+        (open("direct-streamlocal@openssh.com", &[]), "socket path"),
+        (
+            ask("tcpip-forward", &string("a\0b")),
+            "address has an octet 0",
+        ),
+        (ask("cancel-tcpip-forward", &string("a")), "port needs 4"),
+    ] {
+        let mut spoken = Spoken::begin(&warm);
+        spoken.say(&payload);
+        let told = spoken.expect_end();
+        assert!(told.contains(words), "{told:?}");
+    }
+    bystander.end();
+    let ended = Running::start(&mut warm.ssh("echo well")).wait();
+    assert_eq!(ended.expect(0).stdout(), "well\n");
+    assert_eq!(warm.shoal.hosts.logins(), 1);
+}
+
+#[test]
+fn a_place_too_many_is_refused_and_the_server_is_not_asked() {
+    let warm = Warm::up(&SshdSpec::new(1));
+    let mut spoken = Spoken::begin(&warm);
+    let path = |number: usize| warm.shoal.dir.path().join(format!("s{number}"));
+    let about_path = |kind: &str, number: usize| {
+        let path = path(number);
+        let body = string(path.to_str().unwrap());
+        [&[80][..], &request(kind, &body)].concat()
+    };
+    let listen = |number| about_path("streamlocal-forward@openssh.com", number);
+    for number in 0..257 {
+        spoken.say(&listen(number));
+    }
+    for number in 0..256 {
+        assert_eq!(spoken.hear()[0], 81, "{number}");
+    }
+    assert_eq!(spoken.hear(), FAILURE);
+    assert!(path(255).exists() && !path(256).exists());
+    // Where one is cancelled there is room again.
+    spoken.say(&about_path("cancel-streamlocal-forward@openssh.com", 0));
+    assert_eq!(spoken.hear()[0], 81);
+    spoken.say(&listen(256));
+    assert_eq!(spoken.hear()[0], 81);
 }
 
 #[test]

@@ -182,6 +182,27 @@ fn when_the_keeper_is_killed_what_ran_is_lost_and_what_has_not_begun_logs_in() {
 }
 
 #[test]
+fn a_server_that_does_not_answer_on_its_kept_connection_is_told_so() {
+    let warm = Warm::up(&SshdSpec::new(1));
+    let stopped = warm.session_processes(0);
+    for pid in &stopped {
+        kill_process(*pid, Signal::STOP).unwrap();
+    }
+    let records = ran(&warm, &["--login-timeout", "1", "true"], 3);
+    for pid in &stopped {
+        kill_process(*pid, Signal::CONT).unwrap();
+    }
+    let record = &records.hosts[0];
+    let detail = record.detail.as_deref().unwrap();
+    assert_eq!(
+        (record.failure(), &record.fate[..]),
+        ("lost", "may-have-run")
+    );
+    let words = "no answer within 1s on the connection that `sshoal up` keeps";
+    assert_eq!(detail, words);
+}
+
+#[test]
 fn a_host_that_is_not_kept_any_more_is_logged_in_to() {
     let warm = Warm::up(&SshdSpec::new(3));
     warm.run(&["down", &warm.shoal.name(1)]).expect(0);

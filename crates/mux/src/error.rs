@@ -3,7 +3,7 @@
 use sshoal_wire::DecodeError;
 
 use crate::passenger::{MAX_MESSAGE_LEN, MAX_OUTPUT, MAX_UNANSWERED};
-use crate::proxy::{MAX_PACKET_LEN, MAX_PROXY_CHANNELS};
+use crate::proxy::{MAX_PACKET_LEN, MAX_PAYLOAD_LEN, MAX_PROXY_CHANNELS};
 
 /// Why a passenger is served no longer. It stays the answer to everything that follows.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -68,6 +68,14 @@ pub enum ProxyError {
     /// A message that does not follow its format.
     #[error(transparent)]
     Malformed(#[from] DecodeError),
+    /// A payload that may be longer with its padding than a server takes.
+    #[error(
+        "the passenger sent an SSH message of {len} octets, where {MAX_PAYLOAD_LEN} are passed on"
+    )]
+    PayloadLength {
+        /// Its length in octets.
+        len: usize,
+    },
     /// Only messages of the connection protocol go through (RFC 4254).
     #[error("SSH message number {number} is not one of the connection protocol")]
     NotOfConnection {
@@ -80,6 +88,23 @@ pub enum ProxyError {
         /// The message's number.
         number: u8,
         /// The channel's number, as in the message.
+        channel: u32,
+    },
+    /// A message that does not fit how far its channel is (RFC 4254 sections 5.1 and 5.3).
+    #[error(
+        "SSH message number {number} is for channel {channel} out of its turn: a channel is confirmed or refused once, before all \
+         else, and has no data behind its end"
+    )]
+    OutOfTurn {
+        /// The message's number.
+        number: u8,
+        /// The server's number of the channel.
+        channel: u32,
+    },
+    /// "Protocol error: you already have a pty" is the end of the connection in OpenSSH's server (session.c).
+    #[error("the passenger asked for a second terminal on channel {channel}")]
+    SecondTerminal {
+        /// The server's number of the channel.
         channel: u32,
     },
     /// More data than the other side has room for (RFC 4254 section 5.2): the server would end the connection of all.

@@ -29,6 +29,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod bodies;
 mod error;
 mod forward;
 mod listening;
@@ -42,7 +43,7 @@ pub use error::{PassengerError, ProxyError};
 pub use forward::{Forward, ForwardKind, Place};
 pub use listening::{Arrived, AskedGlobally, ProxiedRequest, allocated_port, opened_by};
 pub use passenger::{Event, MAX_MESSAGE_LEN, MAX_OUTPUT, MAX_UNANSWERED, Passenger, RequestId};
-pub use proxy::{LeftChannel, MAX_PACKET_LEN, MAX_PROXY_CHANNELS, ProxyChannels};
+pub use proxy::{LeftChannel, MAX_PACKET_LEN, MAX_PAYLOAD_LEN, MAX_PROXY_CHANNELS, ProxyChannels};
 pub use reply::Reply;
 pub use request::{MAX_VARIABLES, NewSession, Request, StdioForward};
 pub use socks::{Destination, MAX_HANDSHAKE, Socks, SocksError};

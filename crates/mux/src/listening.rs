@@ -3,8 +3,10 @@
 
 use sshoal_wire::{ChannelOpen, DecodeError, Decoder, GlobalRequest, Problem, Put};
 
+use crate::bodies::text;
 use crate::error::ProxyError;
 use crate::forward::Place;
+use crate::proxy::check_len;
 
 const TCP: &[u8] = b"tcpip-forward";
 const CANCEL_TCP: &[u8] = b"cancel-tcpip-forward";
@@ -172,6 +174,7 @@ impl ProxiedRequest {
     /// # Errors
     /// It does not follow its format.
     pub fn decode(payload: &[u8]) -> Result<(ProxiedRequest, bool), ProxyError> {
+        check_len(payload)?;
         let mut fields = Decoder::named("GLOBAL_REQUEST", payload);
         let number = fields.field("message number").u8()?;
         if number != GlobalRequest::NUMBER {
@@ -184,14 +187,15 @@ impl ProxiedRequest {
             CANCEL_TCP => ProxiedRequest::Cancel(tcp_place(&mut fields)?),
             UNIX => ProxiedRequest::Listen(unix_place(&mut fields)?),
             CANCEL_UNIX => ProxiedRequest::Cancel(unix_place(&mut fields)?),
-            _ => ProxiedRequest::Other,
+            _ => return Ok((ProxiedRequest::Other, want_reply)),
         };
+        fields.finish()?;
         Ok((request, want_reply))
     }
 }
 
 fn tcp_place(fields: &mut Decoder<'_>) -> Result<Place, DecodeError> {
-    let host = fields.field("address").string()?;
+    let host = text(fields, "address")?;
     let host = std::str::from_utf8(host).map_err(|_| fields.error(Problem::UnknownName))?;
     let host = host.to_owned();
     let port = fields.field("port").u32()?;
@@ -200,7 +204,7 @@ fn tcp_place(fields: &mut Decoder<'_>) -> Result<Place, DecodeError> {
 }
 
 fn unix_place(fields: &mut Decoder<'_>) -> Result<Place, DecodeError> {
-    Ok(Place::Unix(fields.field("socket path").string()?.to_vec()))
+    Ok(Place::Unix(text(fields, "socket path")?.to_vec()))
 }
 
 #[cfg(test)]
@@ -208,6 +212,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use super::*;
+    use crate::MAX_PAYLOAD_LEN;
 
     fn tcp(host: &str, port: u16) -> Place {
         let host = host.to_owned();
@@ -250,8 +255,26 @@ mod tests {
             ProxiedRequest::decode(&other),
             Ok((ProxiedRequest::Other, true))
         );
-        assert!(ProxiedRequest::decode(&request(TCP, b"\0\0\0\x01a")).is_err());
         assert!(ProxiedRequest::decode(&[90]).is_err());
+    }
+
+    #[test]
+    fn what_the_server_would_end_everybody_s_connection_for_is_not_asked() {
+        for place in [tcp("localhost", 8080), Place::Unix(b"/run/x".to_vec())] {
+            let AskedGlobally { name, data } = AskedGlobally::listen(&place);
+            for len in 0..data.len() {
+                assert!(ProxiedRequest::decode(&request(name, &data[..len])).is_err());
+            }
+            let trailing = [&data[..], b"x"].concat();
+            assert!(ProxiedRequest::decode(&request(name, &trailing)).is_err());
+        }
+        for place in [tcp("a\0b", 1), Place::Unix(b"/a\0b".to_vec())] {
+            let AskedGlobally { name, data } = AskedGlobally::listen(&place);
+            assert!(ProxiedRequest::decode(&request(name, &data)).is_err());
+        }
+        let long = Place::Unix(vec![b'a'; MAX_PAYLOAD_LEN]);
+        let AskedGlobally { name, data } = AskedGlobally::listen(&long);
+        assert!(ProxiedRequest::decode(&request(name, &data)).is_err());
     }
 
     #[test]

@@ -6,7 +6,8 @@
 
 use std::collections::VecDeque;
 
-use sshoal_wire::{Decoder, Put};
+use sshoal_wire::reason::DISCONNECT_PROTOCOL_ERROR;
+use sshoal_wire::{Decoder, Disconnect, Put};
 
 use crate::VERSION;
 use crate::error::PassengerError;
@@ -187,6 +188,21 @@ impl<D> Passenger<D> {
         self.output.put_u8(0);
         self.output.put_bytes(payload);
         Ok(())
+    }
+
+    /// In proxy mode: sends a last packet, which says why there is nothing more (DISCONNECT, RFC 4253 section 11.1).
+    ///
+    /// # Errors
+    /// As [`send_packet`](Self::send_packet).
+    pub fn dismiss(&mut self, why: &str) -> Result<(), PassengerError> {
+        let mut payload = Vec::new();
+        Disconnect {
+            reason_code: DISCONNECT_PROTOCOL_ERROR,
+            description: why.as_bytes(),
+            language_tag: b"",
+        }
+        .encode(&mut payload);
+        self.send_packet(&payload)
     }
 
     /// Octets to write to the passenger's socket, if any; say [`transmitted`](Self::transmitted) how many went.

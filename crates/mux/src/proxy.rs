@@ -11,16 +11,20 @@
 //! ```
 
 use sshoal_wire::{
-    ChannelClose, ChannelData, ChannelExtendedData, ChannelFailure, ChannelOpen,
-    ChannelOpenConfirmation, ChannelOpenFailure, ChannelWindowAdjust, Decoder, Dialect,
-    GlobalRequest, Message, RequestFailure,
+    ChannelClose, ChannelData, ChannelEof, ChannelExtendedData, ChannelFailure, ChannelOpen,
+    ChannelOpenConfirmation, ChannelOpenFailure, ChannelRequest, ChannelWindowAdjust, Decoder,
+    Dialect, GlobalRequest, Message, RequestFailure,
 };
 
+use crate::bodies;
 use crate::error::{PassengerError, ProxyError};
 use crate::listening::decode_open;
 
 /// Longest packet of a passenger, octets behind its length: as OpenSSH's PACKET_MAX_SIZE.
 pub const MAX_PACKET_LEN: usize = 256 * 1024;
+/// Longest payload that is passed on, octets: whatever padding it gets (255 octets at most, RFC 4253 section 6), a server that takes
+/// packets as long as OpenSSH's does takes it.
+pub const MAX_PAYLOAD_LEN: usize = MAX_PACKET_LEN - 256;
 /// Most channels of one passenger.
 pub const MAX_PROXY_CHANNELS: usize = 256;
 
@@ -66,6 +70,10 @@ struct ProxyChannel {
     max_data: u32,
     /// How much it may send.
     granted: u32,
+    /// Whether a terminal was asked for.
+    has_terminal: bool,
+    /// The passenger sends no more data.
+    ended_here: bool,
     closed_here: bool,
     closed_there: bool,
 }
@@ -94,6 +102,8 @@ impl ProxyChannel {
             window: 0,
             max_data: 0,
             granted: 0,
+            has_terminal: false,
+            ended_here: false,
             closed_here: false,
             closed_there: false,
         }
@@ -157,7 +167,8 @@ impl ProxyChannels {
     ) -> Result<(), ProxyError> {
         let number = kind(payload)?;
         // The server would end the connection of all for a message without form.
-        Message::decode(payload, Dialect::default())?;
+        check_len(payload)?;
+        bodies::check(&Message::decode(payload, Dialect::default())?)?;
         match number {
             GlobalRequest::NUMBER..=RequestFailure::NUMBER => Ok(()),
             ChannelOpen::NUMBER => {
@@ -191,15 +202,13 @@ impl ProxyChannels {
 
     /// What the passenger's message does to a channel.
     fn note_sent(&mut self, number: u8, at: usize, payload: &mut [u8]) -> Result<(), ProxyError> {
+        self.check_turn(number, at)?;
         match number {
             ChannelOpenConfirmation::NUMBER => {
                 let own = number_at(payload, RECIPIENT + 4)?;
                 let granted = number_at(payload, RECIPIENT + 8)?;
                 self.check_number(own)?;
                 let channel = &mut self.channels[at];
-                if channel.own != UNKNOWN {
-                    return Err(ProxyError::NumberInUse { channel: own });
-                }
                 channel.own = own;
                 channel.granted = granted;
                 put_at(payload, RECIPIENT + 4, channel.ours);
@@ -226,6 +235,15 @@ impl ProxyChannels {
                 };
                 channel.window -= octets;
             }
+            ChannelRequest::NUMBER if bodies::asks_for_terminal(payload) => {
+                let channel = &mut self.channels[at];
+                if std::mem::replace(&mut channel.has_terminal, true) {
+                    return Err(ProxyError::SecondTerminal {
+                        channel: channel.servers.unwrap_or(UNKNOWN),
+                    });
+                }
+            }
+            ChannelEof::NUMBER => self.channels[at].ended_here = true,
             ChannelOpenFailure::NUMBER => drop(self.channels.swap_remove(at)),
             ChannelClose::NUMBER => {
                 self.channels[at].closed_here = true;
@@ -234,6 +252,26 @@ impl ProxyChannels {
             _ => {}
         }
         Ok(())
+    }
+
+    /// A channel that the server has offered is confirmed or refused, once and before all else, and none has data behind its end:
+    /// OpenSSH's server ends the connection for either (channels.c, "non-opening channel" and "after EOF").
+    fn check_turn(&self, number: u8, at: usize) -> Result<(), ProxyError> {
+        let channel = &self.channels[at];
+        let is_fitting = match number {
+            ChannelOpenConfirmation::NUMBER | ChannelOpenFailure::NUMBER => channel.own == UNKNOWN,
+            ChannelData::NUMBER | ChannelExtendedData::NUMBER => {
+                channel.own != UNKNOWN && !channel.ended_here
+            }
+            _ => channel.own != UNKNOWN,
+        };
+        match is_fitting {
+            true => Ok(()),
+            false => Err(ProxyError::OutOfTurn {
+                number,
+                channel: channel.servers.unwrap_or(UNKNOWN),
+            }),
+        }
     }
 
     /// Makes a payload from the server one for the passenger, in place, if it is for one of its channels.
@@ -307,6 +345,14 @@ impl ProxyChannels {
 
 /// The number of a channel to which the passenger has given none yet.
 const UNKNOWN: u32 = u32::MAX;
+
+/// A server would end the connection for a longer one.
+pub(crate) fn check_len(payload: &[u8]) -> Result<(), ProxyError> {
+    match payload.len() {
+        0..=MAX_PAYLOAD_LEN => Ok(()),
+        len => Err(ProxyError::PayloadLength { len }),
+    }
+}
 
 /// The number of a message that may go through.
 fn kind(payload: &[u8]) -> Result<u8, ProxyError> {

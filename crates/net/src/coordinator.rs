@@ -63,6 +63,8 @@ pub struct RunEnd<S> {
     pub summary: Option<S>,
     /// What signals did, up to the very end.
     pub interruption: Interruption,
+    /// Whether nothing was begun any more because too many hosts had failed, or what must be between two batches did not succeed.
+    pub is_halted: bool,
 }
 
 /// Runs the plan to its end. The observer is called from a thread of its own.
@@ -122,11 +124,13 @@ pub fn run<O: Observer>(mut plan: RunPlan, observer: O) -> Result<RunEnd<O::Summ
             tracing::warn!(path = %path.display(), %error, "the server cache cannot be written");
         }
         let so_far = signals.interruption();
+        let is_halted = coordinator.fleet.is_halted();
         let leaving = leaving(&mut signals);
         let summary = coordinator.observer.finish(so_far, leaving).await;
         Ok(RunEnd {
             summary,
             interruption: signals.interruption(),
+            is_halted,
         })
     });
     // A name lookup that does not end is left behind.
@@ -163,7 +167,8 @@ impl<O: Observer> Coordinator<O> {
             Some(_) => KEEPING_INTERVAL,
         });
         progress.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
-        let mut signals = Signals::listen(self.copies());
+        let keeper = self.worker.plan.keeper.clone();
+        let mut signals = Signals::listen(self.copies() || keeper.is_some());
         loop {
             self.act();
             if self.fleet.is_done() {
@@ -184,6 +189,9 @@ impl<O: Observer> Coordinator<O> {
                 () = sleep_until(timeout), if timeout.is_some() => {}
                 wanted = signals.next() => {
                     self.questions.withdraw();
+                    if let Some(keeper) = &keeper {
+                        keeper.interrupted();
+                    }
                     match wanted {
                         Wanted::Interrupt => self.fleet.interrupt(Instant::now()),
                         Wanted::Stop => self.fleet.abandon(Instant::now()),
@@ -229,6 +237,9 @@ impl<O: Observer> Coordinator<O> {
                 self.notices.extend(input.or(sent).map(Notice::Failed));
                 if plan.transfer.is_some() {
                     failures::tell_of_copy(failure, plan.deadlines.command);
+                }
+                if result.times.is_warm() {
+                    failures::tell_of_kept(failure, plan.deadlines.login);
                 }
             }
             self.notices.push(Notice::Result(result));

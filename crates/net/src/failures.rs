@@ -85,6 +85,27 @@ pub(crate) fn tell_of_copy(failure: &mut Failure, limit: Option<Duration>) {
     }
 }
 
+/// Says of a command on a connection that is kept what the fleet says of one behind a login: there was none, so it is the
+/// server that is silent. `limit` is how long it was waited for.
+pub(crate) fn tell_of_kept(failure: &mut Failure, limit: Option<Duration>) {
+    let overdue = FailureKind::LoginTimeout;
+    let may_have_run = || failure.detail.starts_with(&format!("{overdue}: "));
+    let is_meant = match failure.kind {
+        FailureKind::LoginTimeout => true,
+        FailureKind::Lost => may_have_run(),
+        _ => false,
+    };
+    if let (true, Some(limit)) = (is_meant, limit) {
+        failure.detail =
+            format!("no answer within {limit:?} on the connection that `sshoal up` keeps");
+        failure.remedy = match failure.kind {
+            FailureKind::Lost => failure.kind.remedy(),
+            _ => "see with `sshoal status` how the connection is; --no-pool logs in anew",
+        }
+        .to_owned();
+    }
+}
+
 /// The fleet's name for what the connection knows.
 pub(crate) fn fate(fate: ExecFate) -> Fate {
     match fate {

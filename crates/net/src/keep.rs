@@ -38,6 +38,9 @@ pub trait Keeper: Send + Sync {
     /// The run has begun.
     fn started(&self, run: RunHandle);
 
+    /// A signal wants the run to end: all its hosts end, and have not failed by that. Called in the coordinator's thread.
+    fn interrupted(&self);
+
     /// A host's turn has come, and nobody keeps its connections yet. Called in the thread, and the tokio runtime, that
     /// performs the host.
     ///

@@ -25,6 +25,7 @@ use tokio::time::timeout;
 use crate::dock::Dock;
 use crate::host::Host;
 use crate::seat::Seat;
+use crate::socket_file::SocketFile;
 
 pub(crate) use arrival::{Arrival, arrived};
 
@@ -48,6 +49,8 @@ pub(crate) enum Opened {
 pub(crate) struct Forwards {
     here: RefCell<Vec<Here>>,
     there: RefCell<Vec<There>>,
+    /// Places at which servers are asked to listen for passengers in proxy mode, and have not answered.
+    asked: Cell<usize>,
     connections: Cell<usize>,
     /// A connection has ended.
     left: Notify,
@@ -57,7 +60,7 @@ pub(crate) struct Forwards {
 struct Here {
     forward: Forward,
     accepting: Vec<AbortHandle>,
-    socket: Option<listen::SocketFile>,
+    socket: Option<SocketFile>,
 }
 
 /// One for which the server listens.
@@ -94,6 +97,28 @@ impl Here {
         if let Some(socket) = &self.socket {
             socket.remove();
         }
+    }
+}
+
+/// A place among the forwards, until the server has said whether it listens.
+pub(crate) struct Asked(Rc<Host>);
+
+impl Asked {
+    /// `None` if there are too many.
+    pub(crate) fn begin(host: &Rc<Host>) -> Option<Asked> {
+        let forwards = &host.forwards;
+        let has_room = !forwards.are_too_many();
+        has_room.then(|| {
+            forwards.asked.set(forwards.asked.get() + 1);
+            Asked(host.clone())
+        })
+    }
+}
+
+impl Drop for Asked {
+    fn drop(&mut self) {
+        let asked = &self.0.forwards.asked;
+        asked.set(asked.get() - 1);
     }
 }
 
@@ -175,19 +200,17 @@ impl Forwards {
     }
 
     fn are_too_many(&self) -> bool {
-        self.here.borrow().len() + self.there.borrow().len() >= MAX_FORWARDS
+        let known = self.here.borrow().len() + self.there.borrow().len();
+        known + self.asked.get() >= MAX_FORWARDS
     }
 
-    /// The server is to listen for a passenger in proxy mode.
+    /// The server listens for a passenger in proxy mode, which had [`Asked`].
     pub(crate) fn expect(&self, listens: Place, passenger: &Rc<Seat>) {
-        let mut there = self.there.borrow_mut();
-        if there.len() < MAX_FORWARDS {
-            there.push(There {
-                forward: None,
-                listens,
-                to: To::Passenger(passenger.clone()),
-            });
-        }
+        self.there.borrow_mut().push(There {
+            forward: None,
+            listens,
+            to: To::Passenger(passenger.clone()),
+        });
     }
 
     /// The server is not to listen there for the passenger any more; returns whether it did.

@@ -44,6 +44,8 @@ enum Gone {
     TooMany,
     #[error("command {0} was given more input than may be under way")]
     Flood(u32),
+    #[error("command {0} was given more signals than may wait")]
+    Signals(u32),
 }
 
 /// A guest, as its commands know it.
@@ -209,8 +211,8 @@ impl Served<'_> {
             }
             Order::Consumed { id, octets } => self.consumed(id, octets as usize),
             Order::Signal { id, name } => {
-                if let Some(seat) = self.seat(id) {
-                    seat.signal(name);
+                if self.seat(id).is_some_and(|seat| !seat.signal(name)) {
+                    return Err(Gone::Signals(id));
                 }
             }
             Order::Leave { id } => self.leave(id),

@@ -1,6 +1,7 @@
 //! How a pool is, in Prometheus' text format (version 0.0.4), and the file that it is written to.
 
 use std::fmt::Write as _;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -186,14 +187,60 @@ fn escaped(value: &str) -> String {
     escaped
 }
 
+/// Why the metrics cannot be had where the user wants them.
+#[derive(Debug, thiserror::Error)]
+pub enum MetricsError {
+    /// The file cannot be written.
+    #[error(
+        "--prometheus-file {path}: {error}; it takes a file in a folder that is there and that you can write to"
+    )]
+    File {
+        /// The file.
+        path: String,
+        /// What the system says.
+        error: io::Error,
+    },
+    /// The socket cannot be made.
+    #[error(
+        "--prometheus-socket {path}: {error}; it takes a path in a folder that is there and that you can write to"
+    )]
+    Socket {
+        /// The socket.
+        path: String,
+        /// What the system says.
+        error: io::Error,
+    },
+    /// There is a socket, and it is in use.
+    #[error(
+        "--prometheus-socket {path}: another program listens there; end it, or name another path"
+    )]
+    InUse {
+        /// The socket.
+        path: String,
+    },
+    /// There is something else.
+    #[error(
+        "--prometheus-socket {path}: what is there is no socket; remove it, or name another path"
+    )]
+    NoSocket {
+        /// The path.
+        path: String,
+    },
+}
+
 /// A file that is written again and again, if one was named.
 #[derive(Default)]
 pub(crate) struct MetricsFile(Mutex<Option<(PathBuf, Instant)>>);
 
 impl MetricsFile {
-    /// Writes into this one from now on.
-    pub(crate) fn write_to(&self, path: PathBuf) {
-        *self.locked() = Some((path, Instant::now()));
+    /// Writes into this one, now and from now on.
+    pub(crate) fn write_to(&self, path: &Path, status: &Status) -> Result<(), MetricsError> {
+        write(path, status).map_err(|error| MetricsError::File {
+            path: path.display().to_string(),
+            error,
+        })?;
+        *self.locked() = Some((path.to_owned(), Instant::now()));
+        Ok(())
     }
 
     /// Writes it, if that is due; returns when the next time is.
@@ -203,7 +250,7 @@ impl MetricsFile {
         let now = Instant::now();
         if now >= *due {
             *due = now + INTERVAL;
-            write(path, &status());
+            write_again(path, &status());
         }
         Some(due.saturating_duration_since(now))
     }
@@ -211,7 +258,7 @@ impl MetricsFile {
     /// How it was in the end.
     pub(crate) fn write_last(&self, status: impl FnOnce() -> Status) {
         if let Some((path, _)) = self.locked().take() {
-            write(&path, &status());
+            write_again(&path, &status());
         }
     }
 
@@ -221,8 +268,13 @@ impl MetricsFile {
 }
 
 /// Whoever reads the file sees it whole: as it was, or as it is.
-fn write(path: &Path, status: &Status) {
-    if let Err(error) = replace_shared_file(path, prometheus(status).as_bytes()) {
+fn write(path: &Path, status: &Status) -> io::Result<()> {
+    replace_shared_file(path, prometheus(status).as_bytes())
+}
+
+/// It could be written before: the next time it may be again.
+fn write_again(path: &Path, status: &Status) {
+    if let Err(error) = write(path, status) {
         tracing::warn!(path = %path.display(), %error, "the metrics cannot be written");
     }
 }

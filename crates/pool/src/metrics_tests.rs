@@ -62,7 +62,8 @@ fn the_file_is_written_when_it_is_named_and_then_after_a_while() {
     let path = dir.path().join("sshoal.prom");
     let file = MetricsFile::default();
     assert_eq!(file.write_if_due(status), None);
-    file.write_to(path.clone());
+    file.write_to(&path, &status()).unwrap();
+    std::fs::remove_file(&path).unwrap();
     let left = file.write_if_due(status).unwrap();
     assert!(left > INTERVAL / 2, "{left:?}");
     let text = std::fs::read_to_string(&path).unwrap();
@@ -72,4 +73,19 @@ fn the_file_is_written_when_it_is_named_and_then_after_a_while() {
     assert!(!path.exists());
     file.write_last(status);
     assert!(path.exists());
+}
+
+#[test]
+fn a_file_that_cannot_be_written_is_named_with_what_to_do() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = MetricsFile::default();
+    for path in [
+        dir.path().join("nowhere/sshoal.prom"),
+        dir.path().to_owned(),
+    ] {
+        let refused = file.write_to(&path, &status()).unwrap_err().to_string();
+        let named = refused.contains(path.to_str().unwrap());
+        assert!(named && refused.contains("folder"), "{refused}");
+    }
+    assert_eq!(file.write_if_due(status), None);
 }

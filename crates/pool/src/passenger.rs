@@ -86,10 +86,13 @@ impl Served<'_> {
                     (Event::Packet(_), None) => {}
                 }
             }
-            if let Some(proxied) = &self.proxied {
-                proxied
-                    .advance(&mut self.passenger)?
-                    .map_err(Ended::Proxy)?;
+            if let Some(proxied) = &self.proxied
+                && let Err(why) = proxied.advance(&mut self.passenger)?
+            {
+                self.passenger.dismiss(&why)?;
+                // It hears so if its socket takes it at once.
+                self.write()?;
+                return Err(Ended::Proxy(why));
             }
             if let Some(session) = &mut self.session
                 && session.advance(&mut self.passenger)?

@@ -4,8 +4,8 @@ use std::collections::{HashMap, HashSet};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -22,7 +22,8 @@ use crate::conversation::{Conversation, Tell};
 use crate::entry::{Entry, Member, Seating, Terms};
 use crate::folder::{Folder, Lock};
 use crate::limits::{Limits, Room, resident};
-use crate::metrics::MetricsFile;
+use crate::metrics::{MetricsError, MetricsFile, prometheus};
+use crate::metrics_socket::{self, Bound, MAX_READERS, MetricsSocket};
 
 /// Most connections to one host.
 pub const MAX_CONNECTIONS: usize = 128;
@@ -45,6 +46,9 @@ struct Shared {
     /// How often all connections were doubted, and why the last time.
     alarms: watch::Sender<(u64, Option<Alarm>)>,
     metrics: MetricsFile,
+    metrics_socket: MetricsSocket,
+    /// Who reads the metrics there at the moment.
+    readers: AtomicUsize,
     holds: Mutex<Holds>,
     /// Written to when there is one less.
     freed: OwnedFd,
@@ -128,6 +132,8 @@ impl Pool {
             room: Arc::default(),
             alarms: watch::Sender::new((0, None)),
             metrics: MetricsFile::default(),
+            metrics_socket: MetricsSocket::default(),
+            readers: AtomicUsize::new(0),
             holds: Mutex::default(),
             freed: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?,
             decks: Mutex::default(),
@@ -174,10 +180,15 @@ impl Pool {
                 true => PollFlags::IN,
                 false => PollFlags::empty(),
             };
-            let mut waiting = [
+            let has_room = self.0.readers.load(Ordering::SeqCst) < MAX_READERS;
+            let scraped = self.0.metrics_socket.listener().filter(|_| has_room);
+            let mut waiting = vec![
                 PollFd::new(&listener, listens),
                 PollFd::new(&self.0.freed, PollFlags::IN),
             ];
+            if let Some(scraped) = &scraped {
+                waiting.push(PollFd::new(&**scraped, PollFlags::IN));
+            }
             match poll(&mut waiting, timeout.as_ref()) {
                 Ok(_) | Err(Errno::INTR) => {}
                 Err(error) => return Err(error.into()),
@@ -186,6 +197,11 @@ impl Pool {
             let _ = rustix::io::read(&self.0.freed, &mut [0; 8]);
             if let Ok((stream, _)) = listener.accept() {
                 self.hear(stream, &performer);
+            }
+            if let Some(scraped) = &scraped
+                && let Ok((stream, _)) = scraped.accept()
+            {
+                self.show_metrics(stream);
             }
         }
         drop(listener);
@@ -203,6 +219,22 @@ impl Pool {
         });
         if let Err(error) = begun {
             tracing::warn!(%error, "a question was not heard");
+        }
+    }
+
+    /// Answers whoever reads the metrics. The socket's mode says who may.
+    fn show_metrics(&self, stream: UnixStream) {
+        self.0.readers.fetch_add(1, Ordering::SeqCst);
+        let reader = Reader(self.clone());
+        let answering = thread::Builder::new().name("metrics".to_owned());
+        let begun = answering.spawn(move || {
+            let metrics = || prometheus(&reader.0.status());
+            if let Err(error) = metrics_socket::answer(&stream, metrics) {
+                tracing::debug!(%error, "the metrics were not read");
+            }
+        });
+        if let Err(error) = begun {
+            tracing::warn!(%error, "the metrics were not shown");
         }
     }
 
@@ -263,10 +295,23 @@ impl Pool {
         self.0.room.limit(to);
     }
 
-    /// Writes metrics into this file from now on, every 15 s (docs/warm.md).
-    pub fn write_metrics(&self, path: PathBuf) {
-        self.0.metrics.write_to(path);
+    /// From now on writes the metrics into `file` every 15 s, and answers with them whoever connects to `socket`
+    /// (docs/warm.md). What is `None` stays as it is.
+    ///
+    /// # Errors
+    ///
+    /// One of them cannot be had; the other is left as it was.
+    pub fn publish(&self, file: Option<&Path>, socket: Option<&Path>) -> Result<(), MetricsError> {
+        let socket = socket.filter(|path| !self.0.metrics_socket.is_at(path));
+        let bound = socket.map(Bound::at).transpose()?;
+        if let Some(path) = file {
+            self.0.metrics.write_to(path, &self.status())?;
+        }
+        if let Some(bound) = bound {
+            self.0.metrics_socket.replace(bound);
+        }
         self.wake();
+        Ok(())
     }
 
     /// Takes in hosts that are not kept yet. Of those whose socket another host has already it returns what they are called,
@@ -314,6 +359,7 @@ impl Pool {
 
     /// Takes all sockets away that are left, when all is over.
     pub fn clear(&self) {
+        self.0.metrics_socket.close();
         let entries = locked(&self.0.entries);
         let sockets = entries.iter().map(|entry| entry.member.socket.clone());
         for socket in sockets.chain([self.0.folder.control()]) {
@@ -408,6 +454,17 @@ impl Pool {
     fn wake(&self) {
         // It is full of reasons to wake up already.
         let _ = rustix::io::write(&self.0.freed, &1_u64.to_ne_bytes());
+    }
+}
+
+/// One who reads the metrics, for as long as it is held.
+struct Reader(Pool);
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        self.0.0.readers.fetch_sub(1, Ordering::SeqCst);
+        // Somebody may wait to be accepted.
+        self.0.wake();
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use sshoal_mux::{Passenger, PassengerError};
 
-use crate::host::Host;
+use crate::host::{HAS_ENDED, Host};
 use crate::proxy::Proxied;
 use crate::seat::{Seat, Wanted};
 
@@ -58,7 +58,10 @@ impl ProxiedSession {
         let received = &self.host.entry.counts.received;
         received.fetch_add(octets as u64, Ordering::Relaxed);
         let down = self.seat.down();
-        let lost = || down.refusal.clone().unwrap_or_default();
+        let lost = || {
+            let why = down.refusal.clone();
+            why.unwrap_or_else(|| HAS_ENDED.to_owned())
+        };
         Ok(match (proxied.fault(), down.is_closed) {
             (Some(fault), _) => Err(fault),
             (None, true) => Err(lost()),

@@ -302,8 +302,12 @@ impl Proxied {
             }
         };
         let host = dock.host();
-        match request {
-            ProxiedRequest::Listen(place) => {
+        let room = match &request {
+            ProxiedRequest::Listen(_) => forward::Asked::begin(&host),
+            _ => None,
+        };
+        match (request, room) {
+            (ProxiedRequest::Listen(place), Some(room)) => {
                 // Where its channels come from it cannot be moved.
                 self.opening.take();
                 let (dock, passenger) = (dock.clone(), seat.clone());
@@ -315,16 +319,15 @@ impl Proxied {
                             false => host.forwards.expect(listens, &passenger),
                         }
                     }
+                    drop(room);
                     answer(reply);
                 });
             }
-            ProxiedRequest::Cancel(place) if host.forwards.forget(seat, &place) => {
+            (ProxiedRequest::Cancel(place), _) if host.forwards.forget(seat, &place) => {
                 dock.ask(AskedGlobally::cancel(&place), answer);
             }
-            // In its turn, as from a server that does not know the request.
-            ProxiedRequest::Cancel(_) | ProxiedRequest::Other => {
-                dock.ask(AskedGlobally::keepalive(), move |_| answer(None));
-            }
+            // In its turn, as from a server that does not know the request, or does not grant it.
+            _ => dock.ask(AskedGlobally::keepalive(), move |_| answer(None)),
         }
         Ok(())
     }

@@ -1,6 +1,7 @@
 //! The hosts of one `up`: a run of their own, in the pool's process.
 
 use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use sshoal_fleet::{Failure, FailureKind, HostId};
@@ -25,6 +26,8 @@ struct Shared {
     /// Hosts of which it is not known yet whether they can be kept.
     unsettled: Mutex<usize>,
     settled: Condvar,
+    /// Whether a signal has ended it.
+    is_interrupted: AtomicBool,
 }
 
 /// What became of the hosts that a round was to be of.
@@ -49,6 +52,7 @@ impl Round {
             entries,
             run: OnceLock::new(),
             settled: Condvar::new(),
+            is_interrupted: AtomicBool::new(false),
         }));
         TakenIn { round, new }
     }
@@ -135,6 +139,11 @@ impl Round {
         self.0.entries.iter().any(|entry| entry.has_failed())
     }
 
+    /// Whether a signal has told its hosts to end.
+    pub fn is_interrupted(&self) -> bool {
+        self.0.is_interrupted.load(Ordering::SeqCst)
+    }
+
     pub(crate) fn pool(&self) -> &Pool {
         &self.0.pool
     }
@@ -152,6 +161,13 @@ impl Keeper for Round {
     fn started(&self, run: RunHandle) {
         // It is started once.
         let _ = self.0.run.set(run);
+    }
+
+    fn interrupted(&self) {
+        self.0.is_interrupted.store(true, Ordering::SeqCst);
+        for entry in &self.0.entries {
+            entry.finish();
+        }
     }
 
     fn attend(&self, host: HostId, more: More) -> Result<Rc<dyn Kept>, Failure> {

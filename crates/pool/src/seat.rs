@@ -17,6 +17,8 @@ use crate::proxy::Proxied;
 
 /// Octets of input that wait for the connection, about: more is not read meanwhile.
 const MAX_INPUT: usize = 256 * 1024;
+/// Most signals that wait for the connection: RFC 4254 section 6.10 has 13.
+const MAX_SIGNALS: usize = 32;
 
 /// What is asked of the server.
 pub(crate) enum Wanted {
@@ -175,9 +177,18 @@ impl Seat {
         self.serve_soon();
     }
 
-    pub(crate) fn signal(self: &Rc<Self>, name: &str) {
-        self.up.borrow_mut().signals.push(name.to_owned());
+    /// A signal for the command. One that waits already is not sent twice, as with a process; returns whether there was room.
+    pub(crate) fn signal(self: &Rc<Self>, name: &str) -> bool {
+        let mut up = self.up.borrow_mut();
+        if !up.signals.iter().any(|waiting| waiting == name) {
+            if up.signals.len() >= MAX_SIGNALS {
+                return false;
+            }
+            up.signals.push(name.to_owned());
+        }
+        drop(up);
         self.serve_soon();
+        true
     }
 
     /// Octets of input that wait here.

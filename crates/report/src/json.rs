@@ -62,6 +62,8 @@ struct DryRunRecord<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     warm: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    batch: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     what: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     what_base64: Option<String>,
@@ -175,13 +177,15 @@ pub(crate) fn host_record(host: &Host, result: &HostResult) -> Vec<u8> {
     serialise(&record)
 }
 
-/// What would be done on a host, which is connected to by this `name`, as text on one line, without the newline.
-pub fn dry_run_record(host: &Host, name: Option<&str>, what: &[u8]) -> Vec<u8> {
+/// What would be done on a host, which is connected to by this `name` in the batch of that number, from 1, if there are batches; as
+/// text on one line, without the newline.
+pub fn dry_run_record(host: &Host, name: Option<&str>, batch: Option<u32>, what: &[u8]) -> Vec<u8> {
     let text = std::str::from_utf8(what).ok();
     serialise(&DryRunRecord {
         head: Head::of("dry-run", host),
         name,
         warm: native(host).map(|way| way.is_warm),
+        batch,
         what: text,
         what_base64: text.is_none().then(|| STANDARD.encode(what)),
     })

@@ -25,6 +25,8 @@ pub struct Summary {
     pub not_started: Vec<String>,
     /// Whether a signal ended the run: the user's, or the system's.
     pub interrupted: bool,
+    /// Whether anything ended it before all hosts had, or kept what they wrote from being shown.
+    pub is_cut_short: bool,
     /// The status to exit with.
     pub exit_status: u8,
     /// From the first start to the last end.
@@ -167,6 +169,7 @@ impl Tally {
             failures: self.failures.into_iter().map(group).collect(),
             not_started: names(self.not_started),
             interrupted: end.cut_short.is_some_and(CutShort::is_interruption),
+            is_cut_short: end.cut_short.is_some(),
             exit_status: exit_status(&self.counts, end.cut_short, policy),
             elapsed: end.elapsed,
         }

@@ -9,6 +9,9 @@ use crate::frame::{FrameError, encode};
 /// Most environment variables of a command: as many as OpenSSH's master takes.
 pub const MAX_VARIABLES: u32 = 4096;
 
+/// The longest name of a signal, octets (RFC 4251 section 6).
+const MAX_SIGNAL_LEN: usize = 64;
+
 const START: u8 = 1;
 const INPUT: u8 = 2;
 const INPUT_END: u8 = 3;
@@ -132,7 +135,7 @@ impl<'a> Order<'a> {
             },
             SIGNAL => Order::Signal {
                 id,
-                name: text(&mut fields, "name")?,
+                name: signal_name(&mut fields)?,
             },
             LEAVE => Order::Leave { id },
             kind => return Err(FrameError::Kind { kind }),
@@ -173,9 +176,18 @@ impl<'a> Start<'a> {
 fn without_nul<'a>(fields: &mut Decoder<'a>, field: &'static str) -> Result<&'a [u8], DecodeError> {
     let octets = fields.field(field).string()?;
     match octets.contains(&0) {
-        true => Err(fields.error(Problem::UnknownName)),
+        true => Err(fields.error(Problem::Nul)),
         false => Ok(octets),
     }
+}
+
+fn signal_name<'a>(fields: &mut Decoder<'a>) -> Result<&'a str, DecodeError> {
+    let name = without_nul(fields, "name")?;
+    let (len, limit) = (name.len(), MAX_SIGNAL_LEN);
+    if len > limit {
+        return Err(fields.error(Problem::TooLong { len, limit }));
+    }
+    std::str::from_utf8(name).map_err(|_| fields.error(Problem::UnknownName))
 }
 
 /// A field that is text.
@@ -248,6 +260,14 @@ mod tests {
         let mut octets = Vec::new();
         Order::Start { id: 1, start }.encode(&mut octets);
         assert!(Order::decode(&octets[4..]).is_err(), "a NUL");
+        let signal = |name: &str| {
+            let mut octets = Vec::new();
+            Order::Signal { id: 1, name }.encode(&mut octets);
+            Order::decode(&octets[4..]).map(drop)
+        };
+        assert_eq!(signal("TERM"), Ok(()));
+        assert!(signal("TE\0RM").is_err(), "a NUL");
+        assert!(signal(&"A".repeat(65)).is_err(), "no name");
         let unknown = Order::decode(&[99, 0, 0, 0, 1]);
         assert_eq!(unknown, Err(FrameError::Kind { kind: 99 }));
         assert!(Order::decode(&[LEAVE, 0, 0, 0, 1, 0]).is_err(), "too long");

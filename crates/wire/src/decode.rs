@@ -60,6 +60,9 @@ pub enum Problem {
     /// A text that must be one of a few words is none of them.
     #[error("is a name that this program does not know")]
     UnknownName,
+    /// A text has an octet 0 in it. OpenSSH's server ends a connection for that (sshbuf-getput-basic.c, `sshbuf_get_cstring`).
+    #[error("has an octet 0 in it, which no text has")]
+    Nul,
 }
 
 /// Reads fields one after the other, borrowing from the input.

@@ -19,7 +19,7 @@ const BASH_TAKERS: &str = "            TAKERS\n";
 const BASH: &str = r#"
 # Hosts and groups are those that sshoal knows; all else is completed as above.
 _sshoal_names() {
-    local line="${COMP_LINE:0:COMP_POINT}" words word flag shown name kind="" valued="" ask=(complete-hosts)
+    local line="${COMP_LINE:0:COMP_POINT}" words word flag shown name kind="" valued="" ask=(complete-hosts) all=()
     read -ra words <<<"$line"
     word="${line##*[[:space:]]}"
     [[ -n $word ]] || words+=("")
@@ -31,8 +31,10 @@ _sshoal_names() {
         *" -g" | *" -X" | *" --group" | *" --exclude-group") kind=groups ;;
         *" --retry-failed") kind=kinds ;;
         *" --of") kind=runs ;;
+        "plan --only" | "plan --from") kind=steps ;;
         "show show" | "resume resume" | "attach attach") kind=runs ;;
         *) case "${words[*]:1}" in
+            plan\ explain\ *\ *) kind=steps ;;
             TAKERS
             esac
             [[ $word == -* || " $valued " == *" $flag "* ]] && kind="" ;;
@@ -44,10 +46,11 @@ _sshoal_names() {
     word="${word#[\'\"]}"
     shown="${2#[\'\"]}"
     [[ $kind == hosts ]] || ask+=("--$kind")
+    [[ $kind == steps ]] && all=("${COMP_WORDS[@]}")
     COMPREPLY=()
     while IFS= read -r name; do
         COMPREPLY+=("${name#"${word%"$shown"}"}")
-    done < <("${words[0]}" "${ask[@]}" -- "$word" 2>/dev/null)
+    done < <("${words[0]}" "${ask[@]}" -- "$word" "${all[@]}" 2>/dev/null)
 }
 complete -F _sshoal_names -o bashdefault -o default sshoal
 "#;
@@ -73,6 +76,11 @@ _sshoal_runs() {
     names=("${(@f)$(sshoal complete-hosts --runs -- "$PREFIX" 2>/dev/null)}")
     compadd -a names
 }
+_sshoal_steps() {
+    local -a names
+    names=("${(@f)$(sshoal complete-hosts --steps -- "$PREFIX" "${(@Q)${(z)BUFFER}}" 2>/dev/null)}")
+    compadd -a names
+}
 
 "#;
 
@@ -80,10 +88,13 @@ _sshoal_runs() {
 const FISH: &str = r#"# Hosts and groups are those that sshoal knows.
 function __fish_sshoal_names
     set -l word (commandline -ct | string replace -r -- '^(--[a-z-]+=|-[wxgXJ])?["\']?' '')
-    sshoal complete-hosts $argv -- $word 2>/dev/null
+    sshoal complete-hosts $argv -- $word (commandline -o) 2>/dev/null
 end
 
 "#;
+
+/// The steps that `plan explain` takes behind its plan.
+const FISH_STEPS: &str = "complete -c sshoal -n \"__fish_sshoal_using_subcommand plan; and __fish_seen_subcommand_from explain\" -a \"(__fish_sshoal_names --steps)\"\n";
 
 /// A shell's script.
 pub(crate) fn script(shell: Shell) -> String {
@@ -103,6 +114,7 @@ pub(crate) fn script(shell: Shell) -> String {
             .replace(&format!(":GROUP{ZSH_HOSTS}"), ":GROUP:_sshoal_groups")
             .replace(":KINDS:_default", ":KINDS:_sshoal_kinds")
             .replace(":RUN:_default", ":RUN:_sshoal_runs")
+            .replace(":STEP:_default", ":STEP:_sshoal_steps")
             // A colon ends what is shown of a value, unless it is quoted.
             .replace("HOST[:PORT]", "HOST[\\:PORT]")
             .replace(ZSH_HOSTS, ":_sshoal_hosts")
@@ -110,7 +122,7 @@ pub(crate) fn script(shell: Shell) -> String {
         Shell::Fish => {
             let lines: String = script.lines().map(|line| fish(line) + "\n").collect();
             let hosts: String = takers.iter().map(Taker::fish).collect();
-            format!("{FISH}{lines}{hosts}{}", runs_in_fish())
+            format!("{FISH}{lines}{hosts}{}{FISH_STEPS}", runs_in_fish())
         }
         _ => script.into_owned(),
     }
@@ -133,17 +145,32 @@ fn visible() -> Command {
     command
 }
 
-/// A run that stands without a flag.
+/// A run, or steps, that stand without a flag.
 fn zsh(line: &str) -> String {
-    match line.trim_start().starts_with("':run -- ") {
-        true => line.replace(":_default", ":_sshoal_runs"),
-        false => line.to_owned(),
+    let named = [
+        ("':run -- ", ":_sshoal_runs"),
+        ("'*::steps -- ", ":_sshoal_steps"),
+    ];
+    let named = named
+        .into_iter()
+        .find(|(begin, _)| line.trim_start().starts_with(begin));
+    match named {
+        Some((_, function)) => line.replace(":_default", function),
+        None => line.to_owned(),
     }
 }
 
 fn fish(line: &str) -> String {
     if line.contains(" -l retry-failed ") {
         return format!("{line} -f -a \"(__fish_sshoal_names --kinds)\"");
+    }
+    let is_of_plan = line.contains("__fish_sshoal_using_subcommand plan;");
+    if is_of_plan
+        && [" -l only ", " -l from "]
+            .iter()
+            .any(|flag| line.contains(flag))
+    {
+        return format!("{line} -f -a \"(__fish_sshoal_names --steps)\"");
     }
     if line.contains(" -l of ") {
         return format!("{line} -f -a \"(__fish_sshoal_names --runs)\"");

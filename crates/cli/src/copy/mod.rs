@@ -135,7 +135,7 @@ impl<'a> Ready<'a> {
             place: format!("{}@{} port {}", plan.user(), plan.name(), plan.port()),
             what: what(number),
         });
-        dry_run::print(self.args.shown.json, lines)
+        dry_run::print(self.args.shown.json, self.rolling.as_ref(), lines)
     }
 
     fn carry_out(self, way: Way, raw: bool) -> Result<u8, Box<dyn std::error::Error>> {
@@ -174,6 +174,7 @@ impl<'a> Ready<'a> {
             tty: false,
             raw,
             since: self.since,
+            forgives: args.rolling.forgives(),
         };
         showing.carry_out(plan, self.hosts)
     }

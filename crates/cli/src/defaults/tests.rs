@@ -36,19 +36,28 @@ fn flags_stand_before_the_users_own() {
 }
 
 #[test]
+fn a_default_that_means_nothing_beside_a_value_stands_back() {
+    let text = "[run]\nkill-grace = 9\n";
+    let never = with(&["--kill-where", "never", "true"], text);
+    assert_eq!(never, ["sshoal", "run", "--kill-where", "never", "true"]);
+    let always = with(&["--kill-where=always", "true"], text);
+    assert_eq!(always[2], "--kill-grace=9");
+}
+
+/// `sshoal run` with what was typed, and the defaults of that text.
+fn with(typed: &[&str], text: &str) -> Vec<String> {
+    let arguments = ["sshoal", "run"]
+        .iter()
+        .chain(typed)
+        .map(OsString::from)
+        .collect();
+    let arguments = insert(arguments, Path::new("config.toml"), text).unwrap();
+    let arguments = arguments.into_iter();
+    arguments.map(|it| it.into_string().unwrap()).collect()
+}
+
+#[test]
 fn a_default_stands_back_for_flags_it_does_not_go_with() {
-    let with = |typed: &[&str], text: &str| {
-        let arguments = ["sshoal", "run"]
-            .iter()
-            .chain(typed)
-            .map(OsString::from)
-            .collect();
-        let arguments = insert(arguments, Path::new("config.toml"), text).unwrap();
-        arguments
-            .into_iter()
-            .map(|argument| argument.into_string().unwrap())
-            .collect::<Vec<_>>()
-    };
     for (typed, default) in [
         ("--json", "gather"),
         ("-b", "json"),

@@ -37,6 +37,8 @@ pub(super) struct StepCommand {
     pub(super) hosts: usize,
     /// Whether sudo's password is needed.
     pub(super) sudo: bool,
+    /// Whether it has succeeded though some hosts have failed (`max-failures`).
+    pub(super) lets_fail: bool,
 }
 
 impl StepCommand {
@@ -125,6 +127,7 @@ impl Commands<'_> {
             words,
             hosts: 0,
             sudo: false,
+            lets_fail: false,
         };
         self.look_at(step, &mut command)?;
         Ok(command)
@@ -157,6 +160,9 @@ impl Commands<'_> {
         let (hosts, rolling, stdin) = match &parsed.command {
             Command::Run(args) => {
                 command.sudo = args.sudo;
+                if let Err(what) = args.kill.check() {
+                    return Err(wrong(step.line, what.to_owned()));
+                }
                 if args.journal.journal == Journal::Off
                     && (args.journal.record || args.detach.detach)
                 {
@@ -184,6 +190,7 @@ impl Commands<'_> {
         let batched = rolling::targets(hosts, rolling)
             .map_err(|error| wrong(step.line, error.to_string()))?;
         command.hosts = batched.targets.len();
+        command.lets_fail = rolling.lets_fail();
         Ok(())
     }
 }

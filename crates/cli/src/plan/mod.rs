@@ -41,6 +41,18 @@ fn check(args: &CheckPlanArgs) -> Result<u8, Box<dyn std::error::Error>> {
     Ok(manual::print(text.as_bytes()))
 }
 
+/// The names of a plan's steps, for who completes one: `~` is as it was typed. `None` if that is no plan.
+pub(crate) fn step_names(path: &Path) -> Option<Vec<String>> {
+    let home = path.strip_prefix("~").ok();
+    let home = home.and_then(|rest| Some(Path::new(&std::env::var_os("HOME")?).join(rest)));
+    let path = home.as_deref().unwrap_or(path);
+    // A pipe would be waited for.
+    let is_file = path.metadata().is_ok_and(|found| found.is_file());
+    let plan = is_file.then(|| PlanFile::parse(path).ok()).flatten()?;
+    let steps = plan.steps().iter();
+    Some(steps.map(|step| step.name.clone()).collect())
+}
+
 /// Why there is no plan.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum PlanFileError {
@@ -82,6 +94,20 @@ struct PlanFile {
 impl PlanFile {
     /// Reads it, and goes to the folder that it is in: paths in a plan are relative to that.
     fn read(path: &Path) -> Result<PlanFile, PlanFileError> {
+        let plan = PlanFile::parse(path)?;
+        if let Some(folder) = path.parent().filter(|it| !it.as_os_str().is_empty()) {
+            std::env::set_current_dir(folder).map_err(|error| PlanFileError::Unreadable {
+                path: path.to_owned(),
+                error,
+            })?;
+        }
+        Ok(PlanFile {
+            path: path.to_owned(),
+            plan,
+        })
+    }
+
+    fn parse(path: &Path) -> Result<Plan, PlanFileError> {
         let unreadable = |error| PlanFileError::Unreadable {
             path: path.to_owned(),
             error,
@@ -92,17 +118,10 @@ impl PlanFile {
         let mut file = file.take(MAX_PLAN as u64 + 1);
         file.read_to_end(&mut octets).map_err(unreadable)?;
         let text = String::from_utf8(octets).map_err(|_| PlanFileError::NoText(path.to_owned()))?;
-        let plan = Plan::parse(&text).map_err(|error| PlanFileError::Wrong {
+        Plan::parse(&text).map_err(|error| PlanFileError::Wrong {
             path: path.to_owned(),
             line: error.line,
             what: error.to_string(),
-        })?;
-        if let Some(folder) = path.parent().filter(|it| !it.as_os_str().is_empty()) {
-            std::env::set_current_dir(folder).map_err(unreadable)?;
-        }
-        Ok(PlanFile {
-            path: path.to_owned(),
-            plan,
         })
     }
 }

@@ -218,11 +218,12 @@ impl Performance<'_> {
     }
 
     fn start(&self, step: usize) -> io::Result<Child> {
+        let step = &self.commands[step];
         let mut more = Vec::new();
+        more.extend(step.lets_fail.then_some("--forgive"));
         more.extend(self.args.dry_run.then_some("--dry-run"));
         more.extend(self.args.json.then_some("--json"));
         more.extend(self.args.quiet.then_some("--quiet"));
-        let step = &self.commands[step];
         let shared = |is_shared| match is_shared {
             true => Stdio::inherit(),
             false => Stdio::pipe(),

@@ -35,6 +35,9 @@ pub(crate) struct UpArgs {
     /// Write how connections are into this file every 15 s, as Prometheus reads it.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) prometheus_file: Option<PathBuf>,
+    /// Answer with the same whoever connects to this unix socket, by HTTP; it is made for you alone (0600).
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
+    pub(crate) prometheus_socket: Option<PathBuf>,
     /// Stay in the foreground, for a supervisor such as systemd.
     #[arg(long)]
     pub(crate) foreground: bool,

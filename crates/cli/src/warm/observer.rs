@@ -27,8 +27,11 @@ impl Observer for Watch {
         match &result.outcome {
             Outcome::Failed { failure, .. } => {
                 let (kind, detail, remedy) = (failure.kind, &failure.detail, &failure.remedy);
-                let words = format!("{label}: {kind}: {detail}; {remedy}");
-                self.voice.say(&words);
+                // Who has ended this very process knows why.
+                if !(self.round.is_interrupted() && self.voice.is_own()) {
+                    let words = format!("{label}: {kind}: {detail}; {remedy}");
+                    self.voice.say(&words);
+                }
                 self.round.failed(result.host, &failure.detail);
             }
             // It was told to end.

@@ -27,6 +27,7 @@ pub(super) struct Request {
     reconnects: bool,
     pub(super) limits: Limits,
     pub(super) prometheus_file: Option<PathBuf>,
+    pub(super) prometheus_socket: Option<PathBuf>,
     /// Whether there is somebody to ask.
     pub(super) asks: bool,
     /// SSH_AUTH_SOCK; empty if there is none.
@@ -53,7 +54,8 @@ impl Request {
         for path in config.config.iter_mut().filter(is_path) {
             *path = std::path::absolute(&path)?;
         }
-        let prometheus_file = args.prometheus_file.as_ref();
+        let absolute_path =
+            |path: &Option<PathBuf>| path.as_ref().map(std::path::absolute).transpose();
         Ok(Request {
             hosts: targets.into_iter().map(Named::from).collect(),
             config,
@@ -68,7 +70,8 @@ impl Request {
                 connections: args.max_connections.map(u64::from),
                 memory: args.max_memory.map(|limit| u64::from(limit) * MEGABYTE),
             },
-            prometheus_file: prometheus_file.map(std::path::absolute).transpose()?,
+            prometheus_file: absolute_path(&args.prometheus_file)?,
+            prometheus_socket: absolute_path(&args.prometheus_socket)?,
             asks: prompt::is_possible(),
             auth_sock: std::env::var("SSH_AUTH_SOCK").unwrap_or_default(),
         })

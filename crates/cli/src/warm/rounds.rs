@@ -90,14 +90,13 @@ pub(super) fn begin(
     voice: Voice,
 ) -> Result<Begun, Box<dyn std::error::Error>> {
     pool.limit(request.limits);
-    if let Some(path) = &request.prometheus_file {
-        pool.write_metrics(path.clone());
-    }
     let targets = request.targets();
     let mut preparation = Preparation::new(&request.ssh_options())?;
     let mut plans = preparation.hosts(&targets, |_| SessionRequest::exec(Vec::new()))?;
     transport::check(&request.login, &mut plans)?;
     let members = members(folder, &plans, labels(&targets), preparation.jumps())?;
+    let (file, socket) = (&request.prometheus_file, &request.prometheus_socket);
+    pool.publish(file.as_deref(), socket.as_deref())?;
     let TakenIn { round, new } = Round::begin(pool, &members, request.terms());
     let mut labels: Vec<String> = members.into_iter().map(|member| member.label).collect();
     let mut is_new = new.iter().map(Result::is_ok);

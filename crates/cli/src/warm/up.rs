@@ -9,6 +9,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use rustix::process::Signal;
 use sshoal_net::Interruption;
 use sshoal_pool::{Ask, AskError, Caller, Folder, Pool, Settled, Tell, ask};
 use sshoal_targets::fold;
@@ -218,10 +219,17 @@ fn keep_here(
     end?;
     let interruption = run.join().unwrap_or_default();
     Ok(match cut_short(interruption) {
-        Some(cut) => cut.exit_status(),
-        None if round.has_failures() => FAILED,
-        None => 0,
+        Some(cut) if !is_told_to_end(interruption) => cut.exit_status(),
+        _ if round.has_failures() => FAILED,
+        _ => 0,
     })
+}
+
+/// Whether signals have ended it in order, as `sshoal down` does: one SIGINT, or SIGTERM.
+fn is_told_to_end(interruption: Interruption) -> bool {
+    let by_terminate = Some(Signal::TERM.as_raw());
+    let stopped_by = interruption.stopped_by;
+    interruption.interrupts <= 1 && (stopped_by.is_none() || stopped_by == by_terminate)
 }
 
 /// Says how it went once that is known, and returns what signals did in the end.
@@ -232,7 +240,10 @@ fn begin_telling(
     thread::Builder::new()
         .name("settling".to_owned())
         .spawn(move || {
-            tell(&begun.settled(), is_quiet);
+            let settled = begun.settled();
+            if !begun.round.is_interrupted() {
+                tell(&settled, is_quiet);
+            }
             let run = begun.run.take().and_then(|run| run.join().ok());
             run.unwrap_or_default()
         })

@@ -16,6 +16,11 @@ pub(super) enum Voice {
 }
 
 impl Voice {
+    /// Whether it is that of this process.
+    pub(super) fn is_own(&self) -> bool {
+        matches!(self, Voice::Here)
+    }
+
     pub(super) fn say(&self, text: &str) {
         match self {
             Voice::Here => say(text),

@@ -88,7 +88,97 @@ fn a_channel_that_the_server_opens_gets_the_passenger_s_number_with_its_confirma
     channels.to_passenger(&mut received).unwrap();
     assert_eq!(received, data(3));
     let again = channels.from_passenger(&mut confirmation(9, 4), nothing);
-    assert_eq!(again, Err(ProxyError::NumberInUse { channel: 4 }));
+    assert_eq!(again, out_of_turn(91, 9));
+}
+
+fn out_of_turn(number: u8, channel: u32) -> Result<(), ProxyError> {
+    Err(ProxyError::OutOfTurn { number, channel })
+}
+
+fn refusal(recipient_channel: u32) -> Vec<u8> {
+    let mut out = Vec::new();
+    ChannelOpenFailure {
+        recipient_channel,
+        reason_code: 2,
+        description: b"",
+        language_tag: b"",
+    }
+    .encode(&mut out);
+    out
+}
+
+/// A CHANNEL_REQUEST to the server's channel 9.
+fn request(request_type: &[u8], data: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    ChannelRequest {
+        recipient_channel: 9,
+        request_type,
+        want_reply: true,
+        data,
+    }
+    .encode(&mut out);
+    out
+}
+
+#[test]
+fn channels_are_confirmed_or_refused_once_and_before_all_else() {
+    let mut channels = opened();
+    let refused = channels.from_passenger(&mut refusal(9), nothing);
+    assert_eq!(refused, out_of_turn(92, 9), "it is open");
+    let mut channels = ProxyChannels::new();
+    channels.offered(&open(9), 5).unwrap();
+    let asked = channels.from_passenger(&mut request(b"shell", b""), nothing);
+    assert_eq!(asked, out_of_turn(98, 9), "it is not open yet");
+    channels.from_passenger(&mut refusal(9), nothing).unwrap();
+    assert!(!channels.has(5));
+}
+
+#[test]
+fn nothing_comes_behind_the_end_of_data() {
+    let mut channels = opened();
+    let mut eof = Vec::new();
+    ChannelEof {
+        recipient_channel: 9,
+    }
+    .encode(&mut eof);
+    channels.from_passenger(&mut eof, nothing).unwrap();
+    let more = channels.from_passenger(&mut data(9), nothing);
+    assert_eq!(more, out_of_turn(94, 9));
+    channels.from_passenger(&mut close(9), nothing).unwrap();
+}
+
+#[test]
+fn a_malformed_body_a_second_terminal_and_what_is_too_long_do_not_pass() {
+    let mut channels = opened();
+    let mut text = Vec::new();
+    text.put_string(b"true");
+    let mut asks = request(b"exec", &text);
+    channels.from_passenger(&mut asks, nothing).unwrap();
+    let mut with_nul = Vec::new();
+    with_nul.put_string(b"tr\0ue");
+    let malformed = channels.from_passenger(&mut request(b"exec", &with_nul), nothing);
+    let words = malformed.unwrap_err().to_string();
+    assert!(words.contains("command has an octet 0"), "{words}");
+    let mut terminal = Vec::new();
+    terminal.put_string(b"xterm");
+    terminal.put_bytes(&[0; 16]);
+    terminal.put_string(b"");
+    let mut asks = request(b"pty-req", &terminal);
+    channels.from_passenger(&mut asks.clone(), nothing).unwrap();
+    let second = Err(ProxyError::SecondTerminal { channel: 9 });
+    assert_eq!(channels.from_passenger(&mut asks, nothing), second);
+    let mut longest = request(b"unknown", &[7; MAX_PAYLOAD_LEN]);
+    let len = longest.len();
+    let too_long = Err(ProxyError::PayloadLength { len });
+    assert_eq!(channels.from_passenger(&mut longest, nothing), too_long);
+    longest.truncate(MAX_PAYLOAD_LEN);
+    channels.from_passenger(&mut longest, nothing).unwrap();
+    let mut confirms = confirmation(5, 9);
+    confirms.put_u8(0);
+    let mut offered = ProxyChannels::new();
+    offered.offered(&open(5), 1).unwrap();
+    let confirmed = offered.from_passenger(&mut confirms, nothing);
+    assert!(matches!(confirmed, Err(ProxyError::Malformed(_))));
 }
 
 #[test]

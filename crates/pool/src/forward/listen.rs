@@ -3,12 +3,12 @@
 use std::fs;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
+use std::os::unix::fs::FileTypeExt;
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::Duration;
 
-use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, sockopt};
+use rustix::net::sockopt;
 use sshoal_mux::Place;
 use sshoal_net::Listening;
 use tokio::net::{TcpListener, TcpSocket, UnixListener, lookup_host};
@@ -20,9 +20,8 @@ use super::stream::{Boarded, is_opened, pass};
 use super::{Connection, path, socks};
 use crate::host::Host;
 use crate::seat::{Seat, Wanted};
+use crate::socket_file::{BACKLOG, SocketFile};
 
-/// SSH_LISTEN_BACKLOG.
-const BACKLOG: u32 = 128;
 /// Most addresses that a name may have which is listened at.
 const MAX_ADDRESSES: usize = 16;
 /// How long the name of an address may take.
@@ -34,23 +33,6 @@ const OUT_OF_DESCRIPTORS: Duration = Duration::from_millis(200);
 pub(super) enum Listener {
     Tcp(TcpListener),
     Unix(UnixListener),
-}
-
-/// A unix socket in the file system.
-pub(super) struct SocketFile {
-    path: PathBuf,
-    device_and_inode: (u64, u64),
-}
-
-impl SocketFile {
-    /// Removes it, unless somebody has put something else there.
-    pub(super) fn remove(&self) {
-        let found = fs::symlink_metadata(&self.path);
-        if found.is_ok_and(|found| (found.dev(), found.ino()) == self.device_and_inode) {
-            // If it cannot be removed, whoever connects to it is refused.
-            let _ = fs::remove_file(&self.path);
-        }
-    }
 }
 
 /// Listens there. The error says why that is not possible.
@@ -133,19 +115,8 @@ fn bind_unix(path: PathBuf, listening: &Listening) -> io::Result<(Listener, Sock
     if listening.bind_unlink && is_in_the_way() {
         fs::remove_file(&path)?;
     }
-    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
-    rustix::net::bind(&socket, &SocketAddrUnix::new(&path)?)?;
-    let mode = 0o777 & !listening.bind_mask;
-    fs::set_permissions(&path, fs::Permissions::from_mode(mode))?;
-    let found = fs::symlink_metadata(&path)?;
-    rustix::net::listen(&socket, BACKLOG as i32)?;
-    let listener = UnixListener::from_std(std::os::unix::net::UnixListener::from(socket))?;
-    let file = SocketFile {
-        path,
-        device_and_inode: (found.dev(), found.ino()),
-    };
-    Ok((Listener::Unix(listener), file))
+    let (listener, file) = SocketFile::bind(path, 0o777 & !listening.bind_mask)?;
+    Ok((Listener::Unix(UnixListener::from_std(listener)?), file))
 }
 
 /// Begins to let people in. Without a place SOCKS says where to each time.
@@ -204,6 +175,8 @@ async fn serve(host: Rc<Host>, socket: Connected, originator: (String, u16), to:
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+
+    use std::os::unix::fs::MetadataExt;
 
     use super::*;
 

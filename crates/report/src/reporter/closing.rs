@@ -35,6 +35,7 @@ impl Reporter {
         let _ = self.show(|reporter| reporter.finish_json(&summary));
         if let Some(failure) = &self.failure {
             let cut_short = end.cut_short.max(Some(CutShort::by(failure)));
+            summary.is_cut_short = true;
             summary.exit_status = exit_status(&summary.counts, cut_short, self.options.exit_policy);
         }
         if let Some(file) = self.result_file.take()
