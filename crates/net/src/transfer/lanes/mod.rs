@@ -18,9 +18,10 @@ use sshoal_proto::HostKeyQuestion;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::channels::{LaneId, Transfer};
+use super::plan::Way;
 use crate::plan::NativePlan;
 use crate::worker::Worker;
-use growth::{Growth, Now};
+use growth::{Growth, Now, Sender};
 use lane::{Connected, Making, Origin};
 
 /// Connections of all hosts together, for transfers.
@@ -103,6 +104,10 @@ impl<'a> Lanes<'a> {
         if most < 2 || is_proxied || gains_nothing {
             return None;
         }
+        let sender = match transfer.way {
+            Way::Put(_) => Sender::Us,
+            Way::Get(_) => Sender::Host,
+        };
         Some(Box::new(Lanes {
             origin: Origin {
                 worker,
@@ -110,7 +115,7 @@ impl<'a> Lanes<'a> {
                 address: first.address,
             },
             host_key: first.host_key,
-            growth: Growth::new(transfer.lanes, most, first.round_trip),
+            growth: Growth::new(transfer.lanes, most, first.round_trip, sender),
             each: Vec::new(),
             last: LaneId::FIRST,
         }))
