@@ -10,7 +10,7 @@ from .install import REPO
 
 SSHOAL = str(REPO / "target/release/sshoal")
 # Flows of the ceiling that iperf3 finds: as many as sshoal begins with on a long way.
-FLOWS = 14
+FLOWS = 17
 
 
 @dataclass(frozen=True)
