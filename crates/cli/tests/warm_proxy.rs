@@ -14,7 +14,7 @@ use support::network::{connect, echo, exchange, free_place};
 use support::program::Running;
 use support::terminal::Screen;
 use support::warm::Warm;
-use support::{DEADLINE, noise, wait_until};
+use support::{DEADLINE, noise, shared_folder, wait_until};
 
 /// `ssh -O proxy` with these arguments before the host's name.
 fn proxy(warm: &Warm, arguments: &[&str]) -> Command {
@@ -402,19 +402,19 @@ fn who_sends_what_a_server_ends_all_for_is_told_why_and_nobody_else_notices() {
 fn a_place_too_many_is_refused_and_the_server_is_not_asked() {
     let warm = Warm::up(&SshdSpec::new(1));
     let mut spoken = Spoken::begin(&warm);
-    let path = |number: usize| warm.shoal.dir.path().join(format!("s{number}"));
+    let folder = shared_folder();
+    let path = |number: usize| folder.path().join(format!("s{number}"));
     let about_path = |kind: &str, number: usize| {
         let path = path(number);
         let body = string(path.to_str().unwrap());
         [&[80][..], &request(kind, &body)].concat()
     };
     let listen = |number| about_path("streamlocal-forward@openssh.com", number);
-    for number in 0..257 {
-        spoken.say(&listen(number));
-    }
     for number in 0..256 {
+        spoken.say(&listen(number));
         assert_eq!(spoken.hear()[0], 81, "{number}");
     }
+    spoken.say(&listen(256));
     assert_eq!(spoken.hear(), FAILURE);
     assert!(path(255).exists() && !path(256).exists());
     // Where one is cancelled there is room again.
