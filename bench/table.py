@@ -242,11 +242,15 @@ def large_file(results):
 
 
 def bulk_lines_ratios(results, experiment):
-    """What sshoal reaches at 100 ms without losses, beside each that goes both ways."""
+    """What sshoal reaches at 100 ms without losses, beside each."""
     value = lambda name, way: results.value(experiment, "mb_a_second", name, way=way, round_trip_ms=100, loss=0)  # noqa: E731
     peers = [name for name in results.clients(experiment) if not name.startswith("sshoal") and value(name, "put")]
-    # In tenths: whole numbers would round up to the target.
-    many = lambda name, way: f"{value('sshoal', way) / value(name, way):.1f} x"  # noqa: E731
+
+    def many(name, way):
+        ours, theirs = value("sshoal", way), value(name, way)
+        # In tenths: whole numbers would round up to the target.
+        return f"{ours / theirs:.1f} x" if ours and theirs else NOTHING
+
     found = [f"{many(name, 'put')} and {many(name, 'get')} of {name}" for name in peers]
     return f"At 100 ms sshoal is, put and get: {', '.join(found)}."
 
