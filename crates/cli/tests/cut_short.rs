@@ -84,7 +84,7 @@ fn what_other_commands_print_and_cannot_write_is_no_wrong_usage() {
 fn input_that_cannot_be_kept_ends_the_run() {
     let shoal = Shoal::simulated(2, &[]);
     let line = "head -c 4000000 /dev/zero | \
-        (trap '' XFSZ; ulimit -f 2048; exec $RUN --stdin - cat >/dev/null)";
+        (trap '' XFSZ; ulimit -f 2048; exec $RUN --stdin - wc -c)";
     let full = shell(&shoal, line).expect(OUTPUT_FAILED);
     let said = full.stderr();
     assert!(
