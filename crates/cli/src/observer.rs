@@ -106,7 +106,12 @@ impl Observer for Reporting {
             why_no_batches,
             why_unverified,
             why_numbers,
+            why_shell,
         } = *tally;
+        if let Some(why) = why_shell {
+            let text = format!("the host has no SFTP, its shell and its programs stood in: {why}");
+            self.reporter.remark(host, &text)?;
+        }
         if let Some(why) = why_numbers {
             let text = format!("users and groups were kept by number in part: {why}");
             self.reporter.remark(host, &text)?;

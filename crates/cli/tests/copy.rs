@@ -9,7 +9,7 @@ use std::fs::{self, File, Permissions};
 use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::thread;
 
 use sshoal_testbed::sshd::{Layout, RealSshd, SshdSpec};
@@ -436,14 +436,19 @@ fn an_account_without_a_shell_is_explained() {
     fs::write(&new, "new").unwrap();
     let ended = sshoal(&shoal, &["put", text(&new), "/tmp/never"]).expect(3);
     ended.says(&["no SFTP", "This account is closed.", "internal-sftp"]);
+    // Neither has its shell, where there is no SFTP.
     let shoal = real(
         SshdSpec::new(1)
             .line("Subsystem other /bin/true")
-            .line("Subsystem sftp /nonexistent"),
+            .line("ForceCommand echo This account is closed."),
     );
-    sshoal(&shoal, &["put", text(&new), "/tmp/never"])
-        .expect(3)
-        .says(&["SFTP"]);
+    let ended = sshoal(&shoal, &["put", text(&new), "/tmp/never"]).expect(3);
+    ended.says(&[
+        "refused the subsystem",
+        "no shell",
+        "This account is closed.",
+    ]);
+    assert!(!Path::new("/tmp/never").exists());
 }
 
 #[test]

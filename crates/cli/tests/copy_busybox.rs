@@ -123,6 +123,10 @@ fn many_small_files_go_and_come_in_batches() {
 #[test]
 fn a_transfer_that_was_cut_goes_on() {
     let root = Root::new(&[SFTP_SERVER]);
+    goes_on(&root);
+}
+
+fn goes_on(root: &Root) {
     let shoal = real(root.spec());
     let dir = tempfile::tempdir().unwrap();
     let source = dir.path().join("source");
@@ -137,7 +141,12 @@ fn a_transfer_that_was_cut_goes_on() {
         wait_until("something is proven", || {
             has_proof(&shoal) || !running.is_running()
         });
-        assert!(running.is_running(), "it has ended before it was cut");
+        if !running.is_running() {
+            panic!(
+                "it has ended before it was cut: {}",
+                running.wait().stderr()
+            );
+        }
         drop(running);
         shoal.wait_for_sessions();
         let ended = sshoal(&shoal, &[&words[..], &["--json"]].concat()).expect(0);
@@ -148,22 +157,51 @@ fn a_transfer_that_was_cut_goes_on() {
     assert!(fs::read(fetched.join(shoal.name(0)).join("file")).unwrap() == contents);
 }
 
+/// sshd names a program that is not there.
 #[test]
-fn without_an_sftp_server_the_error_says_what_is_missing() {
+fn without_an_sftp_server_the_shell_stands_in() {
     let root = Root::new(&[]);
+    let shoal = real(root.spec());
+    let (dir, tree) = tree();
+    let put = ["put", "-r", "-p", "-v", text(&tree), "/srv"];
+    sshoal(&shoal, &put).expect(0).says(&["stood in"]);
+    assert!(listing(&tree) == listing(&root.path("/srv/tree")));
+    // What is there is found there.
+    let ended = sshoal(&shoal, &[&put[..], &["--json"]].concat()).expect(0);
+    assert_eq!(moved(&ended), 0, "{}", ended.stdout());
+    let back = dir.path().join("back");
+    sshoal(&shoal, &["get", "-r", "-p", "/srv/tree", text(&back)]).expect(0);
+    assert!(listing(&tree) == listing(&back.join(shoal.name(0)).join("tree")));
+    assert_eq!(parts(&root.path("/srv")), Vec::<Vec<u8>>::new());
+    // sshd has one of its own, which needs no file.
+    let shoal = real(root.spec().line("Subsystem sftp internal-sftp"));
+    sshoal(&shoal, &["put", "-r", "-p", text(&tree), "/srv/again"]).expect(0);
+    assert!(listing(&tree) == listing(&root.path("/srv/again/tree")));
+}
+
+#[test]
+fn a_transfer_by_the_shell_that_was_cut_goes_on() {
+    let root = Root::new(&[]);
+    goes_on(&root);
+}
+
+#[test]
+fn what_the_shell_lacks_is_named() {
+    let root = Root::new(&[]);
+    fs::remove_file(root.path("/bin/dd")).unwrap();
     let shoal = real(root.spec());
     let (dir, tree) = tree();
     for words in [
         &["put", "-r", text(&tree), "/srv"][..],
         &["get", "/srv", text(&dir.path().join("back"))],
     ] {
-        let missing = ["the host has no SFTP", "Subsystem sftp internal-sftp"];
+        let missing = [
+            "the host has no SFTP",
+            "lacks dd",
+            "Subsystem sftp internal-sftp",
+        ];
         sshoal(&shoal, words).expect(3).says(&missing);
     }
-    // sshd has one of its own, which needs no file.
-    let shoal = real(root.spec().line("Subsystem sftp internal-sftp"));
-    sshoal(&shoal, &["put", "-r", "-p", text(&tree), "/srv"]).expect(0);
-    assert!(listing(&tree) == listing(&root.path("/srv/tree")));
 }
 
 /// What the account needs is there, and nothing else.

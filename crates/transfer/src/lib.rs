@@ -24,6 +24,7 @@ mod part_name;
 mod path;
 mod ranges;
 pub mod sftp;
+mod shell;
 pub mod tar;
 mod trouble;
 mod upload;
@@ -42,6 +43,7 @@ pub use hashing::{FileHash, Hashing, HostHashes, Verify};
 pub use owners::{Account, AccountKind, HostAccounts, Names, Owner, Owners, Rights, accounts};
 pub use part_name::{PartTag, part_name};
 pub use path::{MAX_NAME, MAX_PATH};
+pub use shell::{SHELL_COMMAND, ShellError, ShellServer};
 pub use trouble::{MAX_TOLD, Remote, Trouble};
 pub use upload::{
     CHECKPOINT, Entry, Kind, LeftOut, MAX_SMALL, Method, Opened, SmallFile, SmallGroup,
@@ -67,4 +69,6 @@ pub struct Tally {
     pub why_unverified: Option<&'static str>,
     /// Why users and groups were kept by number that were to be kept by name.
     pub why_numbers: Option<&'static str>,
+    /// Why a shell on the host did what an SFTP server does.
+    pub why_shell: Option<&'static str>,
 }

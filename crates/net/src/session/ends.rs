@@ -19,7 +19,9 @@ const GRACE: Duration = Duration::from_secs(2);
 
 impl HostSession<'_> {
     pub(super) fn fate(&self) -> ExecFate {
-        self.drive.connection.exec_fate(self.state.channel)
+        let transfer = self.state.transfer.as_ref();
+        let channel = transfer.map_or(self.state.channel, |it| it.session_channel());
+        self.drive.connection.exec_fate(channel)
     }
 
     /// The end that was decided here.

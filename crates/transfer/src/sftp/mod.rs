@@ -14,6 +14,7 @@ pub use client::{Client, Extension, Limits, MAX_PENDING};
 pub use dialect::Dialect;
 pub use outgoing::{Pieces, SharedOctets};
 pub use packets::MAX_PACKET;
+pub(crate) use packets::{Packets, printable};
 pub use reply::{AccountNames, Data, FilesystemStatus, Handle, Name, Reply, Status, StatusCode};
 pub use request::{Open, Request};
 

@@ -126,7 +126,8 @@ impl Transfer {
         if self.stage == Stage::Running && is_closed {
             return Some(Err(self.ended_early()));
         }
-        if let Some(failure) = self.silence(Instant::now()) {
+        let failure = self.standing_in.take_failure();
+        if let Some(failure) = failure.or_else(|| self.silence(Instant::now())) {
             return Some(Err(failure));
         }
         if self.stage != Stage::Over || self.jobs.are_open() {
@@ -170,13 +171,26 @@ impl Transfer {
 
     pub(super) fn ended_early(&self) -> Failure {
         let said = String::from_utf8_lossy(&self.words);
-        let words = said.split_whitespace().collect::<Vec<_>>().join(" ");
-        let has_begun = self.engine.has_begun();
-        let mut detail = match has_begun {
-            true => "the server's SFTP program ended before everything was done",
-            false => "the host has no SFTP: what its sshd starts for that ended at once",
+        let mut words = said.split_whitespace().collect::<Vec<_>>().join(" ");
+        if let Some(shell) = self.channels[0].shell.as_ref().filter(|_| words.is_empty()) {
+            words.push_str(shell.said());
         }
-        .to_owned();
+        let has_begun = self.engine.has_begun();
+        let mut detail = match (has_begun, self.standing_in.why()) {
+            (true, None) => "the server's SFTP program ended before everything was done".to_owned(),
+            (true, Some(_)) => "the host's shell ended before everything was done".to_owned(),
+            (false, None) => {
+                "the host has no SFTP: what its sshd starts for that ended at once".to_owned()
+            }
+            (false, Some(why)) => {
+                format!(
+                    "the host has no SFTP: {why}; and no shell that could stand in: it ended at once"
+                )
+            }
+        };
+        if let Some(status) = self.status {
+            detail.push_str(&format!(", with status {status}"));
+        }
         if !words.is_empty() {
             detail.push_str(&format!("; it said: {words}"));
         }

@@ -2,6 +2,7 @@
 
 mod ending;
 mod sending;
+mod standing_in;
 
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -11,9 +12,10 @@ use sshoal_fleet::{Failure, FailureKind, HostId};
 use sshoal_proto::{
     Command, Connection, ConnectionError, Event, LocalChannel, SessionRequest, Stream,
 };
-use sshoal_transfer::{Tally, Trouble};
+use sshoal_transfer::{ShellServer, Tally, Trouble};
 
 use super::asking::{About, Asking};
+use super::beside;
 use super::disk::Jobs;
 use super::engine::{Answer, Engine};
 use super::plan::{TransferPlan, Way};
@@ -21,6 +23,7 @@ use super::rate::Rate;
 use super::silence::Silences;
 use super::streams::Streams;
 use crate::plan::RunPlan;
+use standing_in::{Missing, StandingIn};
 
 /// Octets left for which a second channel is worth its opening: one has a window of 2 MiB, TCP about three a round trip.
 const WORTH_A_CHANNEL: u64 = 32 * 1024 * 1024;
@@ -37,6 +40,8 @@ pub(crate) struct Transfer {
     asking: [Asking; 2],
     /// What the server's program said on standard error.
     words: Vec<u8>,
+    /// With which status it has ended.
+    status: Option<u32>,
     /// The host's number in the run.
     host: usize,
     first_trouble: Option<(Vec<u8>, Trouble)>,
@@ -47,6 +52,8 @@ pub(crate) struct Transfer {
     /// Since when nothing has come, by whatever way.
     silent_since: Instant,
     silences: Silences,
+    /// How far a shell is that stands in for an SFTP server.
+    standing_in: StandingIn,
     /// When the rate allows more.
     wake: Option<Instant>,
     /// What is left to be done is to clean up: the rate does not matter any more.
@@ -70,8 +77,12 @@ struct Channel {
     refused: bool,
     /// Whether it is done without: it hangs, or its connection has ended.
     lost: bool,
+    /// Whether its program has ended before the first channel's has said anything.
+    ended: bool,
     /// Octets that have come and that the server has not been told of.
     owed: usize,
+    /// What takes an SFTP server's place.
+    shell: Option<Box<ShellServer>>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -111,6 +122,7 @@ impl Transfer {
             streams: Streams::default(),
             asking: [About::Hashes, About::Accounts].map(Asking::new),
             words: Vec::new(),
+            status: None,
             host: host as usize,
             first_trouble: None,
             output: Vec::new(),
@@ -118,6 +130,7 @@ impl Transfer {
             begun: Instant::now(),
             silent_since: Instant::now(),
             silences: Silences::new(round_trip, Instant::now()),
+            standing_in: StandingIn::default(),
             wake: None,
             hurries: false,
         }))
@@ -150,6 +163,9 @@ impl Transfer {
         event: Event,
         input: &[u8],
     ) -> Result<Option<Event>, Failure> {
+        if lane == LaneId::FIRST && self.is_about_replaced(&event) {
+            return Ok(None);
+        }
         let position = |number: LocalChannel| {
             let mut channels = self.channels.iter();
             channels.position(|channel| (channel.lane, channel.number) == (lane, number))
@@ -181,7 +197,8 @@ impl Transfer {
                 if let Some(at) = position(channel) {
                     self.channels[at].started = true;
                     self.hear(at);
-                    if at > 0 {
+                    // What stands in for a program that has ended is not told of once more.
+                    if at > 0 || self.standing_in.follows_program() {
                         return Ok(None);
                     }
                 }
@@ -196,16 +213,31 @@ impl Transfer {
                     }
                     // No session at all is told as for a command.
                     Some(_) if matches!(event, Event::StartRefused(_)) => {
-                        return Err(no_subsystem());
+                        self.replace(Missing::Subsystem)?;
+                        return Ok(None);
                     }
                     _ => {}
                 }
+            }
+            Event::ExitStatus { channel, status }
+                if position(channel) == Some(0) && self.misses_program(status) =>
+            {
+                self.replace(Missing::Program)?;
+                return Ok(None);
+            }
+            Event::ExitStatus { channel, status } if position(channel) == Some(0) => {
+                self.status = Some(status);
             }
             Event::Eof(channel)
             | Event::Closed(channel)
             | Event::ExitStatus { channel, .. }
             | Event::ExitSignal { channel, .. } => {
                 if let Some(at) = position(channel).filter(|&at| at > 0) {
+                    // What the first one comes to goes for all.
+                    if !self.has_begun() {
+                        self.channels[at].ended = true;
+                        return Ok(None);
+                    }
                     let it = &self.channels[at];
                     return match it.started && !it.lost && self.stage == Stage::Running {
                         true => Err(self.ended_early()),
@@ -233,19 +265,32 @@ impl Transfer {
         if self.stage != Stage::Running {
             return Ok(());
         }
-        let result = self.engine.handle_input(at, octets);
+        self.give_engine(at, octets)?;
+        self.note();
+        Ok(())
+    }
+
+    /// Gives the engine what an SFTP server has said, or what says the same by a shell.
+    fn give_engine(&mut self, at: usize, octets: &[u8]) -> Result<(), Failure> {
+        let result = match &mut self.channels[at].shell {
+            Some(shell) => {
+                shell
+                    .handle_input(octets)
+                    .map_err(|error| standing_in::of_no_use(&error))?;
+                self.engine.handle_input(at, &shell.take_replies())
+            }
+            None => self.engine.handle_input(at, octets),
+        };
         result.map_err(|error| {
             let remedy = "try `sftp` by hand: what it says there; Subsystem sftp internal-sftp in sshd_config needs no shell";
             Failure::with_remedy(FailureKind::Transfer, error.to_string(), remedy)
-        })?;
-        self.note();
-        Ok(())
+        })
     }
 
     /// A further connection's channel has started.
     pub(crate) fn join(&mut self, lane: LaneId, number: LocalChannel) {
         self.engine.join_channel();
-        let mut channel = Channel::new(lane, number);
+        let mut channel = self.channel(lane, number);
         channel.started = true;
         self.channels.push(channel);
         self.silences.add();
@@ -308,9 +353,10 @@ impl Transfer {
             && self.stage == Stage::Running
             && self.engine.octets_left_for_channels() >= WORTH_A_CHANNEL;
         if is_worth_it && !self.is_printed() {
-            let number = connection.open_session(Transfer::request())?;
+            let number = connection.open_session(self.channel_request())?;
             self.engine.add_channel();
-            self.channels.push(Channel::new(LaneId::FIRST, number));
+            let channel = self.channel(LaneId::FIRST, number);
+            self.channels.push(channel);
             self.silences.add();
         }
         Ok(())
@@ -353,6 +399,7 @@ impl Transfer {
     pub(crate) fn wake(&self) -> Option<Instant> {
         let silence_ends = self.silence_ends().into_iter();
         let wake = silence_ends.chain(self.wake);
+        let wake = wake.chain(self.standing_in.wake());
         wake.chain(self.silences.wake()).min()
     }
 
@@ -380,7 +427,10 @@ impl Transfer {
 
     /// How far it is.
     pub(crate) fn tally(&self) -> Tally {
-        self.engine.tally()
+        Tally {
+            why_shell: self.standing_in.why(),
+            ..self.engine.tally()
+        }
     }
 }
 
@@ -404,13 +454,9 @@ impl Channel {
             started: false,
             refused: false,
             lost: false,
+            ended: false,
             owed: 0,
+            shell: None,
         }
     }
-}
-
-fn no_subsystem() -> Failure {
-    let detail = "the server has no SFTP: it refused the subsystem sftp";
-    let remedy = "add to its sshd_config: Subsystem sftp internal-sftp";
-    Failure::with_remedy(FailureKind::Transfer, detail, remedy)
 }

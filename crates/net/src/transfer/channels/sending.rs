@@ -52,6 +52,7 @@ impl Transfer {
             if let Some(server) = connection.server() {
                 self.engine.speak(Dialect::of(server.software()));
             }
+            self.begin_standing_in(connection)?;
             self.add_channel(connection)?;
             self.wake = None;
         }
@@ -126,6 +127,9 @@ impl Transfer {
 
     /// Sends what fills packets; what does not, waits for as long as more is about to come.
     fn send(&mut self, connection: &mut Connection, at: usize) -> Result<usize, ConnectionError> {
+        if self.channels[at].shell.is_some() {
+            return self.send_to_shell(connection, at);
+        }
         // What cleans up does not wait for octets that are not sent any more.
         let is_whole = self.engine.is_about_to_send(at) && !self.hurries;
         let waiting = self.engine.waiting(at);

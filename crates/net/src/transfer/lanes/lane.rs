@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use sshoal_fleet::{Failure, FailureKind};
-use sshoal_proto::{Connection, Event, ExecFate, HostKeyQuestion, LocalChannel};
+use sshoal_proto::{Connection, Event, ExecFate, HostKeyQuestion, LocalChannel, SessionRequest};
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::super::channels::{LaneId, Transfer};
@@ -100,7 +100,7 @@ struct Answers<'t, 'a> {
 impl<'a> Connected<'a> {
     pub(super) fn begin(
         id: LaneId,
-        channels: usize,
+        (channels, request): (usize, SessionRequest),
         origin: Origin<'a>,
         host_key: Rc<HostKeyQuestion>,
         (link, round_trip, turn): Made,
@@ -117,7 +117,7 @@ impl<'a> Connected<'a> {
         let mut connection = Connection::new(opened.settings, opened.opening, Instant::now())
             .map_err(|error| unusable(error.to_string()))?;
         let opened_all = (0..channels)
-            .map(|_| connection.open_session(Transfer::request()))
+            .map(|_| connection.open_session(request.clone()))
             .collect::<Result<Vec<_>, _>>();
         let channels = opened_all.map_err(|error| unusable(error.to_string()))?;
         let login = worker.plan.deadlines.login;

@@ -201,7 +201,7 @@ impl<'a> Lanes<'a> {
             let polled = match &mut lane.stage {
                 Stage::Connecting(making) => making.as_mut().poll(context).map(|made| {
                     let key = self.host_key.clone();
-                    let channels = transfer.channels_a_lane();
+                    let channels = (transfer.channels_a_lane(), transfer.channel_request());
                     let made = Connected::begin(lane.id, channels, self.origin, key, made?)?;
                     lane.stage = Stage::Connected(Box::new(made));
                     Ok(())

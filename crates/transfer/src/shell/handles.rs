@@ -1,0 +1,88 @@
+//! What is open: paths by number, and of folders the names that have come.
+
+use std::collections::{HashMap, VecDeque};
+
+use super::ShellError;
+use crate::MAX_HELD;
+use crate::sftp::Attributes;
+
+/// What is open on one channel.
+#[derive(Debug, Default)]
+pub(super) struct Handles {
+    open: HashMap<u32, Open>,
+    last: u32,
+}
+
+#[derive(Debug)]
+struct Open {
+    path: Vec<u8>,
+    listing: Option<Listing>,
+}
+
+/// A folder's names on their way.
+#[derive(Debug, Default)]
+pub(super) struct Listing {
+    pub(super) names: VecDeque<(Vec<u8>, Attributes)>,
+    /// Requests for names that have not come yet.
+    pub(super) asked: VecDeque<u32>,
+    /// Whether all have come.
+    pub(super) is_whole: bool,
+    /// Octets that the names take which have not been told.
+    held: usize,
+}
+
+/// What a name takes beside its octets.
+const OVERHEAD: usize = 64;
+
+impl Handles {
+    pub(super) fn open(&mut self, path: Vec<u8>, listing: Option<Listing>) -> u32 {
+        self.last = self.last.wrapping_add(1);
+        self.open.insert(self.last, Open { path, listing });
+        self.last
+    }
+
+    /// The path of what is open; `None` if nothing is.
+    pub(super) fn path(&self, handle: u32) -> Option<&[u8]> {
+        Some(&self.open.get(&handle)?.path)
+    }
+
+    pub(super) fn listing(&mut self, handle: u32) -> Option<&mut Listing> {
+        self.open.get_mut(&handle)?.listing.as_mut()
+    }
+
+    /// Returns whether it was open.
+    pub(super) fn close(&mut self, handle: u32) -> bool {
+        self.open.remove(&handle).is_some()
+    }
+}
+
+impl Listing {
+    /// Names that have come: the host goes on to tell them whether they are asked for or not.
+    pub(super) fn add(&mut self, names: Vec<(Vec<u8>, Attributes)>) -> Result<(), ShellError> {
+        self.held += names
+            .iter()
+            .map(|(name, _)| name.len() + OVERHEAD)
+            .sum::<usize>();
+        if self.held > MAX_HELD {
+            return Err(ShellError::TooMuch("names of a folder"));
+        }
+        self.names.extend(names);
+        Ok(())
+    }
+
+    /// No more than so many names, nor octets of them but for the first.
+    pub(super) fn take(&mut self, (most, octets): (usize, usize)) -> Vec<(Vec<u8>, Attributes)> {
+        let mut all = 0;
+        let fits = |(name, _): &&(Vec<u8>, Attributes)| {
+            all += name.len() + OVERHEAD;
+            all <= octets
+        };
+        let count = self.names.iter().take(most).take_while(fits).count();
+        let taken: Vec<_> = self.names.drain(..count.max(1)).collect();
+        self.held -= taken
+            .iter()
+            .map(|(name, _)| name.len() + OVERHEAD)
+            .sum::<usize>();
+        taken
+    }
+}
