@@ -65,6 +65,9 @@ fn what_other_commands_print_and_cannot_write_is_no_wrong_usage() {
         "hosts expand a[1-3]",
         "man",
         "each --dry-run -w a,b true",
+        "status",
+        "status --json",
+        "up --ssh-config",
         &format!("plan check {plan}"),
         &format!("plan explain {plan}"),
     ] {

@@ -424,6 +424,20 @@ fn a_place_too_many_is_refused_and_the_server_is_not_asked() {
     assert_eq!(spoken.hear()[0], 81);
 }
 
+/// No more are under way than the connection keeps, and none is forgotten.
+#[test]
+fn every_global_request_is_answered() {
+    let warm = Warm::up(&SshdSpec::new(1));
+    let mut spoken = Spoken::begin(&warm);
+    let asked = [&[80][..], &request("keepalive@openssh.com", b"")].concat();
+    for _ in 0..1000 {
+        spoken.say(&asked);
+    }
+    for number in 0..1000 {
+        assert_eq!(spoken.hear(), FAILURE, "{number}");
+    }
+}
+
 #[test]
 fn who_leaves_with_answers_outstanding_disturbs_nobody() {
     let warm = Warm::up(&SshdSpec::new(1));

@@ -101,6 +101,12 @@ pub enum ProxyError {
         /// The server's number of the channel.
         channel: u32,
     },
+    /// More global requests than are kept (RFC 4254 section 4).
+    #[error("the passenger sent another global request where {limit} have no answer yet")]
+    Unanswered {
+        /// How many are kept.
+        limit: usize,
+    },
     /// "Protocol error: you already have a pty" is the end of the connection in OpenSSH's server (session.c).
     #[error("the passenger asked for a second terminal on channel {channel}")]
     SecondTerminal {

@@ -32,6 +32,8 @@ pub(crate) struct Dock {
     due: RefCell<VecDeque<Rc<Seat>>>,
     /// What the server is to be asked for the whole connection.
     asked: RefCell<VecDeque<(AskedGlobally, Answered)>>,
+    /// How much of that has no answer.
+    unanswered: Cell<usize>,
     waker: RefCell<Option<Waker>>,
     /// Sessions that are open, asked for, or about to be.
     taken: Cell<usize>,
@@ -54,6 +56,7 @@ impl Dock {
             is_first,
             due: RefCell::default(),
             asked: RefCell::default(),
+            unanswered: Cell::new(0),
             waker: RefCell::default(),
             taken: Cell::new(0),
             is_full: Cell::new(false),
@@ -103,9 +106,15 @@ impl Dock {
     pub(crate) fn ask(&self, what: AskedGlobally, answered: impl FnOnce(Option<&[u8]>) + 'static) {
         if !self.is_over.get() {
             let asked = (what, Box::new(answered) as Answered);
+            self.unanswered.set(self.unanswered.get() + 1);
             self.asked.borrow_mut().push_back(asked);
             self.wake();
         }
+    }
+
+    /// How much the server has been asked, or is to be, that has no answer.
+    pub(crate) fn unanswered(&self) -> usize {
+        self.unanswered.get()
     }
 
     /// A passenger gets its session here, or whoever is forwarded his channel.
@@ -150,6 +159,8 @@ pub(crate) struct Berth {
     stalled: Vec<Rc<Seat>>,
     /// Channels that the server wants to open, and whether a passenger in proxy mode is asked.
     offered: Vec<(LocalChannel, bool)>,
+    /// What the server cannot be asked yet: as much is unanswered as may be.
+    unasked: VecDeque<(AskedGlobally, Answered)>,
     /// Who hears the server's next answers.
     answered: VecDeque<Answered>,
     /// Until a further connection that nobody uses is closed.
@@ -170,6 +181,7 @@ impl Berth {
             proxied: Vec::new(),
             stalled: Vec::new(),
             offered: Vec::new(),
+            unasked: VecDeque::new(),
             answered: VecDeque::new(),
             idle: None,
             is_idle: false,
@@ -369,12 +381,15 @@ impl Berth {
                 false => connection.refuse_forwarded(channel, "Connection refused")?,
             }
         }
-        for (what, answered) in self.dock.asked.take() {
+        self.unasked.append(&mut self.dock.asked.borrow_mut());
+        while let Some((what, answered)) = self.unasked.pop_front() {
             connection.admit_forwarded();
-            // One too many is answered by nobody.
-            if connection.send_global_request(what.name, &what.data)? {
-                self.answered.push_back(answered);
+            if !connection.send_global_request(what.name, &what.data)? {
+                // The next answer makes room.
+                self.unasked.push_front((what, answered));
+                break;
             }
+            self.answered.push_back(answered);
         }
         if connection.takes_packets() {
             for seat in self.stalled.drain(..) {
@@ -405,6 +420,8 @@ impl Serve for Berth {
             Event::Packet { channel, payload } => self.handle_packet(channel, &input[payload]),
             Event::GlobalReply(reply) => {
                 if let Some(answered) = self.answered.pop_front() {
+                    let unanswered = &self.dock.unanswered;
+                    unanswered.set(unanswered.get() - 1);
                     answered(reply.as_deref());
                 }
             }

@@ -21,6 +21,8 @@ const MAX_WAITING: usize = 256 * 1024;
 /// Most octets of packets that wait for the passenger. What a server may send is limited by the windows that the passenger
 /// gives; who gives more than this and does not read is left.
 const MAX_UNREAD: usize = 32 * 1024 * 1024;
+/// Global requests on a connection without an answer: more of a passenger's are not kept.
+const MAX_UNANSWERED: usize = 4096;
 /// Octets that are handed to the passenger's socket at a time, about.
 const HANDED_ON: usize = 256 * 1024;
 
@@ -295,6 +297,11 @@ impl Proxied {
     /// A global request: the answers come in the order in which the passenger has asked.
     fn ask(&self, seat: &Rc<Seat>, dock: &Rc<Dock>, payload: &[u8]) -> Result<(), ProxyError> {
         let (request, want_reply) = ProxiedRequest::decode(payload)?;
+        if dock.unanswered() >= MAX_UNANSWERED {
+            return Err(ProxyError::Unanswered {
+                limit: MAX_UNANSWERED,
+            });
+        }
         let passenger = seat.clone();
         let answer = move |reply: Option<&[u8]>| {
             if want_reply && let Some(proxied) = passenger.proxied() {

@@ -1,7 +1,6 @@
 //! `sshoal status` and `sshoal down`.
 
 use std::fmt::Write as _;
-use std::io::{self, Write as _};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -11,6 +10,7 @@ use sshoal_targets::labels;
 use super::args::{DownArgs, StatusArgs};
 use crate::args::HostArgs;
 use crate::hosts;
+use crate::manual;
 use crate::say::visible_lines;
 
 /// Nothing is kept (docs/warm.md).
@@ -44,10 +44,9 @@ pub(crate) fn status(args: &StatusArgs) -> Result<u8, Box<dyn std::error::Error>
         Some(status) if args.prometheus => prometheus(status),
         Some(status) => table(status),
     };
-    io::stdout().write_all(text.as_bytes())?;
-    Ok(match status {
-        Some(_) => 0,
-        None => NOTHING,
+    Ok(match (manual::print(text.as_bytes()), status) {
+        (sshoal_report::OK, None) => NOTHING,
+        (printed, _) => printed,
     })
 }
 

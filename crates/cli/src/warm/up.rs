@@ -19,6 +19,7 @@ use super::background::{self, Standing};
 use super::request::Request;
 use super::rounds::{self, Rounds};
 use super::voice::Voice;
+use crate::manual;
 use crate::observer::cut_short;
 use crate::prompt;
 use crate::say::say;
@@ -53,8 +54,7 @@ enum UpError {
 pub(crate) fn up(args: &UpArgs) -> Result<u8, Box<dyn std::error::Error>> {
     let folder = Folder::of_user()?;
     if args.ssh_config {
-        print_ssh_config(&folder)?;
-        return Ok(0);
+        return Ok(manual::status_of(print_ssh_config(&folder)));
     }
     if args.daemon {
         return keep(folder);
