@@ -175,6 +175,32 @@ fn further_connections_are_logged_in_to_beside_the_one_that_is_kept() {
 }
 
 #[test]
+fn behind_a_jump_host_nobody_logs_in_but_for_a_further_connection() {
+    let warm = Warm::cold(&SshdSpec::new(2));
+    let config = warm.shoal.file("ssh_config");
+    let (jump, name) = (warm.shoal.name(0), warm.shoal.name(1));
+    warm.run(&["up", "-F", &config, "-J", &jump, &name])
+        .expect(0);
+    let contents = noise(120_000_000);
+    let (from, target) = (tempfile::tempdir().unwrap(), shared_folder());
+    let source = from.path().join("big");
+    fs::write(&source, &contents).unwrap();
+    let there = target.path().join("there");
+    for (lanes, logins) in [("1", 2), ("2", 2 + 2)] {
+        let words = ["-F", &config, "-J", &jump, "-w", &name, "--lanes", lanes];
+        let paths = ["--limit", "40M", text(&source), text(&there)];
+        let ended = warm.run(&[&["put", "--json"][..], &words, &paths].concat());
+        assert_eq!(ended.expect(0).records().hosts[0].warm, Some(true));
+        assert!(fs::read(&there).unwrap() == contents);
+        assert_eq!(
+            warm.shoal.hosts.logins(),
+            logins,
+            "the jump host, and a lane"
+        );
+    }
+}
+
+#[test]
 fn standard_input_and_output_are_copied_by_them_too() {
     let warm = Warm::up(&SshdSpec::new(1));
     let contents = noise(5_000_000);
