@@ -407,21 +407,26 @@ impl<'a> CommandLine<'a> {
         } else {
             ""
         };
-        let by = match plan.openssh() {
-            Some(by_ssh) => format!(" by ssh [{}]", by_ssh.why),
-            None if host.way.as_ref().is_some_and(|way| way.is_warm) => {
-                " by a warm connection".to_owned()
-            }
-            None => String::new(),
-        };
         let title = format!("{sudo}{}", self.title);
         DryRun {
             host,
             name: Some(name),
-            place: format!("{user}@{name} port {port}{by}"),
+            place: self::place(host, plan),
             what: [title.as_bytes(), &words].concat(),
         }
     }
+}
+
+/// Who is logged in as where, and how, as `--dry-run` says it.
+pub(crate) fn place(host: &Host, plan: &HostPlan) -> String {
+    let by = match plan.openssh() {
+        Some(by_ssh) => format!(" by ssh [{}]", by_ssh.why),
+        None if host.way.as_ref().is_some_and(|way| way.is_warm) => {
+            " by a warm connection".to_owned()
+        }
+        None => String::new(),
+    };
+    format!("{}@{} port {}{by}", plan.user(), plan.name(), plan.port())
 }
 
 /// The words of the command as ssh joins them: by single spaces (ssh.c).

@@ -102,8 +102,18 @@ impl<D> Passenger<D> {
     pub fn new() -> Self {
         let mut output = Vec::new();
         reply::hello(&mut output);
+        Passenger::with(State::ExpectHello, output)
+    }
+
+    /// One that was given proxy mode before its first octet: nothing but packets comes and goes.
+    #[must_use]
+    pub fn proxied() -> Self {
+        Passenger::with(State::Proxied, Vec::new())
+    }
+
+    fn with(state: State, output: Vec<u8>) -> Self {
         Passenger {
-            state: State::ExpectHello,
+            state,
             input: Vec::new(),
             descriptors: VecDeque::new(),
             events: VecDeque::new(),

@@ -27,7 +27,7 @@ use crate::plan::RunPlan;
 use crate::server_cache::Learned;
 use crate::signals::{Interruption, Signals, Wanted};
 use crate::transfer::TransferPlan;
-use crate::warm::Keepers;
+use crate::warm::{Keepers, WarmPlan};
 use crate::worker::{Control, Order, Report, Shared, Worker, WorkerThread};
 
 /// How often the observer hears of progress.
@@ -74,13 +74,13 @@ pub struct RunEnd<S> {
 /// [`RunError`] before anything was started.
 pub fn run<O: Observer>(mut plan: RunPlan, observer: O) -> Result<RunEnd<O::Summary>, RunError> {
     let streams = plan.warm.as_mut();
-    let streams = streams.map_or_else(Vec::new, |warm| std::mem::take(&mut warm.streams));
+    let streams = streams.map_or_else(Vec::new, WarmPlan::take_streams);
     let plan = Arc::new(plan);
     let hosts = (0..plan.work.hosts() as u32).map(HostId);
     let jobs = hosts.map(|host| Job {
         host,
         // Who is kept needs no jump host.
-        via: plan.via(host).filter(|_| plan.warm(host).is_none()),
+        via: plan.via(host).filter(|_| !plan.is_warm(host)),
     });
     let mut fleet = Fleet::new(jobs, plan.limits, plan.deadlines, plan.retry, plan.seed)?;
     if let Some(rolling) = &plan.rolling {

@@ -329,7 +329,7 @@ impl Drive {
     pub(crate) fn proxy(&mut self) -> Option<&mut Proxy> {
         match &mut self.link {
             Link::Proxy(proxy) => Some(proxy),
-            Link::Tcp(_) | Link::Tunnel(_) => None,
+            Link::Tcp(_) | Link::Tunnel(_) | Link::Shared(_) => None,
         }
     }
 

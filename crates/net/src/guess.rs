@@ -99,6 +99,22 @@ pub(crate) fn opening(
     }
 }
 
+/// The settings of a connection that is shared: of its channels, windows of so many octets are ours to give.
+pub(crate) fn settings_of_shared(
+    endpoint: &Endpoint,
+    worker: &Worker,
+    window: u32,
+) -> Arc<Settings> {
+    let adaptation = Adaptation {
+        original: Arc::as_ptr(&endpoint.settings) as usize,
+        first_kex: None,
+        pipelining: true,
+        window,
+        fastest: String::new(),
+    };
+    worker.adapted.settings(&endpoint.settings, adaptation)
+}
+
 /// The server's own first choices, if we have them too, can verify the key, and ever save time by guessing.
 fn guess(
     endpoint: &Endpoint,

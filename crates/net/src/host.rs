@@ -105,6 +105,9 @@ async fn perform(worker: &Rc<Worker>, host: HostId, orders: &mut Orders) -> Resu
                 if let Some(berth) = worker.berth(host) {
                     return warm::run(worker, host, plan, berth, orders).await;
                 }
+                if let Some(sharing) = worker.sharing(host) {
+                    return warm::transfer(worker, host, plan, sharing, orders).await;
+                }
                 let mut attempt = Attempt {
                     worker,
                     host,
@@ -216,7 +219,7 @@ impl<'w> Attempt<'w, '_> {
         // The jump host looks the name up.
         self.worker.enter(self.host, Phase::Connect);
         let connecting = Instant::now();
-        if self.worker.plan.warm(self.host).is_some() {
+        if self.worker.plan.is_warm(self.host) {
             // The fleet has not had it connected for a host that was kept.
             self.unless_aborted(jump::up(self.worker, jump)).await?;
         }

@@ -14,6 +14,7 @@
 //! ```
 
 use std::cell::RefCell;
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
@@ -59,12 +60,12 @@ pub trait Kept {
     /// It cannot be, and fails with that.
     fn is_wanted(&self) -> Result<bool, Failure>;
 
-    /// The host is logged in to. `connecting` is how long connecting took: at least a round trip.
+    /// The host is logged in to.
     ///
     /// # Errors
     ///
     /// The connection cannot be kept, and the host fails with that.
-    fn begin(self: Rc<Self>, connecting: Duration) -> Result<(), Failure>;
+    fn begin(self: Rc<Self>, met: &LoggedIn<'_>) -> Result<(), Failure>;
 
     /// One more connection is logged in, the first one included: who serves it. With the first one all end.
     fn serve(self: Rc<Self>, is_first: bool) -> Box<dyn Serve>;
@@ -78,6 +79,16 @@ pub trait Kept {
     /// The host's connection has ended, in order if there is no failure; or there was none to be had. Returns whether the
     /// host is parked, to come back by [`More::resume`]. If not, it is not kept any more.
     fn parks(self: Rc<Self>, failure: Option<&Failure>) -> bool;
+}
+
+/// A server that was logged in to.
+pub struct LoggedIn<'a> {
+    /// How long connecting took: at least a round trip.
+    pub connecting: Duration,
+    /// Its address; `None` behind a jump host or a ProxyCommand.
+    pub address: Option<SocketAddr>,
+    /// The connection.
+    pub connection: &'a Connection,
 }
 
 /// Speaks to a run from any thread, while it goes on and after.
@@ -232,6 +243,8 @@ type Place = Pin<Box<dyn Future<Output = Option<OwnedSemaphorePermit>>>>;
 /// What a session's connection is kept for.
 #[derive(Default)]
 pub(crate) struct Keeping {
+    /// The server's address, if it is known.
+    address: Option<SocketAddr>,
     serve: Option<Box<dyn Serve>>,
     /// Who has served it, from when it is to end.
     served: Option<Box<dyn Serve>>,
@@ -250,6 +263,14 @@ struct Further {
 }
 
 impl Keeping {
+    /// Of a connection to a server at this address.
+    pub(crate) fn of(address: Option<SocketAddr>) -> Keeping {
+        Keeping {
+            address,
+            ..Keeping::default()
+        }
+    }
+
     /// The connection is one more of a host that is kept already.
     pub(crate) fn is_further(&mut self, kept: Rc<dyn Kept>, login: Option<OwnedSemaphorePermit>) {
         self.further = Some(Further {
@@ -280,7 +301,8 @@ impl Keeping {
         &mut self,
         worker: &Rc<Worker>,
         host: HostId,
-        round_trip: Duration,
+        connecting: Duration,
+        connection: &Connection,
     ) -> Result<(), Failure> {
         let kept = match &mut self.further {
             Some(further) => {
@@ -291,7 +313,11 @@ impl Keeping {
                 let Some(kept) = worker.kept(host) else {
                     return Ok(());
                 };
-                kept.clone().begin(round_trip)?;
+                kept.clone().begin(&LoggedIn {
+                    connecting,
+                    address: self.address,
+                    connection,
+                })?;
                 kept
             }
         };

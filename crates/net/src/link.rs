@@ -10,7 +10,7 @@ use rustix::net::sockopt::{set_socket_keepalive, set_tcp_congestion, set_tcp_qui
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 use sshoal_fleet::Failure;
 use tokio::io::{AsyncRead, Interest, ReadBuf};
-use tokio::net::{TcpSocket, TcpStream};
+use tokio::net::{TcpSocket, TcpStream, UnixStream};
 
 use crate::hints;
 use crate::jump::Tunnel;
@@ -25,6 +25,8 @@ pub(crate) enum Link {
     Tunnel(Tunnel),
     /// A ProxyCommand.
     Proxy(Box<Proxy>),
+    /// A process of the user's that shares a connection which it has to the server.
+    Shared(UnixStream),
 }
 
 /// Why a link carries no more octets.
@@ -63,7 +65,7 @@ impl Link {
     pub(crate) fn local_address(&self) -> Option<SocketAddr> {
         match self {
             Link::Tcp(stream) => stream.local_addr().ok(),
-            Link::Tunnel(_) | Link::Proxy(_) => None,
+            Link::Tunnel(_) | Link::Proxy(_) | Link::Shared(_) => None,
         }
     }
 
@@ -71,7 +73,7 @@ impl Link {
     pub(crate) fn peer_address(&self) -> Option<SocketAddr> {
         match self {
             Link::Tcp(stream) => stream.peer_addr().ok(),
-            Link::Tunnel(_) | Link::Proxy(_) => None,
+            Link::Tunnel(_) | Link::Proxy(_) | Link::Shared(_) => None,
         }
     }
 
@@ -89,6 +91,9 @@ impl Link {
                 .map_err(LinkError::Io),
             Link::Tunnel(tunnel) => tunnel.poll_read(context, buffer).map_err(LinkError::Jump),
             Link::Proxy(proxy) => proxy.poll_read(context, buffer).map_err(LinkError::Io),
+            Link::Shared(stream) => Pin::new(stream)
+                .poll_read(context, buffer)
+                .map_err(LinkError::Io),
         }
     }
 
@@ -98,6 +103,7 @@ impl Link {
             Link::Tcp(stream) => stream.poll_write_ready(context),
             Link::Tunnel(tunnel) => tunnel.poll_write_ready(context).map(Ok),
             Link::Proxy(proxy) => proxy.poll_write_ready(context),
+            Link::Shared(stream) => stream.poll_write_ready(context),
         }
     }
 
@@ -106,7 +112,7 @@ impl Link {
         match self {
             // It only saves time: if it cannot be set, nothing is lost.
             Link::Tcp(stream) => drop(set_tcp_quickack(stream, true)),
-            Link::Tunnel(_) | Link::Proxy(_) => {}
+            Link::Tunnel(_) | Link::Proxy(_) | Link::Shared(_) => {}
         }
     }
 
@@ -115,7 +121,7 @@ impl Link {
         match self {
             // It was tried out before, and only saves time.
             Link::Tcp(stream) => drop(set_tcp_congestion(stream, name)),
-            Link::Tunnel(_) | Link::Proxy(_) => {}
+            Link::Tunnel(_) | Link::Proxy(_) | Link::Shared(_) => {}
         }
     }
 
@@ -124,7 +130,7 @@ impl Link {
         match self {
             // It only saves waking up for nothing.
             Link::Tcp(stream) => drop(hints::set_receive_low_water(stream, octets)),
-            Link::Tunnel(_) | Link::Proxy(_) => {}
+            Link::Tunnel(_) | Link::Proxy(_) | Link::Shared(_) => {}
         }
     }
 
@@ -137,7 +143,7 @@ impl Link {
                 Err(error) => Err(error.into()),
             },
             // These tell of everything.
-            Link::Tunnel(_) | Link::Proxy(_) => Ok(None),
+            Link::Tunnel(_) | Link::Proxy(_) | Link::Shared(_) => Ok(None),
         }
     }
 
@@ -147,6 +153,7 @@ impl Link {
             Link::Tcp(stream) => room(stream.try_write(octets)),
             Link::Tunnel(tunnel) => tunnel.write(octets),
             Link::Proxy(proxy) => room(proxy.try_write(octets)),
+            Link::Shared(stream) => room(stream.try_write(octets)),
         }
     }
 
@@ -157,7 +164,7 @@ impl Link {
                 Ok(send(stream, octets, SendFlags::MORE | SendFlags::NOSIGNAL)?)
             })),
             Link::Tunnel(tunnel) => tunnel.write(octets),
-            Link::Proxy(_) => self.write(octets),
+            Link::Proxy(_) | Link::Shared(_) => self.write(octets),
         }
     }
 }

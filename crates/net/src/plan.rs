@@ -24,7 +24,7 @@ use crate::runs::RunJournal;
 use crate::timing::TimingPlan;
 use crate::transfer::{Transfer, TransferPlan};
 use crate::trial::{TrialPlan, TrialWay};
-use crate::warm::{self, WarmBerth, WarmPlan};
+use crate::warm::{self, Sharing, WarmBerth, WarmPlan};
 
 /// Octets of output that all hosts together may have sent and nobody has read: the sum of the channels' windows.
 const UNREAD_BUDGET: usize = 64 * 1024 * 1024;
@@ -74,7 +74,7 @@ pub struct RunPlan {
     pub keeper: Option<Arc<dyn Keeper>>,
     /// Where it is noted which commands may have run, and how hosts ended.
     pub journal: Option<Arc<RunJournal>>,
-    /// Hosts whose commands go by connections that are kept already, if any do.
+    /// Hosts whose commands or transfers go by connections that are kept already, if any do.
     pub warm: Option<WarmPlan>,
 }
 
@@ -125,10 +125,19 @@ impl RunPlan {
         }
     }
 
-    /// Where a host is kept, if it is.
-    pub(crate) fn warm(&self, host: HostId) -> Option<WarmBerth> {
-        let berths = &self.warm.as_ref()?.berths;
-        berths.get(host.0 as usize).copied().flatten()
+    /// Where a host is kept whose command goes by a stream.
+    pub(crate) fn berth(&self, host: HostId) -> Option<WarmBerth> {
+        self.warm.as_ref()?.berth(host)
+    }
+
+    /// Who has a host's connection shared for its transfer.
+    pub(crate) fn sharing(&self, host: HostId) -> Option<&Arc<dyn Sharing>> {
+        self.warm.as_ref()?.sharing(host)
+    }
+
+    /// Whether a host was kept when the run began.
+    pub(crate) fn is_warm(&self, host: HostId) -> bool {
+        self.berth(host).is_some() || self.sharing(host).is_some()
     }
 
     /// The last jump host on the way to a host; or the program that finds its way itself.
@@ -287,7 +296,7 @@ impl HostPlan {
         }
     }
 
-    /// Whether the command can go by a connection that another process keeps: without a terminal, an agent and an ssh.
+    /// Whether the session can be had by a connection that another process keeps: without a terminal, an agent and an ssh.
     pub fn can_be_warm(&self) -> bool {
         self.native().is_some_and(warm::serves)
     }

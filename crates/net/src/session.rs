@@ -35,6 +35,7 @@ use crate::shortcuts::Shortcuts;
 use crate::timing::{Errands, Timing};
 use crate::transfer::{LaneId, Lanes, Transfer};
 use crate::trial::Trial;
+use crate::warm::{KEPT, SharedConnection, goes_cold};
 use crate::window::WindowChanges;
 use crate::worker::{Control, Worker};
 
@@ -56,6 +57,8 @@ struct State<'a> {
     host: HostId,
     plan: &'a NativePlan,
     channel: LocalChannel,
+    /// Whether the connection is somebody else's, who has logged in.
+    is_shared: bool,
     /// The server's address, where this side knows it.
     peer: Option<SocketAddr>,
     login: Login<'a>,
@@ -73,7 +76,7 @@ struct State<'a> {
     transfer: Option<Box<Transfer>>,
     /// Further connections for it, from when it has begun.
     lanes: Option<Box<Lanes<'a>>>,
-    /// The host key that was shown; for transfers only.
+    /// The host key that was shown, here or to whoever shares the connection; for transfers only.
     host_key: Option<Rc<HostKeyQuestion>>,
     /// How long connecting took, at least a round trip.
     round_trip: Duration,
@@ -105,6 +108,7 @@ struct State<'a> {
 }
 
 impl<'a> HostSession<'a> {
+    /// On a connection that is to be made.
     pub(crate) fn begin(
         worker: &'a Rc<Worker>,
         host: HostId,
@@ -125,7 +129,8 @@ impl<'a> HostSession<'a> {
             |why: String| Ended::before_command(Failure::new(FailureKind::NoCommonAlgorithm, why));
         let mut connection = Connection::new(opened.settings, opened.opening, Instant::now())
             .map_err(|error| unusable(error.to_string()))?;
-        let keeping = worker.plan.keeper.is_some().then(Box::default);
+        let keeper = worker.plan.keeper.as_ref();
+        let keeping = keeper.map(|_| Box::new(Keeping::of(link.peer_address())));
         let channel = match &keeping {
             None => connection.open_session(plan.request_after(worker.come(host))),
             Some(_) => Ok(LocalChannel::REFUSED),
@@ -134,7 +139,61 @@ impl<'a> HostSession<'a> {
         let peer = plan.endpoint.trust.peer(&link);
         let mut drive = Drive::new(connection, link);
         drive.records(worker.intent(host));
-        Ok(HostSession {
+        let mut session = HostSession::with(worker, host, plan, drive, channel, round_trip);
+        let state = &mut session.state;
+        (state.peer, state.shortcuts) = (peer, opened.shortcuts);
+        state.errands = timing.as_ref().and_then(Timing::errands);
+        (state.timing, state.keeping) = (timing, keeping);
+        Ok(session)
+    }
+
+    /// A transfer on a connection that somebody else has logged in.
+    pub(crate) fn share(
+        worker: &'a Rc<Worker>,
+        host: HostId,
+        plan: &'a NativePlan,
+        shared: SharedConnection,
+    ) -> Result<Self, Ended> {
+        let gone = |why: String| goes_cold(worker, host, format!("{KEPT}: {why}"));
+        let SharedConnection {
+            socket,
+            server,
+            round_trip,
+            address,
+            host_key: (algorithm, blob),
+        } = shared;
+        let socket = socket
+            .set_nonblocking(true)
+            .and_then(|()| tokio::net::UnixStream::from_std(socket));
+        let link = Link::Shared(socket.map_err(|error| gone(error.to_string()))?);
+        let window = worker.window(&plan.endpoint, round_trip);
+        let settings = guess::settings_of_shared(&plan.endpoint, worker, window);
+        let mut connection = Connection::shared(settings, &server, Instant::now())
+            .map_err(|error| gone(error.to_string()))?;
+        let channel = connection
+            .open_session(plan.request.clone())
+            .map_err(|error| gone(error.to_string()))?;
+        let drive = Drive::new(connection, link);
+        let mut session = HostSession::with(worker, host, plan, drive, channel, round_trip);
+        let mut ours = plan.endpoint.trust.algorithms.iter().copied();
+        // By its name alone a further connection may come to another server that has the same key.
+        let is_one_place = address.is_some() || plan.endpoint.via.is_some();
+        let algorithm = ours.find(|ours| is_one_place && *ours == algorithm);
+        let state = &mut session.state;
+        state.host_key = algorithm.map(|algorithm| Rc::new(HostKeyQuestion { algorithm, blob }));
+        (state.is_shared, state.peer) = (true, address);
+        Ok(session)
+    }
+
+    fn with(
+        worker: &'a Rc<Worker>,
+        host: HostId,
+        plan: &'a NativePlan,
+        drive: Drive,
+        channel: LocalChannel,
+        round_trip: Duration,
+    ) -> Self {
+        HostSession {
             drive,
             feeder: worker.plan.input.as_ref().map(Feeder::new),
             window: WindowChanges::watch(plan.request.pty.as_ref().filter(|_| plan.lends_terminal)),
@@ -143,9 +202,10 @@ impl<'a> HostSession<'a> {
                 host,
                 plan,
                 channel,
-                peer,
+                is_shared: false,
+                peer: None,
                 login: Login::of_session(&plan.endpoint, &worker.plan),
-                shortcuts: opened.shortcuts,
+                shortcuts: Shortcuts::none(),
                 host_keys: None,
                 proof_by: None,
                 started: false,
@@ -160,9 +220,9 @@ impl<'a> HostSession<'a> {
                 host_key: None,
                 round_trip,
                 trial: Trial::begin(&worker.plan, host.0, channel),
-                errands: timing.as_ref().and_then(Timing::errands),
-                timing,
-                keeping,
+                errands: None,
+                timing: None,
+                keeping: None,
                 forwarding: plan
                     .forwarded_agent
                     .clone()
@@ -176,7 +236,7 @@ impl<'a> HostSession<'a> {
                 last_moment: None,
                 killing: None,
             },
-        })
+        }
     }
 
     /// The connection is one more of a host that is kept already.

@@ -54,6 +54,16 @@ fn key(endpoint: &Endpoint) -> usize {
 }
 
 impl Shortcuts {
+    /// A connection that takes none.
+    pub(crate) fn none() -> Shortcuts {
+        Shortcuts {
+            guesses: false,
+            merges: false,
+            doubt: None,
+            known: None,
+        }
+    }
+
     /// Whether the connection, which has ended with `error` or below it, may have ended because of a shortcut, so that
     /// another attempt without it is due. `command` is what is known of the command: it must not have been sent.
     pub(crate) fn are_to_blame(

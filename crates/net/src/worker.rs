@@ -32,7 +32,7 @@ use crate::runs::Intent;
 use crate::server_cache::{KnownServer, ServerCache};
 use crate::shortcuts::Doubts;
 use crate::transfer::{LaneLimits, TransferPlan};
-use crate::warm::{Keepers, WarmBerth};
+use crate::warm::{Keepers, Sharing, WarmBerth};
 
 /// Octets read at a time. sshd writes up to 256 KiB; less only costs more system calls.
 const READ_SIZE: usize = 256 * 1024;
@@ -76,7 +76,7 @@ pub(crate) struct Worker {
     kept: RefCell<HashMap<HostId, Rc<dyn Kept>>>,
     /// Octets of output and of errors that have come of commands that outlive their connections.
     come: RefCell<HashMap<HostId, [u64; 2]>>,
-    /// Who keeps connections for the run: in the coordinator's thread alone.
+    /// Who keeps connections for the run: those with streams in the coordinator's thread alone.
     pub(crate) keepers: Keepers,
 }
 
@@ -249,8 +249,14 @@ impl Worker {
 
     /// Where a host is kept for this thread, as far as anybody knows.
     pub(crate) fn berth(&self, host: HostId) -> Option<WarmBerth> {
-        let berth = self.plan.warm(host)?;
+        let berth = self.plan.berth(host)?;
         self.keepers.stream(host, berth).map(|_| berth)
+    }
+
+    /// Who has a host's connection shared, as far as anybody knows.
+    pub(crate) fn sharing(&self, host: HostId) -> Option<Arc<dyn Sharing>> {
+        let sharing = self.plan.sharing(host)?;
+        (!self.keepers.is_cold(host)).then(|| sharing.clone())
     }
 
     /// Begins a task.

@@ -2,6 +2,7 @@
 //! folder. All but [`Ask::Up`] are one question and one answer; what follows that is in `conversation`.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::SocketAddr;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
@@ -15,6 +16,8 @@ use crate::limits::Limits;
 
 /// The longest question, octets: 50,000 names with all that is said of them.
 pub(crate) const MAX_QUESTION: u64 = 16 * 1024 * 1024;
+/// The version of what follows [`Ask::Share`]: both ends must have the same.
+pub(crate) const SHARING_VERSION: u32 = 1;
 /// How long whoever asks may take for the question, and for reading the answer.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -40,6 +43,15 @@ pub enum Ask {
         version: u32,
         /// In that thread.
         deck: u32,
+    },
+    /// To have whoever asks share a host's connection ([`share`]).
+    Share {
+        /// The protocol that follows.
+        version: u32,
+        /// In which thread the host is, and which one it is.
+        seating: Seating,
+        /// What its connection has to be: another host may have the number.
+        identity: String,
     },
     /// To keep more hosts; a conversation follows.
     Up {
@@ -207,6 +219,39 @@ pub fn board(folder: &Folder, deck: u32) -> Result<UnixStream, AskError> {
         (true, stream) => Ok(stream),
         (false, _) => Err(AskError::NoPool),
     }
+}
+
+/// What there is to know of a connection that is shared.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Shared {
+    /// The server's identification string.
+    pub server: String,
+    /// How long its packets need there and back, about.
+    pub round_trip: Duration,
+    /// Its address; `None` behind a jump host.
+    pub address: Option<SocketAddr>,
+    /// The algorithm of its host key that was accepted, and the key.
+    pub host_key: (String, Vec<u8>),
+}
+
+/// Shares a host's connection by packets: what is said on the stream is PROTOCOL.mux, section 9, behind the answer that proxy mode
+/// has. `None` if the host is not kept there any more.
+///
+/// # Errors
+///
+/// There is no pool, or it does not answer.
+pub fn share(
+    folder: &Folder,
+    seating: Seating,
+    identity: &Identity,
+) -> Result<Option<(Shared, UnixStream)>, AskError> {
+    let question = Ask::Share {
+        version: SHARING_VERSION,
+        seating,
+        identity: identity.to_string(),
+    };
+    let (shared, stream): (Option<Shared>, _) = answer_to(folder, &question)?;
+    Ok(shared.map(|shared| (shared, stream)))
 }
 
 /// The answer, and the stream that it came by.

@@ -1,4 +1,4 @@
-//! The hosts of one thread, and the guests that it serves.
+//! The hosts of one thread, and who is served there: guests, and sharers of a host's connection.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -8,9 +8,11 @@ use std::rc::{Rc, Weak};
 use tokio::sync::mpsc;
 use tokio::task::spawn_local;
 
+use crate::control::write_line;
 use crate::entry::Seating;
 use crate::guest;
 use crate::host::Host;
+use crate::passenger;
 use crate::pool::Pool;
 
 /// Most guests of a thread at a time; whoever comes then is sent away.
@@ -21,7 +23,18 @@ thread_local! {
     static DECK: RefCell<Option<Rc<Deck>>> = const { RefCell::new(None) };
 }
 
-/// What guests of a thread can reach.
+/// Who comes to a thread.
+pub(crate) enum Boarder {
+    Guest(UnixStream),
+    /// Shares the connection of the host of this number, if it is what he takes it for.
+    Sharer {
+        socket: UnixStream,
+        host: u32,
+        identity: String,
+    },
+}
+
+/// What they can reach.
 pub(crate) struct Deck {
     number: u32,
     hosts: RefCell<HashMap<u32, Weak<Host>>>,
@@ -31,7 +44,7 @@ pub(crate) struct Deck {
 }
 
 impl Deck {
-    /// That of this thread, which takes guests from now on.
+    /// That of this thread, which takes guests and sharers from now on.
     pub(crate) fn of_thread(pool: &Pool) -> Rc<Deck> {
         DECK.with_borrow_mut(|deck| {
             let begun = deck.get_or_insert_with(|| Deck::begin(pool));
@@ -40,7 +53,7 @@ impl Deck {
     }
 
     fn begin(pool: &Pool) -> Rc<Deck> {
-        let (sender, mut guests) = mpsc::unbounded_channel();
+        let (sender, mut boarders) = mpsc::unbounded_channel();
         let deck = Rc::new(Deck {
             number: pool.add_deck(sender),
             hosts: RefCell::default(),
@@ -49,8 +62,15 @@ impl Deck {
         });
         let taking = deck.clone();
         spawn_local(async move {
-            while let Some(guest) = guests.recv().await {
-                taking.clone().serve(guest);
+            while let Some(boarder) = boarders.recv().await {
+                match boarder {
+                    Boarder::Guest(guest) => taking.clone().serve(guest),
+                    Boarder::Sharer {
+                        socket,
+                        host,
+                        identity,
+                    } => taking.share(socket, host, &identity),
+                }
             }
         });
         deck
@@ -66,6 +86,28 @@ impl Deck {
         spawn_local(async move {
             guest::serve(&self, guest).await;
             self.guests.set(self.guests.get() - 1);
+        });
+    }
+
+    /// A sharer has come. He hears what the connection is, or that the host is not kept here.
+    fn share(&self, mut socket: UnixStream, host: u32, identity: &str) {
+        let host = self.host(host);
+        let is_meant = |host: &Rc<Host>| host.entry.member.identity.to_string() == identity;
+        let host = host.filter(|host| is_meant(host) && host.lets_in());
+        let shared = host.as_ref().and_then(|host| host.shared());
+        // It is new, and has room for a line.
+        let told = write_line(&mut socket, &shared).and_then(|()| socket.set_nonblocking(true));
+        let (Some(host), Some(_)) = (host, shared) else {
+            return;
+        };
+        let socket = told.and_then(|()| tokio::net::UnixStream::from_std(socket));
+        let Ok(socket) = socket else {
+            return;
+        };
+        host.note_come();
+        spawn_local(async move {
+            passenger::serve_sharer(&host, socket).await;
+            host.note_left();
         });
     }
 

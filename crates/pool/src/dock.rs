@@ -262,6 +262,16 @@ impl Berth {
         Ok(())
     }
 
+    /// Gives the spare session up: whoever speaks the protocol himself cannot use it, and the server counts it among those that he
+    /// asks for. The server reads of its end first.
+    fn close_spare(&mut self, connection: &mut Connection) -> Result<(), ConnectionError> {
+        if let Some(spare) = self.spare.take() {
+            self.opened -= usize::from(spare.is_open);
+            connection.close(spare.channel)?;
+        }
+        Ok(())
+    }
+
     fn refused(&mut self, channel: LocalChannel, why: &str) {
         let Some(seat) = self.free(channel) else {
             return;
@@ -339,6 +349,7 @@ impl Berth {
         let Some(proxied) = seat.proxied() else {
             return Ok(());
         };
+        self.close_spare(connection)?;
         let served = proxy::serve(seat, proxied, &self.dock, connection)?;
         for channel in served.over {
             self.seats.remove(&channel);

@@ -147,6 +147,11 @@ impl Entry {
         (condition.connecting, condition.round_trip) = (Some(connecting), None);
     }
 
+    /// How long the server last took to answer, from when that was measured.
+    pub(crate) fn round_trip(&self) -> Option<Duration> {
+        self.condition().round_trip
+    }
+
     pub(crate) fn note_round_trip(&self, time: Duration) {
         self.condition().round_trip = Some(time);
     }

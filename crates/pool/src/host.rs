@@ -4,6 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::fs;
 use std::io;
+use std::net::SocketAddr;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::rc::Rc;
@@ -12,14 +13,14 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use sshoal_fleet::{Failure, FailureKind};
-use sshoal_net::{Kept, More, Serve};
+use sshoal_net::{Kept, LoggedIn, More, Serve};
 use tokio::net::UnixListener;
 use tokio::sync::Notify;
 use tokio::task::{AbortHandle, spawn_local};
 use tokio::time::sleep;
 
 use crate::back_off::{BackOff, may_pass};
-use crate::control::State;
+use crate::control::{Shared, State};
 use crate::deck::Deck;
 use crate::dock::{Berth, Dock};
 use crate::entry::Entry;
@@ -84,6 +85,18 @@ pub(crate) struct Host {
     tasks: RefCell<Vec<AbortHandle>>,
     /// Until it comes back.
     absence: RefCell<Option<AbortHandle>>,
+    /// What its first connection came to.
+    met: RefCell<Option<Met>>,
+}
+
+/// A server that was logged in to.
+struct Met {
+    /// Its identification string.
+    server: String,
+    address: Option<SocketAddr>,
+    host_key: (String, Vec<u8>),
+    /// How long connecting took.
+    connecting: Duration,
 }
 
 impl Host {
@@ -111,6 +124,7 @@ impl Host {
             inode: Cell::default(),
             tasks: RefCell::default(),
             absence: RefCell::default(),
+            met: RefCell::default(),
         });
         let place = Deck::of_thread(host.round.pool()).add(&host);
         host.entry.is_at(place);
@@ -165,6 +179,29 @@ impl Host {
     /// Whether somebody else is let in.
     pub(crate) fn lets_in(&self) -> bool {
         !self.has_stopped.get() && self.passengers.get() < MAX_PASSENGERS
+    }
+
+    /// What a sharer has to know of the connection; `None` while there is none.
+    pub(crate) fn shared(&self) -> Option<Shared> {
+        let is_up = self.course.get() == Course::Up && !self.entry.is_finished();
+        let met = self.met.borrow();
+        let Met {
+            server,
+            address,
+            host_key,
+            connecting,
+        } = met.as_ref().filter(|_| is_up)?;
+        Some(Shared {
+            server: server.clone(),
+            address: *address,
+            // Neither was shorter than a round trip.
+            round_trip: self
+                .entry
+                .round_trip()
+                .unwrap_or(*connecting)
+                .min(*connecting),
+            host_key: host_key.clone(),
+        })
     }
 
     /// Somebody is in who did not come by the host's socket.
@@ -435,13 +472,14 @@ impl Kept for Host {
         !self.round.is_settled()
     }
 
-    fn begin(self: Rc<Self>, connecting: Duration) -> Result<(), Failure> {
+    fn begin(self: Rc<Self>, met: &LoggedIn<'_>) -> Result<(), Failure> {
         self.listen()
             .map_err(|error| no_socket(&self.entry, &error))?;
         self.course.set(Course::Up);
+        self.met.replace(Met::of(met));
         self.up_since.set(Some(Instant::now()));
         self.note_use();
-        self.entry.note_login(connecting);
+        self.entry.note_login(met.connecting);
         self.round.settle(&self.entry);
         Ok(())
     }
@@ -509,6 +547,19 @@ impl Kept for Host {
             self.await_return(stood);
         }
         true
+    }
+}
+
+impl Met {
+    fn of(met: &LoggedIn<'_>) -> Option<Met> {
+        let (host_key, _) = met.connection.host_key_proof()?;
+        let algorithm = met.connection.host_key_algorithm()?;
+        Some(Met {
+            server: met.connection.server()?.as_str().to_owned(),
+            address: met.address,
+            host_key: (algorithm.to_owned(), host_key.to_vec()),
+            connecting: met.connecting,
+        })
     }
 }
 

@@ -14,7 +14,8 @@
 //! ```
 //!
 //! A run of sshoal's own is a guest: it has the commands of all its hosts performed over one socket for each of the pool's
-//! threads (`sshoal-warm`), with a seat for each.
+//! threads (`sshoal-warm`), with a seat for each. A transfer is a sharer: for each of its hosts it has a socket of its own, and
+//! speaks the connection protocol as a passenger in proxy mode does.
 //!
 //! All of a host happens in the thread of its connection; a passenger that does not read, or dies, holds up its own seat only.
 
@@ -44,7 +45,9 @@ mod session;
 mod socket_file;
 mod stdio;
 
-pub use control::{Alarm, Ask, AskError, HostStatus, State, Status, ask, board, find};
+pub use control::{
+    Alarm, Ask, AskError, HostStatus, Shared, State, Status, ask, board, find, share,
+};
 pub use conversation::{Answering, Caller, Conversation, Settled, Tell};
 pub use entry::{Member, Seating, Terms};
 pub use folder::{Folder, FolderError, Lock};

@@ -1,4 +1,5 @@
-//! One passenger: its socket, its requests, its session.
+//! One passenger: its socket, its requests, its session. A sharer, a transfer of sshoal's own, is one that is in proxy mode from the
+//! beginning.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -60,17 +61,34 @@ enum Last {
 
 /// Serves a passenger to its end. What is wrong with it is its own affair.
 pub(crate) async fn serve(host: &Rc<Host>, socket: UnixStream) {
-    let mut served = Served {
-        host,
-        socket,
-        passenger: Passenger::new(),
-        session: None,
-        proxied: None,
-        opening: None,
-        last: Last::Nothing,
-    };
+    serve_one(Served::begin(host, socket, Passenger::new())).await;
+}
+
+/// The same for a sharer.
+pub(crate) async fn serve_sharer(host: &Rc<Host>, socket: UnixStream) {
+    let mut served = Served::begin(host, socket, Passenger::proxied());
+    served.proxied = Some(ProxiedSession::begin(host));
+    serve_one(served).await;
+}
+
+async fn serve_one(mut served: Served<'_>) {
+    let host = served.host;
     if let Err(ended) = served.run().await {
         tracing::debug!(host = host.entry.member.label, %ended, "a passenger was not served to the end");
+    }
+}
+
+impl<'a> Served<'a> {
+    fn begin(host: &'a Rc<Host>, socket: UnixStream, passenger: Passenger<OwnedFd>) -> Self {
+        Served {
+            host,
+            socket,
+            passenger,
+            session: None,
+            proxied: None,
+            opening: None,
+            last: Last::Nothing,
+        }
     }
 }
 

@@ -17,8 +17,9 @@ use rustix::process::geteuid;
 use tokio::sync::{mpsc, watch};
 
 use crate::alarm;
-use crate::control::{Alarm, Ask, State, Status, heard, write_line};
+use crate::control::{Alarm, Ask, SHARING_VERSION, Shared, State, Status, heard, write_line};
 use crate::conversation::{Conversation, Tell};
+use crate::deck::Boarder;
 use crate::entry::{Entry, Member, Seating, Terms};
 use crate::folder::{Folder, Lock};
 use crate::limits::{Limits, Room, resident};
@@ -36,9 +37,9 @@ const FIRST_PATIENCE: Duration = Duration::from_secs(10);
 
 /// The connections of a user that are kept. Copies are of the same pool.
 #[derive(Clone)]
-pub struct Pool(Arc<Shared>);
+pub struct Pool(Arc<Common>);
 
-struct Shared {
+struct Common {
     folder: Folder,
     _lock: Lock,
     entries: Mutex<Vec<Arc<Entry>>>,
@@ -52,8 +53,8 @@ struct Shared {
     holds: Mutex<Holds>,
     /// Written to when there is one less.
     freed: OwnedFd,
-    /// Where the threads that have hosts take their guests.
-    decks: Mutex<Vec<mpsc::UnboundedSender<UnixStream>>>,
+    /// Where the threads that have hosts take their guests and sharers.
+    decks: Mutex<Vec<mpsc::UnboundedSender<Boarder>>>,
 }
 
 /// What keeps the pool from ending.
@@ -125,7 +126,7 @@ impl Pool {
     ///
     /// The operating system gives no thread or descriptor for it.
     pub fn new(folder: Folder, lock: Lock) -> io::Result<Pool> {
-        let pool = Pool(Arc::new(Shared {
+        let pool = Pool(Arc::new(Common {
             folder,
             _lock: lock,
             entries: Mutex::default(),
@@ -256,7 +257,26 @@ impl Pool {
                 let is_known = version == sshoal_warm::VERSION && self.has_deck(deck);
                 write_line(&mut stream, &is_known)?;
                 if is_known {
-                    self.take_guest(deck, stream);
+                    self.take_boarder(deck, Boarder::Guest(stream));
+                }
+                Ok(())
+            }
+            Ask::Share {
+                version,
+                seating,
+                identity,
+            } => {
+                let is_known = version == SHARING_VERSION && self.has_deck(seating.deck);
+                match is_known {
+                    true => self.take_boarder(
+                        seating.deck,
+                        Boarder::Sharer {
+                            socket: stream,
+                            host: seating.host,
+                            identity,
+                        },
+                    ),
+                    false => write_line(&mut stream, &None::<Shared>)?,
                 }
                 Ok(())
             }
@@ -407,14 +427,14 @@ impl Pool {
         found.map(|wanted| kept.get(wanted).copied()).collect()
     }
 
-    /// A thread takes guests; returns its number.
-    pub(crate) fn add_deck(&self, guests: mpsc::UnboundedSender<UnixStream>) -> u32 {
+    /// A thread takes guests and sharers; returns its number.
+    pub(crate) fn add_deck(&self, boarders: mpsc::UnboundedSender<Boarder>) -> u32 {
         let mut decks = locked(&self.0.decks);
-        decks.push(guests);
+        decks.push(boarders);
         decks.len() as u32 - 1
     }
 
-    /// Whether there is a thread of that number, which takes guests.
+    /// Whether there is a thread of that number, which takes them.
     pub(crate) fn has_deck(&self, deck: u32) -> bool {
         let decks = locked(&self.0.decks);
         decks
@@ -422,10 +442,10 @@ impl Pool {
             .is_some_and(|deck| !deck.is_closed())
     }
 
-    /// Gives a guest to a thread. If that has just gone, so does the guest.
-    pub(crate) fn take_guest(&self, deck: u32, guest: UnixStream) {
+    /// Gives one to a thread. If that has just gone, so does he.
+    pub(crate) fn take_boarder(&self, deck: u32, boarder: Boarder) {
         if let Some(deck) = locked(&self.0.decks).get(deck as usize) {
-            let _ = deck.send(guest);
+            let _ = deck.send(boarder);
         }
     }
 

@@ -10,8 +10,8 @@ use tokio::net::UnixStream;
 
 /// Descriptors of one read: the kernel ends it behind the first message that has some, and OpenSSH sends one at a time.
 const DESCRIPTORS: usize = 4;
-/// Octets of one read.
-const OCTETS: usize = 16 * 1024;
+/// Octets of one read: a packet with as much data as a channel takes at a time (32 KiB), and most of another.
+const OCTETS: usize = 64 * 1024;
 
 /// Reads what is there; `None` if there is nothing. No octets are the end.
 pub(crate) fn receive(socket: &UnixStream) -> io::Result<Option<(Vec<u8>, Vec<OwnedFd>)>> {

@@ -34,7 +34,8 @@ impl Identification {
         Some((major.parse().ok()?, minor.parse().ok()?))
     }
 
-    fn parse(line: &[u8]) -> Result<Self, ConnectionError> {
+    /// Reads the string without its CR LF.
+    pub(crate) fn parse(line: &[u8]) -> Result<Self, ConnectionError> {
         let not_ssh = || ConnectionError::NotSsh {
             said: printable(line),
         };

@@ -1,12 +1,17 @@
 //! The binary packet protocol: RFC 4253 section 6. Octets in both directions, one half each.
+//!
+//! Packets of a connection that is shared are bare (PROTOCOL.mux section 9): a length, no padding, a payload. Whoever shares it
+//! protects them on their way to the server.
 
 use std::ops::Range;
 
-use sshoal_crypto::{CryptoError, Opener, Sealer};
+use sshoal_crypto::{CryptoError, MAX_PACKET, Opener, Sealer};
 use sshoal_wire::message_name;
 
 /// packet_length and padding_length.
 const HEADER: usize = 5;
+/// The least packet_length of a bare packet: OpenSSH's shortest payload is of 4 octets (packet.c, `ssh_packet_read_poll2_mux`).
+const LEAST_BARE: usize = 5;
 /// An output buffer that was emptied of at least this much is kept: more of a bulk transfer is on its way, and
 /// memory of this size would come fresh from the kernel each time. Any other is given back, so that idle
 /// connections stay small.
@@ -18,7 +23,8 @@ const SLACK: usize = 4096;
 
 /// The sending half: messages become packets in one growing buffer.
 pub(crate) struct Outgoing {
-    sealer: Sealer,
+    /// `None`: packets are bare.
+    sealer: Option<Sealer>,
     sequence: u32,
     noise: Noise,
     buffer: Vec<u8>,
@@ -70,8 +76,17 @@ impl Outgoing {
         let mut buffer = Vec::with_capacity(2048);
         buffer.extend_from_slice(identification.as_bytes());
         buffer.extend_from_slice(b"\r\n");
+        Outgoing::with(Some(Sealer::plain()), buffer, random)
+    }
+
+    /// For bare packets.
+    pub(crate) fn bare(random: fn(&mut [u8])) -> Self {
+        Outgoing::with(None, Vec::new(), random)
+    }
+
+    fn with(sealer: Option<Sealer>, buffer: Vec<u8>, random: fn(&mut [u8])) -> Self {
         Outgoing {
-            sealer: Sealer::plain(),
+            sealer,
             sequence: 0,
             noise: Noise {
                 random,
@@ -95,7 +110,8 @@ impl Outgoing {
             // Without its length, which with a password in it would be the password's.
             tracing::debug!(message = message_name(*number), "sent");
         }
-        let padding = self.sealer.padding_len(payload);
+        let sealer = self.sealer.as_ref();
+        let padding = sealer.map_or(0, |sealer| sealer.padding_len(payload));
         let padding_start = self.buffer.len();
         self.buffer.resize(padding_start + padding, 0);
         self.noise.fill(&mut self.buffer[padding_start..]);
@@ -103,7 +119,9 @@ impl Outgoing {
         let packet_length = (1 + payload + padding) as u32;
         self.buffer[start..start + 4].copy_from_slice(&packet_length.to_be_bytes());
         self.buffer[start + 4] = padding as u8;
-        self.sealer.seal(self.sequence, &mut self.buffer, start)?;
+        if let Some(sealer) = &mut self.sealer {
+            sealer.seal(self.sequence, &mut self.buffer, start)?;
+        }
         self.used.count(self.buffer.len() - start);
         let sequence = self.sequence;
         self.sequence = self.sequence.wrapping_add(1);
@@ -112,11 +130,16 @@ impl Outgoing {
 
     /// New keys from the next packet on; strict key exchange restarts the numbering.
     pub(crate) fn rekey(&mut self, sealer: Sealer, restart_sequence: bool) {
-        self.sealer = sealer;
+        self.sealer = Some(sealer);
         self.used = Usage::default();
         if restart_sequence {
             self.sequence = 0;
         }
+    }
+
+    /// Whether packets are bare.
+    pub(crate) fn is_bare(&self) -> bool {
+        self.sealer.is_none()
     }
 
     pub(crate) fn pending(&self) -> &[u8] {
@@ -177,7 +200,8 @@ impl Outgoing {
 
 /// The receiving half: packets opened in place.
 pub(crate) struct Incoming {
-    opener: Opener,
+    /// `None`: packets are bare.
+    opener: Option<Opener>,
     sequence: u32,
     used: Usage,
 }
@@ -194,8 +218,17 @@ pub(crate) struct Packet {
 
 impl Incoming {
     pub(crate) fn new() -> Self {
+        Incoming::with(Some(Opener::plain()))
+    }
+
+    /// For bare packets.
+    pub(crate) fn bare() -> Self {
+        Incoming::with(None)
+    }
+
+    fn with(opener: Option<Opener>) -> Self {
         Incoming {
-            opener: Opener::plain(),
+            opener,
             sequence: 0,
             used: Usage::default(),
         }
@@ -203,15 +236,13 @@ impl Incoming {
 
     /// Opens the packet at the front of `input`, if it is there whole.
     pub(crate) fn open(&mut self, input: &mut [u8]) -> Result<Option<Packet>, CryptoError> {
-        let head = self.opener.head_len();
-        if input.len() < head {
-            return Ok(None);
-        }
-        let taken = self.opener.packet_len(self.sequence, &input[..head])?;
-        let Some(packet) = input.get_mut(..taken) else {
+        let opened = match &mut self.opener {
+            Some(opener) => open(opener, self.sequence, input)?,
+            None => open_bare(input)?,
+        };
+        let Some((taken, payload)) = opened else {
             return Ok(None);
         };
-        let payload = self.opener.open(self.sequence, packet)?;
         let sequence = self.sequence;
         self.sequence = self.sequence.wrapping_add(1);
         self.used.count(taken);
@@ -224,7 +255,7 @@ impl Incoming {
 
     /// New keys from the next packet on; strict key exchange restarts the numbering.
     pub(crate) fn rekey(&mut self, opener: Opener, restart_sequence: bool) {
-        self.opener = opener;
+        self.opener = Some(opener);
         self.used = Usage::default();
         if restart_sequence {
             self.sequence = 0;
@@ -233,5 +264,37 @@ impl Incoming {
 
     pub(crate) fn used(&self) -> Usage {
         self.used
+    }
+}
+
+/// A packet at the front, how long it is and where its payload lies; `None` if it is not there whole.
+type Opened = Option<(usize, Range<usize>)>;
+
+fn open(opener: &mut Opener, sequence: u32, input: &mut [u8]) -> Result<Opened, CryptoError> {
+    let head = opener.head_len();
+    if input.len() < head {
+        return Ok(None);
+    }
+    let taken = opener.packet_len(sequence, &input[..head])?;
+    let Some(packet) = input.get_mut(..taken) else {
+        return Ok(None);
+    };
+    let payload = opener.open(sequence, packet)?;
+    Ok(Some((taken, payload)))
+}
+
+fn open_bare(input: &[u8]) -> Result<Opened, CryptoError> {
+    let Some((length, rest)) = input.split_first_chunk::<4>() else {
+        return Ok(None);
+    };
+    let packet_length = u32::from_be_bytes(*length);
+    let len = match usize::try_from(packet_length) {
+        Ok(len @ LEAST_BARE..=MAX_PACKET) => len,
+        _ => return Err(CryptoError::PacketLength { packet_length }),
+    };
+    match rest.get(..len) {
+        None => Ok(None),
+        Some([0, ..]) => Ok(Some((4 + len, HEADER..4 + len))),
+        Some(_) => Err(CryptoError::Padding),
     }
 }

@@ -143,6 +143,9 @@ pub(crate) struct CopyArgs {
     /// Write to a block device where that is the target: what it holds is lost.
     #[arg(long)]
     pub(crate) yes: bool,
+    /// Log in to all hosts, also to those whose connections `sshoal up` keeps (docs/warm.md).
+    #[arg(long)]
+    pub(crate) no_pool: bool,
     /// Show what would be done, and do nothing.
     #[arg(long)]
     pub(crate) dry_run: bool,

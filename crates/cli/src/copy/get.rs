@@ -76,7 +76,7 @@ pub(crate) fn get(args: &GetArgs) -> Result<u8, Box<dyn std::error::Error>> {
     if to_device {
         check_device(options, &folder, sources.len(), targets.len())?;
     }
-    let ready = Ready::new(options, &batched, since)?;
+    let ready = Ready::new(options, &batched, false, since)?;
     let labels: Vec<String> = ready.hosts.iter().map(|host| host.label.clone()).collect();
     let folders: Vec<PathBuf> = file_names(&labels)
         .iter()

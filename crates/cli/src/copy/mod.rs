@@ -26,6 +26,7 @@ use crate::prompt;
 use crate::rolling::Batched;
 use crate::run;
 use crate::transport;
+use crate::warm::Kept;
 
 use args::CopyArgs;
 pub(crate) use args::{GetArgs, PutArgs};
@@ -86,14 +87,18 @@ struct Ready<'a> {
     preparation: Preparation,
     plans: Vec<HostPlan>,
     hosts: Vec<Host>,
+    /// Those that are not logged in to.
+    kept: Kept,
     rolling: Option<RollingPlan>,
     since: Instant,
 }
 
 impl<'a> Ready<'a> {
+    /// `wants_own`: whether something is wanted that only a connection of its own can have.
     fn new(
         args: &'a CopyArgs,
         batched: &Batched,
+        wants_own: bool,
         since: Instant,
     ) -> Result<Self, Box<dyn std::error::Error>> {
         let targets = &batched.targets;
@@ -115,12 +120,17 @@ impl<'a> Ready<'a> {
             &args.login,
             args.shown.verbose,
         )?;
-        let hosts = run::described(targets, &plans);
+        let mut hosts = run::described(targets, &plans);
+        // A password is for logging in.
+        let wants_own = wants_own || args.no_pool || args.login.ask_pass;
+        let kept = Kept::of_copy(wants_own, &plans, preparation.jumps());
+        kept.mark(&mut hosts);
         Ok(Ready {
             args,
             preparation,
             plans,
             hosts,
+            kept,
             rolling: batched.plan.clone(),
             since,
         })
@@ -132,7 +142,7 @@ impl<'a> Ready<'a> {
         let lines = lines.map(|(number, (host, plan))| DryRun {
             host,
             name: Some(plan.name()),
-            place: format!("{}@{} port {}", plan.user(), plan.name(), plan.port()),
+            place: run::place(host, plan),
             what: what(number),
         });
         dry_run::print(self.args.shown.json, self.rolling.as_ref(), lines)
@@ -167,7 +177,7 @@ impl<'a> Ready<'a> {
             rolling: self.rolling,
             keeper: None,
             journal: None,
-            warm: None,
+            warm: self.kept.sharing(),
         };
         let showing = Showing {
             output: &output(args),

@@ -8,7 +8,7 @@ use std::time::Instant;
 use sshoal_net::{HostPlan, Put, Scan, Source, TransferPlan, Way, scan};
 use sshoal_transfer::{Entry, Excludes, Kind, LeftOut, UploadPlan, UploadRoot, Verify};
 
-use super::args::{CopyArgs, PutArgs};
+use super::args::{Congestion, CopyArgs, PutArgs};
 use super::part_tag::PartTags;
 use super::{CopyError, Ready, check_standard_input, counted, owners};
 use crate::rolling;
@@ -56,7 +56,9 @@ pub(crate) fn put(args: &PutArgs) -> Result<u8, Box<dyn std::error::Error>> {
         let path = String::from_utf8_lossy(path);
         say(format!("{path}: {trouble}; it is left out"));
     }
-    let ready = Ready::new(options, &batched, since)?;
+    // A connection that others share has the kernel's default.
+    let wants_own = matches!(args.congestion, Congestion::Named(_));
+    let ready = Ready::new(options, &batched, wants_own, since)?;
     if options.dry_run {
         let mut what = description(&found, target);
         what.extend_from_slice(owners::description(options).as_bytes());

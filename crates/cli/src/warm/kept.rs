@@ -1,9 +1,13 @@
-//! Which hosts of a run `sshoal up` keeps already: their commands go by those connections.
+//! Which hosts of a run, or of a copy, `sshoal up` keeps already: their commands and transfers go by those connections.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use sshoal_net::{Endpoint, HostPlan, Identities, Identity, WarmBerth, WarmPlan};
-use sshoal_pool::{Folder, Seating, board, find};
+use sshoal_fleet::HostId;
+use sshoal_net::{
+    Endpoint, HostPlan, Identities, Identity, SharedConnection, Sharing, WarmBerth, WarmPlan,
+};
+use sshoal_pool::{Folder, Seating, board, find, share};
 use sshoal_report::Host;
 
 use crate::args::RunArgs;
@@ -24,6 +28,14 @@ impl Kept {
         let wants_own = args.no_pool || args.tty || args.sudo || args.login.ask_pass;
         // What is to be gone on with is looked after by the connection's own end.
         let wants_own = wants_own || args.detach.detached().is_some();
+        match wants_own {
+            true => Kept::default(),
+            false => Kept::of(plans, jumps),
+        }
+    }
+
+    /// Of the hosts of a copy, unless that `wants_own` connections.
+    pub(crate) fn of_copy(wants_own: bool, plans: &[HostPlan], jumps: &[Endpoint]) -> Kept {
         match wants_own {
             true => Kept::default(),
             false => Kept::of(plans, jumps),
@@ -100,6 +112,44 @@ impl Kept {
             })
         });
         let berths: Vec<_> = berths.collect();
-        (!streams.is_empty()).then_some(WarmPlan { streams, berths })
+        (!streams.is_empty()).then_some(WarmPlan::Commands { streams, berths })
+    }
+
+    /// Has the connections shared, each when its host's turn has come.
+    pub(crate) fn sharing(self) -> Option<WarmPlan> {
+        let folder = self.folder?;
+        let kept: Vec<bool> = self.seatings.iter().map(Option::is_some).collect();
+        kept.contains(&true).then(|| WarmPlan::Transfers {
+            sharing: Arc::new(Sharer {
+                folder,
+                seatings: self.seatings,
+            }),
+            kept,
+        })
+    }
+}
+
+/// Asks for connections to be shared.
+struct Sharer {
+    folder: Folder,
+    seatings: Vec<Option<(Seating, Identity)>>,
+}
+
+impl Sharing for Sharer {
+    fn share(&self, host: HostId) -> Option<SharedConnection> {
+        let (seating, identity) = self.seatings.get(host.0 as usize)?.as_ref()?;
+        match share(&self.folder, *seating, identity) {
+            Ok(shared) => shared.map(|(shared, socket)| SharedConnection {
+                socket,
+                server: shared.server,
+                round_trip: shared.round_trip,
+                address: shared.address,
+                host_key: shared.host_key,
+            }),
+            Err(error) => {
+                tracing::debug!(%error, "a connection is not shared");
+                None
+            }
+        }
     }
 }

@@ -338,6 +338,19 @@ fn proxy_mode_begins_with_the_answer_and_what_was_sent_before_it_waits() {
 }
 
 #[test]
+fn one_in_proxy_mode_from_the_beginning_neither_greets_nor_is_greeted() {
+    let mut passenger = Passenger::<u32>::proxied();
+    assert!(passenger.is_proxied());
+    assert_eq!(passenger.poll_transmit(), None);
+    passenger
+        .handle_input(&[0, 0, 0, 4, 0, 90, 1, 2], [])
+        .unwrap();
+    assert_eq!(passenger.poll_event(), Some(Event::Packet(vec![90, 1, 2])));
+    passenger.send_packet(&[91]).unwrap();
+    assert_eq!(written(&mut passenger), [0, 0, 0, 2, 0, 91]);
+}
+
+#[test]
 fn a_passenger_that_is_refused_proxy_mode_goes_on_as_before() {
     let mut passenger = greeted();
     let asks = message(&[Number(0x1000_000f), Number(4)]);

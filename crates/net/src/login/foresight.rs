@@ -6,7 +6,7 @@ use std::sync::Arc;
 use sshoal_fleet::Deadlines;
 use tokio::runtime::Builder;
 
-use super::order::{Candidates, candidates};
+use super::order::{Candidates, KeySigner, candidates};
 use super::patience;
 use super::plan::LoginPlan;
 use crate::plan::HostPlan;
@@ -24,6 +24,16 @@ pub fn logins_wait_for_touch(hosts: &[HostPlan], deadlines: &Deadlines) -> bool 
         .map(|host| &host.endpoint.login)
         .filter(|plan| seen.insert(Arc::as_ptr(plan)));
     plans.any(|plan| waits_for_touch(plan, deadlines))
+}
+
+/// Whether nothing is known by which a login would ask a person for something, a touch or a passphrase. An agent is not asked what
+/// its keys want.
+pub(crate) fn asks_nobody(plan: &LoginPlan) -> bool {
+    let known = candidates(plan, None).keys;
+    let mut asking = known
+        .iter()
+        .filter(|key| key.waits_for_touch() || matches!(key.signer, KeySigner::Locked(_)));
+    asking.next().is_none()
 }
 
 fn waits_for_touch(plan: &LoginPlan, deadlines: &Deadlines) -> bool {

@@ -34,6 +34,7 @@ use std::time::Duration;
 use sshoal_fleet::{Failure, FailureKind};
 use sshoal_proto::{AuthenticationFailure, Connection, Phase, Prompt, Secret, SignatureRequest};
 
+pub(crate) use foresight::asks_nobody;
 pub use foresight::logins_wait_for_touch;
 pub use plan::LoginPlan;
 

@@ -12,6 +12,7 @@ use crate::failures::{self, Ended};
 use crate::host::{Orders, aborted, interrupted};
 use crate::kill::{KillOrder, KillPlan, Killing};
 use crate::link::LinkError;
+use crate::warm::{KEEPER_GONE, KEPT, goes_cold};
 use crate::worker::Report;
 
 /// From SIGTERM to the end of the connection. The fleet waits 5 s for the answer to an abort.
@@ -26,6 +27,9 @@ impl HostSession<'_> {
 
     /// The end that was decided here.
     pub(super) fn failed(&mut self, failure: Failure) -> Ended {
+        if self.state.is_shared && failure.kind == FailureKind::ChannelRefused {
+            return self.end_of_shared(failure);
+        }
         Ended {
             asks: self.state.login.take_unknown_key(),
             ..Ended::new(failure, self.fate())
@@ -42,9 +46,28 @@ impl HostSession<'_> {
         }
         let failure = failures::connection(error, fate, connection);
         match failure.kind {
+            _ if self.state.is_shared => {
+                let why = match error {
+                    ConnectionError::Closed { .. } => KEEPER_GONE.to_owned(),
+                    ConnectionError::Disconnected { description, .. } => {
+                        format!("{KEPT}: {description}")
+                    }
+                    error => format!("{KEPT}: {error}"),
+                };
+                self.end_of_shared(Failure::new(FailureKind::Lost, why))
+            }
             // It is the credentials that were refused, not the flight.
             FailureKind::AuthDenied => Ended::new(self.explained(failure), fate),
             _ => self.end(failure, Some(error)),
+        }
+    }
+
+    /// The end of a connection that is somebody else's: what was not begun by it is begun anew with a login.
+    fn end_of_shared(&self, failure: Failure) -> Ended {
+        let (state, fate) = (&self.state, self.fate());
+        match fate.safe_to_resend() {
+            true => goes_cold(state.worker, state.host, failure.detail),
+            false => Ended::new(self.explained(failure), fate),
         }
     }
 
@@ -121,7 +144,7 @@ impl HostSession<'_> {
             ..
         } = self.state;
         // Nobody is asked twice for what he has typed.
-        let may_log_in = !torn_down && self.state.login.is_repeatable();
+        let may_log_in = !torn_down && self.state.may_log_in_again();
         let Some(transfer) = &mut self.state.transfer else {
             return end;
         };
@@ -272,6 +295,9 @@ impl HostSession<'_> {
         let fate = self.fate();
         match broken {
             Broken::Connection(error) => self.ended(&error),
+            Broken::Link(LinkError::Io(_)) if self.state.is_shared => {
+                self.end_of_shared(Failure::new(FailureKind::Lost, KEEPER_GONE))
+            }
             Broken::Link(LinkError::Io(error)) => {
                 self.doubt_merging(fate);
                 self.end(failures::stream(&error, fate, &self.drive.connection), None)

@@ -13,6 +13,7 @@ use crate::host::Orders;
 use crate::host_key_update::HostKeyUpdate;
 use crate::login::Wish;
 use crate::transfer::{First, LaneId, Lanes};
+use crate::warm::logs_in_unasked;
 use crate::worker::{Control, Report};
 
 impl Answer for State<'_> {
@@ -296,24 +297,36 @@ impl State<'_> {
 
     /// Has further connections do what they can; returns whether that may have made work for the first one.
     pub(super) fn advance_lanes(&mut self, first: &Drive) -> bool {
-        let Some(transfer) = &mut self.transfer else {
+        let Some(transfer) = &self.transfer else {
             return false;
         };
-        if self.lanes.is_none()
-            && self.login.is_repeatable()
-            && transfer.may_grow()
+        let may_grow = self.lanes.is_none() && transfer.may_grow();
+        if may_grow
+            && self.may_log_in_again()
             && let Some(host_key) = self.host_key.take()
         {
             let first = First {
-                address: first.peer_address(),
+                is_shared: self.is_shared,
+                address: match self.is_shared {
+                    true => self.peer,
+                    false => first.peer_address(),
+                },
                 round_trip: self.round_trip,
                 host_key,
             };
             self.lanes = Lanes::begin(self.worker, self.plan, first);
         }
-        match &mut self.lanes {
-            Some(lanes) => lanes.advance(transfer),
-            None => false,
+        match (&mut self.lanes, &mut self.transfer) {
+            (Some(lanes), Some(transfer)) => lanes.advance(transfer),
+            _ => false,
+        }
+    }
+
+    /// Whether another login would ask nobody for anything.
+    pub(super) fn may_log_in_again(&self) -> bool {
+        match self.is_shared {
+            true => logs_in_unasked(&self.worker.plan, &self.plan.endpoint),
+            false => self.login.is_repeatable(),
         }
     }
 
@@ -343,7 +356,7 @@ impl State<'_> {
         let Some(keeping) = &mut self.keeping else {
             return;
         };
-        let begun = keeping.begin(self.worker, self.host, self.round_trip);
+        let begun = keeping.begin(self.worker, self.host, self.round_trip, connection);
         self.fail(begun);
         (self.started, self.last_moment) = (true, None);
         self.learn(connection, !self.login.took_several());

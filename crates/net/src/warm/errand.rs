@@ -9,8 +9,8 @@ use sshoal_fleet::{Failure, FailureKind, Gate, HostId, KillVerdict, Outcome, Pha
 use sshoal_proto::{Command, ExecFate};
 use sshoal_warm::{INPUT_WINDOW, MAX_FRAME_LEN, MAX_VARIABLES, Order, Start};
 
-use super::WarmBerth;
 use super::stream::{Ended as EndOfCommand, Mailbox, OwnedEnd, Stream};
+use super::{KEEPER_GONE, KEPT, WarmBerth, goes_cold};
 use crate::drive::sleep_until;
 use crate::failures::Ended;
 use crate::host::{Orders, aborted, interrupted, pass};
@@ -23,8 +23,6 @@ use crate::worker::{Control, Report, Worker};
 const GRACE: Duration = Duration::from_secs(2);
 /// Octets of a frame that are neither command nor variables, at most.
 const FRAME_OVERHEAD: usize = 64;
-/// What `sshoal up` keeps is called in failures.
-const KEPT: &str = "by the connection that `sshoal up` keeps";
 
 /// Why the host is not waited for any more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,7 +73,8 @@ pub(crate) async fn run(
     end
 }
 
-/// Whether the command of a plan can be performed by a connection that is kept: without a terminal and without an agent.
+/// Whether the session of a plan can be had by a connection that is kept: without a terminal and without an agent. That of a
+/// transfer always can.
 pub(crate) fn serves(plan: &NativePlan) -> bool {
     let request = &plan.request;
     let variables = request.environment.iter();
@@ -93,13 +92,11 @@ pub(crate) fn serves(plan: &NativePlan) -> bool {
     };
     !request.forward_agent
         && request.pty.is_none()
-        && matches!(&request.command, Command::Exec(line) if fits(line))
-}
-
-/// The host is to be logged in to.
-fn goes_cold(worker: &Worker, host: HostId, why: String) -> Ended {
-    worker.keepers.goes_cold(host);
-    Ended::stranded(Failure::new(FailureKind::Lost, why), ExecFate::NotSent)
+        && match &request.command {
+            Command::Exec(line) => fits(line),
+            Command::Subsystem(_) => true,
+            Command::Shell => false,
+        }
 }
 
 struct Errand<'a> {
@@ -355,10 +352,7 @@ impl Errand<'_> {
     fn failed(&self, end: OwnedEnd, fate: ExecFate) -> Ended {
         let detail = match end {
             OwnedEnd::NoStatus => "the command ended without an exit status".to_owned(),
-            OwnedEnd::KeeperGone => {
-                "the process that `sshoal up` left, which keeps the connection, has ended"
-                    .to_owned()
-            }
+            OwnedEnd::KeeperGone => KEEPER_GONE.to_owned(),
             OwnedEnd::Lost(why) => format!("{KEPT}: {why}"),
             _ => format!("{KEPT}: the command was given up"),
         };

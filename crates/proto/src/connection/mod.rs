@@ -16,6 +16,7 @@ mod opening;
 mod proxied;
 mod receive;
 mod sessions;
+mod shared;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -351,7 +352,8 @@ impl Connection {
             return first.clone();
         }
         match goodbye(&error) {
-            Some(reason_code) if !self.has_queued_command() => {
+            // Whoever shares the connection hears of our end by that of the stream; the server is not ours to part from.
+            Some(reason_code) if !self.has_queued_command() && !self.is_shared() => {
                 let message = Disconnect {
                     reason_code,
                     description: b"",

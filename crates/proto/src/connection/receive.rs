@@ -133,7 +133,8 @@ impl Connection {
         if let Message::Unknown { number } = message {
             return self.handle_unknown(number, sequence);
         }
-        if !wire::allowed(message.number(), self.wire_phase()) {
+        let number = message.number();
+        if !wire::allowed(number, self.wire_phase()) || !self.may_share(number) {
             return Err(self.unexpected(&message));
         }
         self.dispatch(now, message, octets, payload, sequence)

@@ -23,4 +23,5 @@ mod methods;
 mod negotiation;
 mod rejected;
 mod rekey;
+mod shared;
 mod support;

@@ -27,6 +27,8 @@ use crate::{dial, jump};
 pub(super) struct Origin<'a> {
     pub(super) worker: &'a Rc<Worker>,
     pub(super) plan: &'a NativePlan,
+    /// Whether the first connection is somebody else's: then no login has asked anybody yet, and none is to.
+    pub(super) is_shared: bool,
     /// Where the first connection goes; unknown behind a jump host.
     pub(super) address: Option<SocketAddr>,
 }
@@ -48,6 +50,10 @@ impl<'a> Origin<'a> {
         let connect = async {
             match (endpoint.via, self.address) {
                 (Some(jump), _) => {
+                    if self.is_shared {
+                        // The fleet has not had it connected.
+                        jump::up(worker, jump).await?;
+                    }
                     let tunnel = jump::tunnel(worker, jump, endpoint).await;
                     tunnel.map(Link::Tunnel).map_err(|ended| ended.failure)
                 }
@@ -81,6 +87,8 @@ pub(super) struct Connected<'a> {
 struct State<'a> {
     worker: &'a Rc<Worker>,
     id: LaneId,
+    /// Whether nobody is to be asked for anything.
+    is_silent: bool,
     peer: Option<SocketAddr>,
     login: Login<'a>,
     shortcuts: Shortcuts,
@@ -105,7 +113,12 @@ impl<'a> Connected<'a> {
         host_key: Rc<HostKeyQuestion>,
         (link, round_trip, turn): Made,
     ) -> Result<Self, Failure> {
-        let Origin { worker, plan, .. } = origin;
+        let Origin {
+            worker,
+            plan,
+            is_shared,
+            ..
+        } = origin;
         let endpoint = &plan.endpoint;
         if let Some(transfer) = &worker.plan.transfer {
             transfer.control_congestion(&link, round_trip);
@@ -125,6 +138,7 @@ impl<'a> Connected<'a> {
             state: State {
                 worker,
                 id,
+                is_silent: is_shared,
                 peer: endpoint.trust.peer(&link),
                 login: Login::of_session(endpoint, &worker.plan),
                 shortcuts: opened.shortcuts,
@@ -223,6 +237,11 @@ impl<'a> Connected<'a> {
                     self.place = Some(Box::pin(async move { limits.signature().await }));
                 }
                 Wish::LeaveGate => self._held = None,
+                Wish::Demand(_) | Wish::Unlock(_) if self.state.is_silent => {
+                    let detail = "a further connection would have asked somebody for something";
+                    let failure = Failure::new(FailureKind::AuthDenied, detail);
+                    self.state.failure.get_or_insert(failure);
+                }
                 Wish::Demand(text) => worker.report(Report::Demand(text)),
                 Wish::Unlock(key) => worker.report(Report::Unlock(key)),
                 Wish::Show(_) | Wish::AddKey(_) => {}

@@ -1,8 +1,8 @@
 //! Further connections to a host, its lanes: each carries a share of the transfer.
 //!
 //! They are made once the first one transfers, as it was made: to the same address or through the same jump hosts, with
-//! what logged it in, and only to a server with the host key that was verified. `growth` says how many; `lane` is one of
-//! them. One that fails or ends is done without.
+//! what logged it in, and only to a server with the host key that was verified. Where it is one that `sshoal up` keeps they are the
+//! only ones that log in. `growth` says how many; `lane` is one of them. One that fails or ends is done without.
 
 mod growth;
 mod lane;
@@ -83,6 +83,8 @@ enum Stage<'a> {
 
 /// What the first connection has found out for further ones.
 pub(crate) struct First {
+    /// Whether it is somebody else's, and was there before.
+    pub(crate) is_shared: bool,
     /// Where it goes; unknown behind a jump host.
     pub(crate) address: Option<SocketAddr>,
     pub(crate) round_trip: Duration,
@@ -112,6 +114,7 @@ impl<'a> Lanes<'a> {
             origin: Origin {
                 worker,
                 plan,
+                is_shared: first.is_shared,
                 address: first.address,
             },
             host_key: first.host_key,
