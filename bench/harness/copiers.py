@@ -125,6 +125,7 @@ def with_sync(words):
 ALL = [
     Copier("sshoal", sshoal()),
     Copier("sshoal", sshoal(), ("tree",)),
+    Copier("sshoal sftp", sshoal("--method", "sftp"), ("tree",)),
     Copier("sshoal one lane", sshoal("--lanes", "1")),
     Copier("sshoal cubic", sshoal("--congestion", "cubic"), ("put",)),
     Copier("ssh cat", ssh_cat()),

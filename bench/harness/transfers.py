@@ -29,17 +29,35 @@ PATIENCE = 4 * 3600
 def loopback(options, record, report):
     """T8: how much CPU a gigabyte costs, and how much goes over one machine's loopback."""
     with served(options) as folder:
-        account = Path(tempfile.mkdtemp(prefix="account-", dir=folder))
-        server = subprocess.Popen(with_plain_account(account, sshd(folder, LOOPBACK)), stderr=subprocess.DEVNULL)
-        try:
-            wait_for(LOOPBACK)
-            names = [name for name in chosen(options, "put") if name != "iperf3"]
-            words = inner(folder, LOOPBACK, options.rounds, "put,get", names)
-            rows = read(subprocess.run(words, capture_output=True, text=True, timeout=PATIENCE), report)
-        finally:
-            server.terminate()
-            server.wait()
+        names = [name for name in chosen(options, "put") if name != "iperf3"]
+        rows = on_loopback(folder, options.rounds, "put,get", names, report)
     keep(record, "T8", {"octets": options.bulk_octets, "round_trip_ms": 0}, rows, report)
+
+
+def without_sftp(options, record, report):
+    """no-sftp: the same files by SFTP and where sshd has none, so that its shell stands in (ADR 0026)."""
+    tree = (options.small_files // 10, 4096)
+    rows = []
+    for has_sftp in (True, False):
+        with served(options, tree, has_sftp) as folder:
+            names = [name for name in chosen(options, "put") if name in ("sshoal", "ssh cat")]
+            found = on_loopback(folder, options.rounds, "put,get", names, report)
+            found += on_loopback(folder, options.rounds, "tree", ["sshoal", "sshoal sftp", "tar over ssh"], report)
+            rows += [{"server": "SFTP" if has_sftp else "no SFTP", **row} for row in found]
+    settings = {"octets": options.bulk_octets, "files": tree[0], "octets_a_file": tree[1], "round_trip_ms": 0}
+    keep(record, "no-sftp", settings, rows, report)
+
+
+def on_loopback(folder, rounds, ways, names, report):
+    account = Path(tempfile.mkdtemp(prefix="account-", dir=folder))
+    server = subprocess.Popen(with_plain_account(account, sshd(folder, LOOPBACK)), stderr=subprocess.DEVNULL)
+    try:
+        wait_for(LOOPBACK)
+        words = inner(folder, LOOPBACK, rounds, ways, names)
+        return read(subprocess.run(words, capture_output=True, text=True, timeout=PATIENCE), report)
+    finally:
+        server.terminate()
+        server.wait()
 
 
 def lines(options, record, report):
@@ -78,7 +96,8 @@ def keep(record, name, settings, rows, report):
     for row in rows:
         if argv := row.pop("argv", None):
             record.command(name, f"{row['client']} {row['way']}", argv, {})
-            report(f"{name}: {row.get('round_trip_ms', 0)} ms: {row['client']} {row['way']}: {row['mb_a_second']:.0f} MB/s")
+            where = row.get("server", f"{row.get('round_trip_ms', 0)} ms")
+        report(f"{name}: {where}: {row['client']} {row['way']}: {row['mb_a_second']:.0f} MB/s")
     record.experiment(name, settings, rows)
 
 
@@ -125,14 +144,16 @@ def wait_for(address):
 
 
 @contextlib.contextmanager
-def served(options, tree=(0, 0)):
+def served(options, tree=(0, 0), has_sftp=True):
     """A folder in memory with keys, a server's configuration, a file and a tree of so many files of so many octets."""
     with tempfile.TemporaryDirectory(prefix="sshoal-bench-", dir="/dev/shm") as folder:
         folder = Path(folder)
         folder.chmod(0o755)
         make_server(folder)
         with open(folder / "sshd_config", "a") as config:
-            config.write(f"PidFile {folder}/sshd.pid\nSubsystem sftp /usr/lib/openssh/sftp-server\n")
+            config.write(f"PidFile {folder}/sshd.pid\n")
+            if has_sftp:
+                config.write("Subsystem sftp /usr/lib/openssh/sftp-server\n")
         fill(folder / "file", options.bulk_octets)
         (folder / "tree").mkdir()
         for number in range(tree[0]):
