@@ -38,8 +38,8 @@ fuzz_target!(|steps: Vec<Step<'_>>| {
         hashing: Hashing { compares: false, verifies: Verify::Never },
         in_flight: 1 << 16,
     }));
-    let mut shell = ShellServer::new();
-    let greeting = shell.handle_input(b"sshoal-shell\nsshoal-ready\n");
+    let mut shell = ShellServer::new([7; 16]);
+    let greeting = shell.handle_input(b"sshoal-shell\nsshoal-ready 0022\n");
     greeting.expect("the greeting of host.sh");
     for step in steps {
         let said = match step {

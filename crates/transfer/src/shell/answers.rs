@@ -21,6 +21,8 @@ const QUOTED: usize = 200;
 pub(super) enum Expected {
     /// So many lines.
     Lines(usize),
+    /// What is wrong with the file, if anything is, and what dd says.
+    Written,
     Names,
     Contents,
     Path,
@@ -31,17 +33,25 @@ pub(super) enum Expected {
 pub(super) enum Answer {
     /// The loop that reads the program runs.
     Here,
-    /// The program is there, and what it needs.
-    Ready,
+    /// The program is there, and what it needs; the account's umask.
+    Ready(u32),
     Done,
+    /// A file is open, and which one it is.
+    Opened(String),
+    Written {
+        counts: Counts,
+        failed: Option<String>,
+    },
     Failed(String),
     Attributes(Attributes),
     /// A folder can be listed; names follow, then `Done`.
     Begun,
     Names(Vec<(Vec<u8>, Attributes)>),
-    Contents(Vec<u8>),
-    /// Fewer octets were read of a file than it had.
-    Shorter,
+    /// As many octets as were asked for, of which perhaps not all were in the file. Without counts, nor are any: it is another one.
+    Contents {
+        octets: Vec<u8>,
+        counts: Option<Counts>,
+    },
     Path(Vec<u8>),
     /// The size of a block, blocks that may be written, files, files that may be made.
     Filesystem([u64; 4]),
@@ -90,6 +100,8 @@ enum Stage {
     },
     /// What dd says of them.
     Counts(Vec<u8>),
+    /// What dd says of what was written, and what is wrong with it.
+    Taken(String),
 }
 
 impl Answers {
@@ -164,19 +176,17 @@ impl Answers {
                     false => Ok(None),
                 }
             }
-            Stage::Program => match piece.strip_prefix(b"sshoal-ready") {
-                Some(b"") => {
-                    self.stage = Stage::Line;
-                    Ok(Some(Answer::Ready))
+            Stage::Program => {
+                if let Some(lacks) = piece.strip_prefix(b"sshoal-lacks") {
+                    let lacks = quoted(lacks);
+                    let each: Vec<&str> = lacks.split_whitespace().collect();
+                    return Err(ShellError::Lacks(each.join(", ")));
                 }
-                Some(lacks) => Err(ShellError::Lacks(
-                    quoted(lacks)
-                        .split_whitespace()
-                        .collect::<Vec<_>>()
-                        .join(", "),
-                )),
-                None => Err(ShellError::NoAnswer(quoted(&piece))),
-            },
+                let umask = piece.strip_prefix(b"sshoal-ready ").and_then(octal);
+                self.stage = Stage::Line;
+                let umask = umask.ok_or_else(|| no_answer(&piece))?;
+                Ok(Some(Answer::Ready(umask & 0o777)))
+            }
             Stage::Line => self.handle_line(&piece),
             Stage::Group => self.handle_group(&piece),
             Stage::Name { left, mut names } => {
@@ -211,13 +221,18 @@ impl Answers {
             }
             Stage::Counts(octets) => {
                 let words = String::from_utf8_lossy(&piece);
-                let counts = words.strip_prefix('t').ok_or_else(|| no_answer(&piece))?;
-                let is_whole = is_whole(counts, octets.len() as u64);
+                let words = words.strip_prefix('t').ok_or_else(|| no_answer(&piece))?;
+                let counts = (words.trim() != "changed").then(|| Counts::read(words));
                 self.end_one();
-                Ok(Some(match is_whole {
-                    true => Answer::Contents(octets),
-                    false => Answer::Shorter,
-                }))
+                Ok(Some(Answer::Contents { octets, counts }))
+            }
+            Stage::Taken(failed) => {
+                let words = String::from_utf8_lossy(&piece);
+                let counts = words.strip_prefix('w').map(Counts::read);
+                let counts = counts.ok_or_else(|| no_answer(&piece))?;
+                self.end_one();
+                let failed = Some(failed);
+                Ok(Some(Answer::Written { counts, failed }))
             }
             // Its octets are not a piece.
             stage @ Stage::Octets { .. } => {
@@ -233,7 +248,12 @@ impl Answers {
             return Err(no_answer(line));
         };
         if let Some(words) = line.strip_prefix(b"!") {
-            let words = Answer::Failed(String::from_utf8_lossy(words).trim().to_owned());
+            let words = String::from_utf8_lossy(words).trim().to_owned();
+            if matches!(expected, Expected::Written) {
+                self.stage = Stage::Taken(words);
+                return Ok(None);
+            }
+            let words = Answer::Failed(words);
             self.end_one();
             return Ok(Some(words));
         }
@@ -254,7 +274,12 @@ impl Answers {
                 return Ok(None);
             }
             (Expected::Path, [b'p', path @ ..]) => Some(Answer::Path(path.to_vec())),
+            (Expected::Written, [b'w', words @ ..]) => Some(Answer::Written {
+                counts: Counts::read(&String::from_utf8_lossy(words)),
+                failed: None,
+            }),
             (Expected::Lines(_), b"0") => Some(Answer::Done),
+            (Expected::Lines(_), [b'=', identity @ ..]) => identified(identity),
             (Expected::Lines(_), [b'v', numbers @ ..]) => filesystem(numbers),
             (Expected::Lines(_), line) => attributes(line).map(Answer::Attributes),
             _ => None,
@@ -278,6 +303,11 @@ impl Answers {
         if line == b"." {
             self.end_one();
             return Ok(Some(Answer::Done));
+        }
+        if let Some(words) = line.strip_prefix(b"!") {
+            let words = String::from_utf8_lossy(words).trim().to_owned();
+            self.end_one();
+            return Ok(Some(Answer::Failed(words)));
         }
         let count = line.strip_prefix(b"n").and_then(number);
         let count = count.filter(|&count| (1..=GROUP as u64).contains(&count));
@@ -325,18 +355,68 @@ fn filesystem(numbers: &[u8]) -> Option<Answer> {
     Some(Answer::Filesystem([next()?, next()?, next()?, next()?]))
 }
 
-/// Whether dd has read as much as was to come: whole blocks and a rest, and nothing but whole ones.
-fn is_whole(words: &str, octets: u64) -> bool {
-    let mut all = 0;
-    let words: Vec<&str> = words.split_whitespace().collect();
-    for three in words.windows(3) {
-        let ["records", "in"] = three[1..] else {
-            continue;
-        };
-        match three[0].split_once('+') {
-            Some((whole, "0")) => all += whole.parse::<u64>().unwrap_or_default(),
-            _ => return false,
+fn octal(digits: &[u8]) -> Option<u32> {
+    u32::from_str_radix(std::str::from_utf8(digits).ok()?, 8).ok()
+}
+
+/// The numbers of a device and an inode, which are said again as they are.
+fn identified(identity: &[u8]) -> Option<Answer> {
+    let is_one = (1..=64).contains(&identity.len())
+        && identity.iter().all(|it| it.is_ascii_digit() || *it == b':');
+    let identity = is_one.then(|| String::from_utf8_lossy(identity).into_owned());
+    identity.map(Answer::Opened)
+}
+
+/// What several dd, one after the other, say that they have read.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Counts {
+    /// Whole blocks, whatever they are, and others.
+    whole: u64,
+    partial: u64,
+    /// Octets; not every dd says.
+    octets: Option<u64>,
+    /// The size of the file, where a part of a block was read.
+    size: Option<u64>,
+}
+
+impl Counts {
+    pub(super) fn read(words: &str) -> Counts {
+        let mut counts = Counts::default();
+        let words: Vec<&str> = words.split_whitespace().collect();
+        if let [.., "size", size] = words[..] {
+            counts.size = size.parse().ok();
         }
+        for three in words.windows(3) {
+            match *three {
+                [blocks, "records", "in"] => {
+                    let (whole, partial) = blocks.split_once('+').unwrap_or_default();
+                    counts.whole += whole.parse::<u64>().unwrap_or_default();
+                    counts.partial += partial.parse::<u64>().unwrap_or(1);
+                }
+                [number, "bytes" | "byte", _] => {
+                    let number: Option<u64> = number.parse().ok();
+                    counts.octets = number.map(|number| counts.octets.unwrap_or(0) + number);
+                }
+                _ => {}
+            }
+        }
+        counts
     }
-    all == octets / BLOCK + u64::from(!octets.is_multiple_of(BLOCK))
+
+    /// Whether as much was read as was asked for: whole blocks and a rest.
+    pub(super) fn are_whole(self, octets: u64) -> bool {
+        let blocks = octets / BLOCK + u64::from(!octets.is_multiple_of(BLOCK));
+        (self.whole, self.partial) == (blocks, 0)
+    }
+
+    /// How much was read where so much was asked for, from an offset on; `None` if that cannot be told.
+    pub(super) fn octets(self, offset: u64, asked: u64) -> Option<u64> {
+        let read = match (self.partial, self.octets, self.size) {
+            _ if self.are_whole(asked) => return Some(asked),
+            (0, ..) => self.whole.min(asked / BLOCK) * BLOCK,
+            (_, Some(octets), _) => octets,
+            (_, None, size) => size?.saturating_sub(offset),
+        };
+        (read < asked).then_some(read)
+    }
 }

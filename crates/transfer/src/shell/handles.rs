@@ -9,14 +9,16 @@ use crate::sftp::Attributes;
 /// What is open on one channel.
 #[derive(Debug, Default)]
 pub(super) struct Handles {
-    open: HashMap<u32, Open>,
+    open: HashMap<u32, (Vec<u8>, Open)>,
     last: u32,
 }
 
+/// What is known of something open.
 #[derive(Debug)]
-struct Open {
-    path: Vec<u8>,
-    listing: Option<Listing>,
+pub(super) enum Open {
+    /// Which one it is: the numbers of its device and inode.
+    File(String),
+    Folder(Listing),
 }
 
 /// A folder's names on their way.
@@ -27,6 +29,8 @@ pub(super) struct Listing {
     pub(super) asked: VecDeque<u32>,
     /// Whether all have come.
     pub(super) is_whole: bool,
+    /// Why no more of them come.
+    pub(super) failed: Option<String>,
     /// Octets that the names take which have not been told.
     held: usize,
 }
@@ -35,19 +39,30 @@ pub(super) struct Listing {
 const OVERHEAD: usize = 64;
 
 impl Handles {
-    pub(super) fn open(&mut self, path: Vec<u8>, listing: Option<Listing>) -> u32 {
+    pub(super) fn open(&mut self, path: Vec<u8>, open: Open) -> u32 {
         self.last = self.last.wrapping_add(1);
-        self.open.insert(self.last, Open { path, listing });
+        self.open.insert(self.last, (path, open));
         self.last
     }
 
     /// The path of what is open; `None` if nothing is.
     pub(super) fn path(&self, handle: u32) -> Option<&[u8]> {
-        Some(&self.open.get(&handle)?.path)
+        Some(&self.open.get(&handle)?.0)
+    }
+
+    /// A file's path, and which one it is.
+    pub(super) fn file(&self, handle: u32) -> Option<(&[u8], &str)> {
+        match self.open.get(&handle)? {
+            (path, Open::File(identity)) => Some((path, identity)),
+            _ => None,
+        }
     }
 
     pub(super) fn listing(&mut self, handle: u32) -> Option<&mut Listing> {
-        self.open.get_mut(&handle)?.listing.as_mut()
+        match self.open.get_mut(&handle)? {
+            (_, Open::Folder(listing)) => Some(listing),
+            _ => None,
+        }
     }
 
     /// Returns whether it was open.

@@ -19,7 +19,7 @@ mod words;
 use std::collections::VecDeque;
 
 use answers::{Answer, Answers};
-use handles::{Handles, Listing};
+use handles::{Handles, Listing, Open};
 use requests::{Requests, Wanted};
 use sshoal_wire::Put;
 use words::Call;
@@ -27,8 +27,11 @@ use words::Call;
 use crate::sftp::{Attributes, SftpError};
 
 /// What a session runs. Nothing is told to it before it has said that it is there.
-pub const SHELL_COMMAND: &str =
-    "exec sh -c 'echo sshoal-shell; while IFS= read -r l; do eval \"$l\"; done'";
+///
+/// A line is evaluated only if it begins with the word that was told first: octets of a file never are, whatever becomes of the
+/// program that was to take them. Start-up files may have begun a line, which is ended.
+pub const SHELL_COMMAND: &str = "exec sh -c 'echo; echo sshoal-shell; IFS= read -r k; while read -r t l; \
+     do test \"$t\" = \"$k\" || { echo out of step >&2; exit 1; }; eval \"$l\"; done'";
 /// What is sent first.
 const PROGRAM: &str = include_str!("host.sh");
 
@@ -62,6 +65,11 @@ pub enum ShellError {
     /// Programs are missing, or options of theirs.
     #[error("the host lacks {0}")]
     Lacks(String),
+    /// The host has not taken all that was to be written.
+    #[error(
+        "the host took fewer than the {0} octets that were sent for a file: its dd ended before"
+    )]
+    NotTaken(u64),
     /// What was said answers nothing that was asked.
     #[error("the host's shell answered by {0:?}, which is no answer to what was asked")]
     NoAnswer(String),
@@ -74,8 +82,12 @@ pub enum ShellError {
 }
 
 /// One session's shell in an SFTP server's place.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct ShellServer {
+    /// What every line for the host begins with.
+    word: String,
+    /// What the host takes away from modes of what is made (umask(2)).
+    umask: u32,
     requests: Requests,
     answers: Answers,
     handles: Handles,
@@ -94,29 +106,48 @@ pub struct ShellServer {
 #[derive(Debug)]
 enum Asked {
     Status(u32),
-    /// The same, for those whose octets went together.
-    Written(Vec<u32>),
+    /// The same, for those whose octets went together, so many.
+    Written {
+        ids: Vec<u32>,
+        octets: u64,
+    },
     /// One answer for each of them.
     Looked(VecDeque<u32>),
     Opened(u32, Vec<u8>),
     /// Its handle once there is one.
     Listed(u32, Vec<u8>, Option<u32>),
-    /// How much each has asked for.
-    Read(Vec<(u32, u32)>),
+    /// Who has asked for how much, from that offset on.
+    Read {
+        handle: u32,
+        offset: u64,
+        parts: Vec<(u32, u32)>,
+    },
     Path(u32),
     Filesystem(u32),
 }
 
 impl Asked {
     fn moves(&self) -> bool {
-        matches!(self, Asked::Written(_) | Asked::Read(_))
+        matches!(self, Asked::Written { .. } | Asked::Read { .. })
     }
 }
 
 impl ShellServer {
-    /// Before the host has said anything.
-    pub fn new() -> Self {
-        Self::default()
+    /// Before the host has said anything. `secret` is nothing that anybody else knows, nor that has been used before.
+    pub fn new(secret: [u8; 16]) -> Self {
+        ShellServer {
+            word: format!("{:032x}", u128::from_be_bytes(secret)),
+            umask: 0,
+            requests: Requests::default(),
+            answers: Answers::default(),
+            handles: Handles::default(),
+            is_ready: false,
+            asked: VecDeque::new(),
+            moving: 0,
+            out: Vec::new(),
+            left: 0,
+            replies: Vec::new(),
+        }
     }
 
     /// How many more octets for an SFTP server are taken now.
@@ -193,7 +224,8 @@ impl ShellServer {
             self.answers.expect(match &asked {
                 Asked::Looked(ids) => answers::Expected::Lines(ids.len()),
                 Asked::Listed(..) => answers::Expected::Names,
-                Asked::Read(_) => answers::Expected::Contents,
+                Asked::Read { .. } => answers::Expected::Contents,
+                Asked::Written { .. } => answers::Expected::Written,
                 Asked::Path(_) => answers::Expected::Path,
                 _ => answers::Expected::Lines(1),
             });
@@ -203,7 +235,7 @@ impl ShellServer {
 
     /// Has the host do something; `None` if that needs no host. An error is a status' code.
     fn ask(&mut self, id: u32, wanted: Wanted) -> Result<Option<Asked>, u32> {
-        let mut call = Call::new(&mut self.out);
+        let mut call = Call::new(&self.word, &mut self.out);
         Ok(Some(match wanted {
             Wanted::Look { follow, path } => {
                 let mut ids = VecDeque::from([id]);
@@ -236,7 +268,7 @@ impl ShellServer {
                 Asked::Opened(id, path)
             }
             Wanted::OpenNew(path, mode) => {
-                call.name("nw").path(&path).number(mode.into());
+                call.name("nw").path(&path).mode(mode & !self.umask);
                 call.end();
                 Asked::Opened(id, path)
             }
@@ -268,7 +300,7 @@ impl ShellServer {
                 offset,
                 len,
             } => {
-                let path = self.handles.path(handle).ok_or(FAILURE)?;
+                let (path, identity) = self.handles.file(handle).ok_or(FAILURE)?;
                 let mut parts = vec![(id, len)];
                 let mut all = u64::from(len);
                 while all < TOGETHER
@@ -277,16 +309,22 @@ impl ShellServer {
                     all += u64::from(part.1);
                     parts.push(part);
                 }
-                call.name("ge").path(path).number(offset).number(all);
+                call.name("ge").path(path).raw(identity).number(offset);
+                call.number(all / words::BLOCK).number(all % words::BLOCK);
+                call.number(all);
                 call.end();
-                Asked::Read(parts)
+                Asked::Read {
+                    handle,
+                    offset,
+                    parts,
+                }
             }
             Wanted::Write {
                 handle,
                 offset,
                 data,
             } => {
-                let path = self.handles.path(handle).ok_or(FAILURE)?;
+                let (path, identity) = self.handles.file(handle).ok_or(FAILURE)?;
                 let (mut ids, mut all) = (vec![id], data.len() as u64);
                 let mut parts = vec![data];
                 while all < TOGETHER
@@ -296,11 +334,11 @@ impl ShellServer {
                     ids.push(id);
                     parts.push(data);
                 }
-                call.name("pu").path(path).number(offset);
+                call.name("pu").path(path).raw(identity).number(offset);
                 call.number(all / words::BLOCK).number(all % words::BLOCK);
                 call.end();
                 parts.iter().for_each(|data| self.out.put_bytes(data));
-                Asked::Written(ids)
+                Asked::Written { ids, octets: all }
             }
             Wanted::Set {
                 path,
@@ -323,7 +361,7 @@ impl ShellServer {
                 Asked::Status(id)
             }
             Wanted::MakeFolder(path, mode) => {
-                call.name("md").path(&path).number(mode.into());
+                call.name("md").path(&path).mode(mode & !self.umask);
                 call.end();
                 Asked::Status(id)
             }
@@ -367,7 +405,6 @@ impl ShellServer {
         }))
     }
 
-    /// Owner before mode, for chown(2) takes the bits for set-user-ID away.
     fn set(
         &mut self,
         id: u32,
@@ -381,40 +418,35 @@ impl ShellServer {
             mode,
             times,
         } = attributes;
-        let mut call = Call::new(&mut self.out);
-        if let Some(size) = size {
-            // Our client sets it alone.
-            if owner.is_some() || mode.is_some() || times.is_some() || is_link {
-                return Err(OP_UNSUPPORTED);
-            }
-            call.name("le").path(path).number(size);
-            call.end();
-            return Ok(Some(Asked::Status(id)));
-        }
-        // The mode of a link cannot be set on Linux.
-        if is_link && mode.is_some() {
+        // Neither can be set of a link on Linux.
+        if is_link && (mode.is_some() || size.is_some()) {
             return Err(OP_UNSUPPORTED);
         }
+        let number = |number: Option<u64>| number.map_or("''".to_owned(), |it| it.to_string());
+        let mut call = Call::new(&self.word, &mut self.out);
         call.name("se").path(path);
         call.raw(if is_link { "-h" } else { "''" });
         call.raw(&owner.map_or("''".to_owned(), |(user, group)| format!("{user}:{group}")));
-        call.raw(&mode.map_or("''".to_owned(), |mode| format!("{:o}", mode & 0o7777)));
-        match times {
-            Some((accessed, modified)) => {
-                call.number(modified.into()).number(accessed.into());
-            }
-            None => {
-                call.raw("''").raw("''");
-            }
-        }
+        match mode {
+            Some(mode) => call.mode(mode & 0o7777),
+            None => call.raw("''"),
+        };
+        call.raw(&number(times.map(|(_, modified)| modified.into())));
+        call.raw(&number(times.map(|(accessed, _)| accessed.into())));
+        call.raw(&number(size));
         call.end();
         Ok(Some(Asked::Status(id)))
     }
 
     fn handle_answer(&mut self, answer: Answer) -> Result<(), ShellError> {
         match answer {
-            Answer::Here => words::put_program(PROGRAM, &mut self.out),
-            Answer::Ready => {
+            Answer::Here => {
+                self.out.put_bytes(self.word.as_bytes());
+                self.out.push(b'\n');
+                words::put_program(&self.word, PROGRAM, &mut self.out);
+            }
+            Answer::Ready(umask) => {
+                self.umask = umask;
                 self.is_ready = true;
                 self.greet();
             }
@@ -431,7 +463,7 @@ impl ShellServer {
                 if let Some(Asked::Listed(id, path, handle)) = self.asked.front_mut() {
                     let opened = self
                         .handles
-                        .open(std::mem::take(path), Some(Listing::default()));
+                        .open(std::mem::take(path), Open::Folder(Listing::default()));
                     *handle = Some(opened);
                     let id = *id;
                     self.handle(id, opened);
@@ -463,33 +495,58 @@ impl ShellServer {
                     self.asked.push_front(Asked::Looked(ids));
                 }
             }
-            (Asked::Written(ids), answer) => {
+            (Asked::Written { ids, octets }, Answer::Written { counts, failed }) => {
+                // Where the next line begins the host does not know any more.
+                if !counts.are_whole(octets) {
+                    return Err(ShellError::NotTaken(octets));
+                }
                 for id in ids {
-                    match &answer {
-                        Answer::Done => self.status(id, OK, ""),
-                        Answer::Failed(words) => self.failed(id, words),
-                        answer => return Err(answer.unexpected()),
+                    match &failed {
+                        None => self.status(id, OK, ""),
+                        Some(words) => self.failed(id, words),
                     }
                 }
             }
             (Asked::Listed(id, _, None), Answer::Failed(words)) => self.failed(id, &words),
+            (Asked::Listed(_, _, Some(handle)), Answer::Failed(words)) => {
+                if let Some(listing) = self.handles.listing(handle) {
+                    listing.failed = Some(words);
+                    self.tell_names(handle);
+                }
+            }
             (Asked::Listed(_, _, Some(handle)), Answer::Done) => {
                 if let Some(listing) = self.handles.listing(handle) {
                     listing.is_whole = true;
                     self.tell_names(handle);
                 }
             }
-            (Asked::Read(parts), Answer::Failed(words)) => {
+            (Asked::Read { parts, .. }, Answer::Failed(words)) => {
                 for (id, _) in parts {
                     self.failed(id, &words);
                 }
             }
-            (Asked::Read(parts), Answer::Shorter) => {
-                for (id, _) in parts {
-                    self.status(id, FAILURE, "the file could not be read to its end");
+            (
+                Asked::Read {
+                    handle,
+                    offset,
+                    parts,
+                },
+                Answer::Contents { octets, counts },
+            ) => match counts.map(|it| it.octets(offset, octets.len() as u64)) {
+                Some(Some(len)) => {
+                    let read = &octets[..(len as usize).min(octets.len())];
+                    self.contents((handle, offset), &parts, read);
                 }
-            }
-            (Asked::Read(parts), Answer::Contents(octets)) => self.contents(parts, &octets),
+                counts => {
+                    let why = match counts {
+                        None => "another file has taken its place",
+                        Some(_) => "it could not be read to its end",
+                    };
+                    for (id, _) in parts {
+                        self.status(id, FAILURE, why);
+                    }
+                }
+            },
             (
                 Asked::Status(id) | Asked::Opened(id, _) | Asked::Path(id) | Asked::Filesystem(id),
                 Answer::Failed(words),
@@ -497,8 +554,8 @@ impl ShellServer {
                 self.failed(id, &words);
             }
             (Asked::Status(id), Answer::Done) => self.status(id, OK, ""),
-            (Asked::Opened(id, path), Answer::Done) => {
-                let handle = self.handles.open(path, None);
+            (Asked::Opened(id, path), Answer::Opened(identity)) => {
+                let handle = self.handles.open(path, Open::File(identity));
                 self.handle(id, handle);
             }
             (Asked::Path(id), Answer::Path(path)) => {
@@ -523,30 +580,47 @@ impl ShellServer {
         Ok(())
     }
 
-    /// What has been read, to those who have asked for it.
-    fn contents(&mut self, parts: Vec<(u32, u32)>, mut octets: &[u8]) {
-        for (id, len) in parts {
-            let len = octets.len().min(len as usize);
-            if len == 0 {
-                self.status(id, EOF, "");
-                continue;
+    /// What has been read from there on, to those who have asked for it. That there is no more only the first one knows: the others
+    /// are asked for anew.
+    fn contents(&mut self, (handle, offset): (u32, u64), parts: &[(u32, u32)], octets: &[u8]) {
+        let (mut at, mut others) = (0, Vec::new());
+        for &(id, len) in parts {
+            let end = octets.len().min(at + len as usize);
+            match octets.get(at..end) {
+                Some(data) if !data.is_empty() => self.reply(103, id, |out| out.put_string(data)),
+                _ if at == 0 => self.status(id, EOF, ""),
+                _ => {
+                    let offset = offset + at as u64;
+                    others.push((
+                        id,
+                        Wanted::Read {
+                            handle,
+                            offset,
+                            len,
+                        },
+                    ));
+                }
             }
-            let (data, rest) = octets.split_at(len);
-            self.reply(103, id, |out| out.put_string(data));
-            octets = rest;
+            at += len as usize;
         }
+        self.requests.put_back(others);
     }
 
     /// Names of a folder that have come, to those who have asked for some.
     fn tell_names(&mut self, handle: u32) {
         while let Some(listing) = self.handles.listing(handle) {
             let is_over = listing.names.is_empty() && listing.is_whole;
-            if listing.names.is_empty() && !is_over {
+            let failed = listing.failed.clone().filter(|_| listing.names.is_empty());
+            if listing.names.is_empty() && !is_over && failed.is_none() {
                 return;
             }
             let Some(id) = listing.asked.pop_front() else {
                 return;
             };
+            if let Some(words) = failed {
+                self.failed(id, &words);
+                continue;
+            }
             if is_over {
                 self.status(id, EOF, "");
                 continue;

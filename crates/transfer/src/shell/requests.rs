@@ -148,6 +148,14 @@ impl Requests {
         }
     }
 
+    /// Requests that come before all others again.
+    pub(super) fn put_back(&mut self, requests: Vec<(u32, Wanted)>) {
+        for request in requests.into_iter().rev() {
+            self.held += request.1.takes();
+            self.queue.push_front(request);
+        }
+    }
+
     fn pop_if(&mut self, is_wanted: impl FnOnce(&Wanted) -> bool) -> Option<(u32, Wanted)> {
         let (_, wanted) = self.queue.front()?;
         if !is_wanted(wanted) {

@@ -30,24 +30,42 @@ struct Host {
 
 /// Their beginnings; what is written has none of them in it.
 const CALLS: [&[u8]; 2] = [b"pu '.", b"st ''"];
-const SHELLS: [&[&str]; 3] = [&["sh"], &["bash"], &["/bin/busybox", "sh"]];
+const SHELLS: [&str; 3] = ["dash", "bash", "busybox"];
 
 impl Host {
-    fn start(shell: &[&str]) -> Host {
+    /// A host whose sh is this one; BusyBox' has its programs, too.
+    fn start(shell: &str) -> Host {
+        Host::with_program(shell, "true", "exit 0")
+    }
+
+    /// And one more program, of some lines for a shell.
+    fn with_program(shell: &str, name: &str, lines: &str) -> Host {
         let home = tempfile::tempdir().unwrap();
-        let mut command = Command::new(shell[0]);
-        command.args(&shell[1..]);
-        if shell[0] == "/bin/busybox" {
-            // All programs are BusyBox' there.
-            let bin = home.path().join(".bin");
-            fs::create_dir(&bin).unwrap();
-            let install = Command::new("/bin/busybox")
-                .args(["--install", "-s"])
-                .arg(&bin)
-                .status();
-            assert!(install.unwrap().success());
-            command.env("PATH", bin);
+        let bin = home.path().join(".bin");
+        fs::create_dir(&bin).unwrap();
+        let mut path = bin.clone().into_os_string();
+        match shell {
+            "busybox" => {
+                let mut install = Command::new("/bin/busybox");
+                assert!(
+                    install
+                        .args(["--install", "-s"])
+                        .arg(&bin)
+                        .status()
+                        .unwrap()
+                        .success()
+                );
+            }
+            shell => {
+                symlink(Path::new("/bin").join(shell), bin.join("sh")).unwrap();
+                path.push(":/usr/bin:/bin");
+            }
         }
+        let _ = fs::remove_file(bin.join(name));
+        fs::write(bin.join(name), format!("#!/bin/sh\n{lines}\n")).unwrap();
+        fs::set_permissions(bin.join(name), fs::Permissions::from_mode(0o755)).unwrap();
+        let mut command = Command::new(bin.join("sh"));
+        command.env("PATH", path);
         let mut child = command
             .args(["-c", SHELL_COMMAND])
             .env("HOME", home.path())
@@ -66,7 +84,7 @@ impl Host {
             from_host: child.stdout.take().unwrap(),
             child,
             to_host: Some(to_host),
-            server: ShellServer::new(),
+            server: ShellServer::new([7; 16]),
             client: Client::new(),
             home,
             calls: 0,
@@ -389,7 +407,7 @@ fn attributes_are_set() {
             (meta.mode() & 0o7777, meta.mtime()),
             (0o4751, 1_500_000_000)
         );
-        if shell != ["/bin/busybox", "sh"] {
+        if shell != "busybox" {
             assert_eq!(meta.atime(), 1_600_000_000);
         }
         symlink("file", host.home.path().join("link")).unwrap();
@@ -534,7 +552,7 @@ fn files_are_opened_as_they_should_be() {
 }
 
 fn said(octets: &[u8]) -> Result<ShellServer, ShellError> {
-    let mut server = ShellServer::new();
+    let mut server = ShellServer::new([7; 16]);
     server.handle_input(octets)?;
     Ok(server)
 }
@@ -542,14 +560,14 @@ fn said(octets: &[u8]) -> Result<ShellServer, ShellError> {
 #[test]
 fn what_is_no_shell_of_ours_is_told() {
     let motd = said(b"Welcome\nsshoal-shell\n").unwrap();
-    assert!(motd.transmit().ends_with(b"echo \"sshoal-ready$lacks\";\n"));
+    assert!(motd.transmit().ends_with(b"echo \"sshoal-lacks$lacks\";\n"));
     for (octets, wanted) in [
         (
-            &b"sshoal-shell\nsshoal-ready stat xargs\n"[..],
+            &b"sshoal-shell\nsshoal-lacks stat xargs\n"[..],
             "the host lacks stat, xargs",
         ),
         (b"sshoal-shell\nhello\n", "no answer"),
-        (b"sshoal-shell\nsshoal-ready\n0\n", "no answer"),
+        (b"sshoal-shell\nsshoal-ready 22\n0\n", "no answer"),
         (&[b'x'; 100_000], "no POSIX shell"),
         (&b"x\n".repeat(50_000), "no POSIX shell"),
     ] {
@@ -581,7 +599,7 @@ fn answers_that_answer_nothing_are_refused() {
         (list, b"0\nn1\nname\0nothing\n"),
         (link, b"d100\n"),
     ] {
-        let mut server = said(b"sshoal-shell\nsshoal-ready\n").unwrap();
+        let mut server = said(b"sshoal-shell\nsshoal-ready 0022\n").unwrap();
         let mut octets = Vec::new();
         octets.put_string(&request);
         server.handle_requests(&octets).unwrap();
@@ -593,24 +611,29 @@ fn answers_that_answer_nothing_are_refused() {
     }
 }
 
-/// The end of a file that becomes shorter while it is read is made up: none of it may be taken for contents.
+/// The end of what a file does not have is made up: none of it may be taken for contents.
 #[test]
-fn what_a_file_has_lost_is_not_made_up() {
-    for (counts, is_whole) in [
+fn what_a_file_has_not_is_not_made_up() {
+    for (counts, wanted) in [
         (
             "0+0 records in 0+0 records out 1+0 records in 1+0 records out 65536 bytes copied 1+0 records in",
-            true,
+            Some(65_636),
         ),
-        ("1+0 records in 0+1 records in", false),
-        ("1+0 records in", false),
-        ("", false),
+        (
+            "1+0 records in 65536 bytes (66 kB) copied 0+1 records in 9 bytes copied, size 1",
+            Some(65_545),
+        ),
+        ("1+0 records in 0+1 records in size 65540", Some(65_540)),
+        ("1+0 records in 0+0 records in size", Some(65_536)),
+        ("0+1 records in 0+0 records in size 7", Some(7)),
+        ("", Some(0)),
+        ("0+0 records in 0+0 records in", Some(0)),
+        ("1+0 records in 0+1 records in", None),
+        ("1+0 records in 0+1 records in size 70000", None),
+        ("1+0 records in 0+1 records in 65637 bytes copied", None),
+        ("changed", None),
     ] {
-        let mut server = said(
-            b"sshoal-shell\nsshoal-ready\nx\n"
-                .strip_suffix(b"x\n")
-                .unwrap(),
-        )
-        .unwrap();
+        let mut server = said(b"sshoal-shell\nsshoal-ready 0022\n").unwrap();
         let mut octets = Vec::new();
         let mut open = vec![3, 0, 0, 0, 1];
         open.put_string(b"/file");
@@ -621,7 +644,7 @@ fn what_a_file_has_lost_is_not_made_up() {
         read.put_u64(0);
         read.put_u32(65_636);
         server.handle_requests(&octets).unwrap();
-        server.handle_input(b"0\n").unwrap();
+        server.handle_input(b"=1:2\n").unwrap();
         octets.clear();
         octets.put_string(&read);
         server.handle_requests(&octets).unwrap();
@@ -632,7 +655,131 @@ fn what_a_file_has_lost_is_not_made_up() {
         server
             .handle_input(format!("t {counts}\n").as_bytes())
             .unwrap();
-        let kind = server.take_replies()[4];
-        assert_eq!(kind, if is_whole { 103 } else { 101 }, "{counts}");
+        let replies = server.take_replies();
+        match wanted {
+            Some(0) => assert_eq!((replies[4], &replies[9..13]), (101, &[0, 0, 0, 1][..])),
+            Some(len) => assert_eq!((replies[4], replies.len()), (103, len + 13), "{counts}"),
+            None => assert_eq!((replies[4], &replies[9..13]), (101, &[0, 0, 0, 4][..])),
+        }
+    }
+}
+
+/// A file of /proc has no size, and one that is read has no other's octets.
+#[test]
+fn what_has_no_size_is_read_and_what_is_another_file_is_not() {
+    for shell in SHELLS {
+        let mut host = Host::start(shell);
+        let handle = host.open(b"/proc/version", Open::Read, None);
+        let read = |offset| Request::Read {
+            handle: &handle,
+            offset,
+            len: 32_768,
+        };
+        let version = fs::read("/proc/version").unwrap();
+        match host.ask(read(0)) {
+            Reply::Data(data) => assert!(data[..] == version, "{shell}"),
+            reply => panic!("{shell} {reply:?}"),
+        }
+        assert_eq!(
+            host.refuses(read(version.len() as u64)).0,
+            StatusCode::Eof,
+            "{shell}"
+        );
+
+        let path = host.home.path().join("file");
+        fs::write(&path, noise(100_000)).unwrap();
+        let handle = host.open(b"file", Open::Read, None);
+        fs::write(host.home.path().join("other"), noise(100_000)).unwrap();
+        fs::rename(host.home.path().join("other"), &path).unwrap();
+        let not = host.refuses(Request::Read {
+            handle: &handle,
+            offset: 0,
+            len: 10,
+        });
+        assert!(not.1.contains("another file"), "{shell} {not:?}");
+        // What is removed is not made anew.
+        let handle = host.open(b"file", Open::Write, None);
+        fs::remove_file(&path).unwrap();
+        host.client
+            .write(&handle, 0, (Arc::new(vec![1; 10]), 0..10), 0);
+        assert!(!is_ok(&host.reply().1), "{shell}");
+        assert!(!path.exists(), "{shell}");
+    }
+}
+
+/// dd ends before it has taken all: what is left is not run.
+#[test]
+fn octets_of_a_file_are_never_lines() {
+    // BusyBox' shell has its own programs within itself.
+    for shell in ["dash", "bash"] {
+        let dd = "test -e \"$HOME/file\" && exit 1; exec /bin/dd \"$@\"";
+        let mut host = Host::with_program(shell, "dd", dd);
+        let handle = host.open(b"file", Open::CreateNew, None);
+        let evil = Arc::new(b"\nmkdir evil\n".repeat(3000));
+        let len = evil.len();
+        host.client.write(&handle, 0, (evil, 0..len), 0);
+        host.send();
+        host.to_host = None;
+        let mut said = Vec::new();
+        host.from_host.read_to_end(&mut said).unwrap();
+        assert!(!host.home.path().join("evil").exists(), "{shell}");
+        let error = host.server.handle_input(&said).unwrap_err();
+        assert_eq!(error, ShellError::NotTaken(len as u64), "{shell}");
+    }
+}
+
+#[test]
+fn names_that_cannot_be_told_are_no_empty_folder() {
+    // BusyBox' shell has its own programs within itself.
+    for shell in ["dash", "bash"] {
+        let mut host = Host::with_program(shell, "xargs", "cat >/dev/null; exit 1");
+        fs::write(host.home.path().join("file"), b"x").unwrap();
+        let Reply::Handle(handle) = host.ask(Request::Opendir { path: b"." }) else {
+            panic!("it can be opened");
+        };
+        let not = host.refuses(Request::Readdir { handle: &handle });
+        assert_eq!(not.0, StatusCode::Failure, "{shell} {not:?}");
+    }
+}
+
+/// Of two names of a file rename(2) leaves both; a folder's bit for set-group-ID goes.
+#[test]
+fn other_names_of_a_file_and_set_group_id() {
+    for shell in SHELLS {
+        let mut host = Host::start(shell);
+        let home = host.home.path().to_owned();
+        fs::write(home.join("one"), b"x").unwrap();
+        fs::hard_link(home.join("one"), home.join("two")).unwrap();
+        host.is_done(Request::PosixRename {
+            from: b"one",
+            to: b"two",
+        });
+        assert!(home.join("one").exists() && home.join("two").exists());
+        fs::create_dir(home.join("folder")).unwrap();
+        fs::set_permissions(home.join("folder"), fs::Permissions::from_mode(0o2755)).unwrap();
+        let attributes = Attributes {
+            mode: Some(0o755),
+            ..Attributes::default()
+        };
+        host.is_done(Request::Setstat {
+            path: b"folder",
+            attributes,
+        });
+        let mode = home.join("folder").metadata().unwrap().mode();
+        assert_eq!(mode & 0o7777, 0o755, "{shell}");
+        // Size and all else in one.
+        let attributes = Attributes {
+            size: Some(1000),
+            mode: Some(0o444),
+            times: Some((1_500_000_000, 1_500_000_000)),
+            ..Attributes::default()
+        };
+        let path = b"one";
+        host.is_done(Request::Setstat { path, attributes });
+        let meta = home.join("one").metadata().unwrap();
+        assert_eq!(
+            (meta.len(), meta.mode() & 0o777, meta.mtime()),
+            (1000, 0o444, 1_500_000_000)
+        );
     }
 }

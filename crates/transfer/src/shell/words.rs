@@ -8,14 +8,17 @@ pub(super) const BLOCK: u64 = 65536;
 /// One call, a line. Words that a shell would not take as they are come to it by variables, which are set before.
 pub(super) struct Call<'a> {
     out: &'a mut Vec<u8>,
+    /// What the line begins with.
+    begin: Vec<u8>,
     line: Vec<u8>,
     variables: usize,
 }
 
 impl<'a> Call<'a> {
-    pub(super) fn new(out: &'a mut Vec<u8>) -> Self {
+    pub(super) fn new(word: &str, out: &'a mut Vec<u8>) -> Self {
         Call {
             out,
+            begin: format!("{word} ").into_bytes(),
             line: Vec::new(),
             variables: 0,
         }
@@ -35,6 +38,11 @@ impl<'a> Call<'a> {
 
     pub(super) fn number(&mut self, number: u64) -> &mut Self {
         self.raw(&number.to_string())
+    }
+
+    /// A mode with a zero before it: so GNU's chmod takes away a folder's bits for set-group-ID, too.
+    pub(super) fn mode(&mut self, mode: u32) -> &mut Self {
+        self.raw(&format!("0{mode:04o}"))
     }
 
     /// A path, never taken for an option.
@@ -58,19 +66,19 @@ impl<'a> Call<'a> {
         self.variables += 1;
         let name = format!("w{}", self.variables);
         // A command's output loses the newlines at its end.
-        self.out
+        self.begin
             .extend_from_slice(format!("{name}=$(printf '%b_' '").as_bytes());
         for &octet in octets {
             match octet {
                 b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'.' | b'-' | b'_' | b' ' => {
-                    self.out.push(octet);
+                    self.begin.push(octet);
                 }
                 octet => self
-                    .out
+                    .begin
                     .extend_from_slice(format!("\\0{octet:03o}").as_bytes()),
             }
         }
-        self.out
+        self.begin
             .extend_from_slice(format!("'); {name}=${{{name}%_}}; ").as_bytes());
         self.line
             .extend_from_slice(format!("\"${name}\"").as_bytes());
@@ -78,17 +86,19 @@ impl<'a> Call<'a> {
     }
 
     pub(super) fn end(self) {
+        self.out.extend_from_slice(&self.begin);
         self.out.extend_from_slice(&self.line);
         self.out.push(b'\n');
     }
 }
 
 /// The program, a line for each of its paragraphs.
-pub(super) fn put_program(program: &str, out: &mut Vec<u8>) {
+pub(super) fn put_program(word: &str, program: &str, out: &mut Vec<u8>) {
     for paragraph in program.split("\n\n") {
         let lines = paragraph.lines().filter(|line| !line.starts_with('#'));
         let line = lines.collect::<Vec<_>>().join(" ");
         if !line.is_empty() {
+            out.extend_from_slice(format!("{word} ").as_bytes());
             out.extend_from_slice(line.as_bytes());
             out.push(b'\n');
         }
@@ -115,7 +125,7 @@ mod tests {
 
     fn line(words: &[u8]) -> String {
         let mut out = Vec::new();
-        let mut call = Call::new(&mut out);
+        let mut call = Call::new("word", &mut out);
         call.name("f").path(words);
         call.end();
         String::from_utf8_lossy(&out).into_owned()
@@ -123,18 +133,18 @@ mod tests {
 
     #[test]
     fn words_are_quoted_and_no_option() {
-        assert_eq!(line(b"/a b$(x)\\"), "f '/a b$(x)\\'\n");
-        assert_eq!(line(b"-rf"), "f './-rf'\n");
+        assert_eq!(line(b"/a b$(x)\\"), "word f '/a b$(x)\\'\n");
+        assert_eq!(line(b"-rf"), "word f './-rf'\n");
         assert_eq!(
             line(b"/it's\n\xff"),
-            "w1=$(printf '%b_' '/it\\0047s\\0012\\0377'); w1=${w1%_}; f \"$w1\"\n"
+            "word w1=$(printf '%b_' '/it\\0047s\\0012\\0377'); w1=${w1%_}; f \"$w1\"\n"
         );
     }
 
     #[test]
     fn every_paragraph_is_a_line_that_ends_a_command() {
         let mut out = Vec::new();
-        put_program(super::super::PROGRAM, &mut out);
+        put_program("word", super::super::PROGRAM, &mut out);
         let text = String::from_utf8_lossy(&out).into_owned();
         for line in text.lines() {
             assert!(
@@ -142,7 +152,7 @@ mod tests {
                 "{line}"
             );
         }
-        assert!(text.ends_with("echo \"sshoal-ready$lacks\";\n"));
+        assert!(text.ends_with("echo \"sshoal-lacks$lacks\";\n"));
     }
 
     #[test]

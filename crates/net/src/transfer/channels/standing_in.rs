@@ -78,7 +78,7 @@ impl Transfer {
     pub(super) fn channel(&self, lane: LaneId, number: LocalChannel) -> Channel {
         let shell = self.standing_in.missing;
         Channel {
-            shell: shell.map(|_| Box::new(ShellServer::new())),
+            shell: shell.map(|_| Box::new(ShellServer::new(secret()))),
             ..Channel::new(lane, number)
         }
     }
@@ -223,4 +223,11 @@ impl Transfer {
 pub(super) fn of_no_use(error: &ShellError) -> Failure {
     let detail = format!("the host has no SFTP, and its shell cannot stand in for it: {error}");
     Failure::with_remedy(FailureKind::Transfer, detail, NEEDS_NO_PROGRAM)
+}
+
+/// What nobody else knows, for one session.
+fn secret() -> [u8; 16] {
+    let mut secret = [0; 16];
+    sshoal_crypto::random(&mut secret);
+    secret
 }
