@@ -133,8 +133,8 @@ fn goes_on(root: &Root) {
     fs::write(&source, noise(10 * CHECKPOINT as usize)).unwrap();
     let fetched = dir.path().join("fetched");
     for words in [
-        ["put", "--lanes", "1", text(&source), "/srv/file"],
-        ["get", "--lanes", "1", "/srv/file", text(&fetched)],
+        ["put", "-p", "--lanes", "1", text(&source), "/srv/file"],
+        ["get", "-p", "--lanes", "1", "/srv/file", text(&fetched)],
     ] {
         let cut = [&words[..], &["--limit", "40M"]].concat();
         let mut running = Running::start(&mut command(&shoal, &cut));

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use sshoal_testbed::sshd::SshdSpec;
 use support::copying::{
-    SOMEBODY, SmallDisk, give, listing, moved, parts, real, sshoal, text, write,
+    SOMEBODY, SmallDisk, give, listing, moved, parts, programs, real, sshoal, text, write,
 };
 use support::{noise, shared_folder};
 use tempfile::TempDir;
@@ -161,6 +161,34 @@ fn what_fails_is_named_and_the_old_file_stays() {
     sshoal(&shoal, &["get", "/no/such/file", text(dir.path())])
         .expect(3)
         .says(&["/no/such/file"]);
+}
+
+/// Holes, other names, modes that keep everybody out, and a folder that gives its group away: twice the same.
+#[test]
+fn odd_files_arrive_as_they_are_with_any_shell() {
+    for shell in ["/bin/dash", "/bin/bash", "/bin/busybox"] {
+        let programs = programs(&[("sh", shell)]);
+        let path = format!("SetEnv PATH={}:/usr/bin:/bin", programs.path().display());
+        let shoal = real(without_sftp(1).line(path));
+        let (_dir, tree) = tree();
+        let sparse = fs::File::create(tree.join("sparse")).unwrap();
+        sparse.set_len(9_000_000).unwrap();
+        write(&tree.join("sealed"), &noise(70_000), 0);
+        fs::hard_link(tree.join("a/7"), tree.join("a/name")).unwrap();
+        let target = shared_folder();
+        fs::set_permissions(target.path(), Permissions::from_mode(0o2777)).unwrap();
+        for _ in 0..2 {
+            let words = ["put", "-r", "-p", text(&tree), text(target.path())];
+            sshoal(&shoal, &words).expect(0);
+            let there = listing(&target.path().join("it's a tree"));
+            assert!(there == listing(&tree), "{shell}");
+        }
+        assert_eq!(parts(target.path()), Vec::<Vec<u8>>::new());
+        let back = tempfile::tempdir().unwrap();
+        sshoal(&shoal, &["get", "/proc/version", text(back.path())]).expect(0);
+        let fetched = fs::read(back.path().join(shoal.name(0)).join("version")).unwrap();
+        assert_eq!(fetched, fs::read("/proc/version").unwrap(), "{shell}");
+    }
 }
 
 /// One session at a time: the one that was refused has to be gone first.

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 use sshoal_net::Interruption;
-use sshoal_pool::{Ask, AskError, Caller, Folder, Pool, Settled, Tell, ask};
+use sshoal_pool::{Ask, AskError, Caller, Folder, Lock, Pool, Settled, Tell, ask};
 use sshoal_targets::fold;
 
 use super::args::UpArgs;
@@ -193,13 +193,7 @@ fn keep_here(
     request: &Request,
     is_quiet: bool,
 ) -> Result<u8, Box<dyn std::error::Error>> {
-    let Some(lock) = folder.lock()? else {
-        return Err(match ask(&folder, &Ask::Status) {
-            Ok(status) => UpError::IsUp { pid: status.pid },
-            Err(_) => UpError::IsSilent,
-        }
-        .into());
-    };
+    let lock = only_one(&folder)?;
     let pool = Pool::new(folder.clone(), lock)?;
     let listener = pool.listen()?;
     let hold = pool.hold();
@@ -223,6 +217,21 @@ fn keep_here(
         _ if round.has_failures() => FAILED,
         _ => 0,
     })
+}
+
+/// The lock of whoever keeps connections. Somebody who has it and does not answer may be about to end.
+fn only_one(folder: &Folder) -> Result<Lock, Box<dyn std::error::Error>> {
+    let give_up = Instant::now() + PATIENCE;
+    loop {
+        if let Some(lock) = folder.lock()? {
+            return Ok(lock);
+        }
+        match ask(folder, &Ask::Status) {
+            Ok(status) => return Err(UpError::IsUp { pid: status.pid }.into()),
+            Err(_) if Instant::now() > give_up => return Err(UpError::IsSilent.into()),
+            Err(_) => thread::sleep(GLANCE),
+        }
+    }
 }
 
 /// Whether signals have ended it in order, as `sshoal down` does: one SIGINT, or SIGTERM.
