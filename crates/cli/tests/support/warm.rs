@@ -5,6 +5,7 @@ use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
@@ -73,9 +74,14 @@ impl Warm {
         pids.filter_map(Pid::from_raw).collect()
     }
 
-    /// A host's connections break.
+    /// A host's connections break. While one of them logs in, the kernel may leave children out of its list (proc(5)).
     pub(crate) fn cut(&self, host: usize) {
-        for pid in self.session_processes(host) {
+        let mut sessions = Vec::new();
+        let begun = Instant::now();
+        while sessions.is_empty() && begun.elapsed() < Duration::from_secs(1) {
+            sessions = self.session_processes(host);
+        }
+        for pid in sessions {
             // One of a pair may have ended with the other.
             let _ = kill_process(pid, Signal::KILL);
         }
