@@ -9,10 +9,12 @@
 //!           <-- take_replies ----                <-- handle_input --
 //! ```
 //!
-//! Files have no handles there: each request opens its path anew.
+//! Files have no handles there: each request opens its path anew, and looks whether it still is the file that was opened.
 
 mod answers;
+mod asking;
 mod handles;
+mod replies;
 mod requests;
 mod words;
 
@@ -20,9 +22,9 @@ use std::collections::VecDeque;
 
 use answers::{Answer, Answers};
 use handles::{Handles, Listing, Open};
+use replies::{EOF, FAILURE, OK, Replies};
 use requests::{Requests, Wanted};
 use sshoal_wire::Put;
-use words::Call;
 
 use crate::sftp::{Attributes, SftpError};
 
@@ -48,13 +50,6 @@ const UNDER_WAY: usize = 256;
 const PATHS: usize = 64;
 /// Names that are told by one packet, and the octets that they take at most.
 const NAMES: (usize, usize) = (256, 128 * 1024);
-
-const OK: u32 = 0;
-const EOF: u32 = 1;
-const NO_SUCH_FILE: u32 = 2;
-const PERMISSION_DENIED: u32 = 3;
-const FAILURE: u32 = 4;
-const OP_UNSUPPORTED: u32 = 8;
 
 /// Why a host's shell cannot stand in for an SFTP server; nothing more of its session is of use.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -99,7 +94,7 @@ pub struct ShellServer {
     /// Octets for the host, and how many of them have left.
     out: Vec<u8>,
     left: usize,
-    replies: Vec<u8>,
+    replies: Replies,
 }
 
 /// What an answer of the host's is for: requests by their identifiers.
@@ -146,7 +141,7 @@ impl ShellServer {
             moving: 0,
             out: Vec::new(),
             left: 0,
-            replies: Vec::new(),
+            replies: Replies::default(),
         }
     }
 
@@ -201,7 +196,7 @@ impl ShellServer {
 
     /// What an SFTP server would have answered by now.
     pub fn take_replies(&mut self) -> Vec<u8> {
-        std::mem::take(&mut self.replies)
+        self.replies.take()
     }
 
     /// Asks the host what there is to ask, as far as that may be under way.
@@ -214,230 +209,6 @@ impl ShellServer {
         }
     }
 
-    fn begin(&mut self, id: u32, wanted: Wanted) {
-        let asked = match self.ask(id, wanted) {
-            Ok(asked) => asked,
-            Err(code) => return self.status(id, code, ""),
-        };
-        if let Some(asked) = asked {
-            self.moving += usize::from(asked.moves());
-            self.answers.expect(match &asked {
-                Asked::Looked(ids) => answers::Expected::Lines(ids.len()),
-                Asked::Listed(..) => answers::Expected::Names,
-                Asked::Read { .. } => answers::Expected::Contents,
-                Asked::Written { .. } => answers::Expected::Written,
-                Asked::Path(_) => answers::Expected::Path,
-                _ => answers::Expected::Lines(1),
-            });
-            self.asked.push_back(asked);
-        }
-    }
-
-    /// Has the host do something; `None` if that needs no host. An error is a status' code.
-    fn ask(&mut self, id: u32, wanted: Wanted) -> Result<Option<Asked>, u32> {
-        let mut call = Call::new(&self.word, &mut self.out);
-        Ok(Some(match wanted {
-            Wanted::Look { follow, path } => {
-                let mut ids = VecDeque::from([id]);
-                let mut paths = vec![path];
-                while let Some((id, path)) = self.requests.pop_look(follow, paths.len() < PATHS) {
-                    ids.push_back(id);
-                    paths.push(path);
-                }
-                call.name("st").raw(if follow { "-L" } else { "''" });
-                for path in &paths {
-                    call.path(path);
-                }
-                call.end();
-                Asked::Looked(ids)
-            }
-            Wanted::LookOpen(handle) => {
-                let path = self.handles.path(handle).ok_or(FAILURE)?;
-                call.name("st").raw("-L").path(path);
-                call.end();
-                Asked::Looked(VecDeque::from([id]))
-            }
-            Wanted::OpenRead(path) => {
-                call.name("rd").path(&path);
-                call.end();
-                Asked::Opened(id, path)
-            }
-            Wanted::OpenWrite(path) => {
-                call.name("wr").path(&path);
-                call.end();
-                Asked::Opened(id, path)
-            }
-            Wanted::OpenNew(path, mode) => {
-                call.name("nw").path(&path).mode(mode & !self.umask);
-                call.end();
-                Asked::Opened(id, path)
-            }
-            Wanted::OpenFolder(path) => {
-                call.name("li").path(&path);
-                call.end();
-                Asked::Listed(id, path, None)
-            }
-            Wanted::Names(handle) => {
-                let listing = self.handles.listing(handle).ok_or(FAILURE)?;
-                listing.asked.push_back(id);
-                self.tell_names(handle);
-                return Ok(None);
-            }
-            Wanted::Close(handle) => {
-                let code = if self.handles.close(handle) {
-                    OK
-                } else {
-                    FAILURE
-                };
-                return Err(code);
-            }
-            Wanted::Limits => {
-                self.limits(id);
-                return Ok(None);
-            }
-            Wanted::Read {
-                handle,
-                offset,
-                len,
-            } => {
-                let (path, identity) = self.handles.file(handle).ok_or(FAILURE)?;
-                let mut parts = vec![(id, len)];
-                let mut all = u64::from(len);
-                while all < TOGETHER
-                    && let Some(part) = self.requests.pop_read(handle, offset + all)
-                {
-                    all += u64::from(part.1);
-                    parts.push(part);
-                }
-                call.name("ge").path(path).raw(identity).number(offset);
-                call.number(all / words::BLOCK).number(all % words::BLOCK);
-                call.number(all);
-                call.end();
-                Asked::Read {
-                    handle,
-                    offset,
-                    parts,
-                }
-            }
-            Wanted::Write {
-                handle,
-                offset,
-                data,
-            } => {
-                let (path, identity) = self.handles.file(handle).ok_or(FAILURE)?;
-                let (mut ids, mut all) = (vec![id], data.len() as u64);
-                let mut parts = vec![data];
-                while all < TOGETHER
-                    && let Some((id, data)) = self.requests.pop_write(handle, offset + all)
-                {
-                    all += data.len() as u64;
-                    ids.push(id);
-                    parts.push(data);
-                }
-                call.name("pu").path(path).raw(identity).number(offset);
-                call.number(all / words::BLOCK).number(all % words::BLOCK);
-                call.end();
-                parts.iter().for_each(|data| self.out.put_bytes(data));
-                Asked::Written { ids, octets: all }
-            }
-            Wanted::Set {
-                path,
-                attributes,
-                is_link,
-            } => return self.set(id, &path, attributes, is_link),
-            Wanted::SetOpen(handle, attributes) => {
-                let path = self.handles.path(handle).ok_or(FAILURE)?.to_vec();
-                return self.set(id, &path, attributes, false);
-            }
-            Wanted::Sync(handle) => {
-                let path = self.handles.path(handle).ok_or(FAILURE)?;
-                call.name("sy").path(path);
-                call.end();
-                Asked::Status(id)
-            }
-            Wanted::Remove(path) => {
-                call.name("rm_").path(&path);
-                call.end();
-                Asked::Status(id)
-            }
-            Wanted::MakeFolder(path, mode) => {
-                call.name("md").path(&path).mode(mode & !self.umask);
-                call.end();
-                Asked::Status(id)
-            }
-            Wanted::RemoveFolder(path) => {
-                call.name("is rmdir").path(&path);
-                call.end();
-                Asked::Status(id)
-            }
-            Wanted::Rename { from, to, replaces } => {
-                call.name(if replaces { "mv_" } else { "rn" });
-                call.path(&from).path(&to);
-                call.end();
-                Asked::Status(id)
-            }
-            Wanted::Symlink { target, link } => {
-                call.name("ln_ -s").words(&target).path(&link);
-                call.end();
-                Asked::Status(id)
-            }
-            Wanted::Hardlink { from, to } => {
-                call.name("ln_ ''").path(&from).path(&to);
-                call.end();
-                Asked::Status(id)
-            }
-            Wanted::LinkTarget(path) => {
-                call.name("rl").path(&path);
-                call.end();
-                Asked::Path(id)
-            }
-            Wanted::WholePath(path) => {
-                call.name("rp").path(&path);
-                call.end();
-                Asked::Path(id)
-            }
-            Wanted::Filesystem(path) => {
-                call.name("vf").path(&path);
-                call.end();
-                Asked::Filesystem(id)
-            }
-            Wanted::Nothing => return Err(OP_UNSUPPORTED),
-        }))
-    }
-
-    fn set(
-        &mut self,
-        id: u32,
-        path: &[u8],
-        attributes: Attributes,
-        is_link: bool,
-    ) -> Result<Option<Asked>, u32> {
-        let Attributes {
-            size,
-            owner,
-            mode,
-            times,
-        } = attributes;
-        // Neither can be set of a link on Linux.
-        if is_link && (mode.is_some() || size.is_some()) {
-            return Err(OP_UNSUPPORTED);
-        }
-        let number = |number: Option<u64>| number.map_or("''".to_owned(), |it| it.to_string());
-        let mut call = Call::new(&self.word, &mut self.out);
-        call.name("se").path(path);
-        call.raw(if is_link { "-h" } else { "''" });
-        call.raw(&owner.map_or("''".to_owned(), |(user, group)| format!("{user}:{group}")));
-        match mode {
-            Some(mode) => call.mode(mode & 0o7777),
-            None => call.raw("''"),
-        };
-        call.raw(&number(times.map(|(_, modified)| modified.into())));
-        call.raw(&number(times.map(|(accessed, _)| accessed.into())));
-        call.raw(&number(size));
-        call.end();
-        Ok(Some(Asked::Status(id)))
-    }
-
     fn handle_answer(&mut self, answer: Answer) -> Result<(), ShellError> {
         match answer {
             Answer::Here => {
@@ -448,7 +219,7 @@ impl ShellServer {
             Answer::Ready(umask) => {
                 self.umask = umask;
                 self.is_ready = true;
-                self.greet();
+                self.replies.greet();
             }
             Answer::Names(names) => {
                 if let Some(Asked::Listed(_, _, Some(handle))) = self.asked.front()
@@ -466,7 +237,7 @@ impl ShellServer {
                         .open(std::mem::take(path), Open::Folder(Listing::default()));
                     *handle = Some(opened);
                     let id = *id;
-                    self.handle(id, opened);
+                    self.replies.handle(id, opened);
                 }
             }
             answer => {
@@ -486,8 +257,8 @@ impl ShellServer {
             (Asked::Looked(mut ids), answer) => {
                 if let Some(id) = ids.pop_front() {
                     match answer {
-                        Answer::Attributes(attributes) => self.attributes(id, &attributes),
-                        Answer::Failed(words) => self.failed(id, &words),
+                        Answer::Attributes(attributes) => self.replies.attributes(id, &attributes),
+                        Answer::Failed(words) => self.replies.failed(id, &words),
                         answer => return Err(answer.unexpected()),
                     }
                 }
@@ -502,12 +273,12 @@ impl ShellServer {
                 }
                 for id in ids {
                     match &failed {
-                        None => self.status(id, OK, ""),
-                        Some(words) => self.failed(id, words),
+                        None => self.replies.status(id, OK, ""),
+                        Some(words) => self.replies.failed(id, words),
                     }
                 }
             }
-            (Asked::Listed(id, _, None), Answer::Failed(words)) => self.failed(id, &words),
+            (Asked::Listed(id, _, None), Answer::Failed(words)) => self.replies.failed(id, &words),
             (Asked::Listed(_, _, Some(handle)), Answer::Failed(words)) => {
                 if let Some(listing) = self.handles.listing(handle) {
                     listing.failed = Some(words);
@@ -522,7 +293,7 @@ impl ShellServer {
             }
             (Asked::Read { parts, .. }, Answer::Failed(words)) => {
                 for (id, _) in parts {
-                    self.failed(id, &words);
+                    self.replies.failed(id, &words);
                 }
             }
             (
@@ -543,7 +314,7 @@ impl ShellServer {
                         Some(_) => "it could not be read to its end",
                     };
                     for (id, _) in parts {
-                        self.status(id, FAILURE, why);
+                        self.replies.status(id, FAILURE, why);
                     }
                 }
             },
@@ -551,15 +322,15 @@ impl ShellServer {
                 Asked::Status(id) | Asked::Opened(id, _) | Asked::Path(id) | Asked::Filesystem(id),
                 Answer::Failed(words),
             ) => {
-                self.failed(id, &words);
+                self.replies.failed(id, &words);
             }
-            (Asked::Status(id), Answer::Done) => self.status(id, OK, ""),
+            (Asked::Status(id), Answer::Done) => self.replies.status(id, OK, ""),
             (Asked::Opened(id, path), Answer::Opened(identity)) => {
                 let handle = self.handles.open(path, Open::File(identity));
-                self.handle(id, handle);
+                self.replies.handle(id, handle);
             }
             (Asked::Path(id), Answer::Path(path)) => {
-                self.reply(104, id, |out| {
+                self.replies.reply(104, id, |out| {
                     out.put_u32(1);
                     out.put_string(&path);
                     out.put_string(b"");
@@ -567,7 +338,7 @@ impl ShellServer {
                 });
             }
             (Asked::Filesystem(id), Answer::Filesystem([size, available, files, free])) => {
-                self.reply(201, id, |out| {
+                self.replies.reply(201, id, |out| {
                     for number in [
                         size, size, 0, available, available, files, free, free, 0, 0, 255,
                     ] {
@@ -587,8 +358,10 @@ impl ShellServer {
         for &(id, len) in parts {
             let end = octets.len().min(at + len as usize);
             match octets.get(at..end) {
-                Some(data) if !data.is_empty() => self.reply(103, id, |out| out.put_string(data)),
-                _ if at == 0 => self.status(id, EOF, ""),
+                Some(data) if !data.is_empty() => {
+                    self.replies.reply(103, id, |out| out.put_string(data))
+                }
+                _ if at == 0 => self.replies.status(id, EOF, ""),
                 _ => {
                     let offset = offset + at as u64;
                     others.push((
@@ -618,15 +391,15 @@ impl ShellServer {
                 return;
             };
             if let Some(words) = failed {
-                self.failed(id, &words);
+                self.replies.failed(id, &words);
                 continue;
             }
             if is_over {
-                self.status(id, EOF, "");
+                self.replies.status(id, EOF, "");
                 continue;
             }
             let names = listing.take(NAMES);
-            self.reply(104, id, |out| {
+            self.replies.reply(104, id, |out| {
                 // No more than a packet has room for.
                 out.put_u32(names.len() as u32);
                 for (name, attributes) in &names {
@@ -636,64 +409,6 @@ impl ShellServer {
                 }
             });
         }
-    }
-
-    /// SSH_FXP_VERSION, with what is done here as OpenSSH's extensions.
-    fn greet(&mut self) {
-        let start = self.replies.len();
-        self.replies.put_u32(0);
-        self.replies.put_u8(2);
-        self.replies.put_u32(3);
-        for (name, version) in requests::EXTENSIONS {
-            self.replies.put_string(name);
-            self.replies.put_string(version);
-        }
-        self.close_packet(start);
-    }
-
-    fn limits(&mut self, id: u32) {
-        self.reply(201, id, |out| {
-            // Nothing is open on the host.
-            for number in [256 * 1024, 128 * 1024, 128 * 1024, 512] {
-                out.put_u64(number);
-            }
-        });
-    }
-
-    fn handle(&mut self, id: u32, handle: u32) {
-        self.reply(102, id, |out| out.put_string(&handle.to_be_bytes()));
-    }
-
-    fn attributes(&mut self, id: u32, attributes: &Attributes) {
-        self.reply(105, id, |out| attributes.encode(out));
-    }
-
-    /// By what a program has said.
-    fn failed(&mut self, id: u32, words: &str) {
-        let (code, reason) = words::understood(words);
-        self.status(id, code, reason);
-    }
-
-    fn status(&mut self, id: u32, code: u32, message: &str) {
-        self.reply(101, id, |out| {
-            out.put_u32(code);
-            out.put_string(message.as_bytes());
-            out.put_string(b"");
-        });
-    }
-
-    fn reply(&mut self, kind: u8, id: u32, body: impl FnOnce(&mut Vec<u8>)) {
-        let start = self.replies.len();
-        self.replies.put_u32(0);
-        self.replies.put_u8(kind);
-        self.replies.put_u32(id);
-        body(&mut self.replies);
-        self.close_packet(start);
-    }
-
-    fn close_packet(&mut self, start: usize) {
-        let len = (self.replies.len() - start - 4) as u32;
-        self.replies[start..start + 4].copy_from_slice(&len.to_be_bytes());
     }
 }
 

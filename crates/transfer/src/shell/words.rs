@@ -1,6 +1,6 @@
 //! Calls of the host's functions, and the words in which its programs fail.
 
-use super::{FAILURE, NO_SUCH_FILE, PERMISSION_DENIED};
+use super::replies::{FAILURE, NO_SUCH_FILE, PERMISSION_DENIED};
 
 /// Octets that dd moves at a time: `host.sh` has it, too.
 pub(super) const BLOCK: u64 = 65536;
