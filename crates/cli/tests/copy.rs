@@ -13,7 +13,9 @@ use std::path::{Path, PathBuf};
 use std::thread;
 
 use sshoal_testbed::sshd::{Layout, RealSshd, SshdSpec};
-use support::copying::{Barred, SmallDisk, command, listing, parts, real, sshoal, text, write};
+use support::copying::{
+    Barred, SmallDisk, a_full_disk_is_named, command, listing, parts, real, sshoal, text, write,
+};
 use support::program::Running;
 use support::{Shoal, descendants, noise, shared_folder, wait_until};
 
@@ -288,20 +290,7 @@ fn what_fails_is_named_and_the_old_file_stays() {
 
 #[test]
 fn a_full_disk_is_named_and_the_old_file_stays() {
-    let target = shared_folder();
-    let Some(_disk) = SmallDisk::mount(target.path(), "2m") else {
-        return;
-    };
-    let shoal = real(SshdSpec::new(1));
-    let dir = tempfile::tempdir().unwrap();
-    let new = dir.path().join("new");
-    fs::write(&new, noise(5_000_000)).unwrap();
-    fs::write(target.path().join("new"), "old").unwrap();
-    sshoal(&shoal, &["put", text(&new), text(target.path())])
-        .expect(3)
-        .says(&["no space left on the device", "make room"]);
-    assert_eq!(fs::read(target.path().join("new")).unwrap(), b"old");
-    assert_eq!(parts(target.path()).len(), 0);
+    a_full_disk_is_named(&real(SshdSpec::new(1)));
 }
 
 #[test]

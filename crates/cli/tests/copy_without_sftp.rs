@@ -10,7 +10,8 @@ use std::path::{Path, PathBuf};
 
 use sshoal_testbed::sshd::SshdSpec;
 use support::copying::{
-    SOMEBODY, SmallDisk, give, listing, moved, parts, programs, real, sshoal, text, write,
+    SOMEBODY, a_full_disk_is_named, give, listing, moved, parts, programs, real, sshoal, text,
+    write,
 };
 use support::{noise, shared_folder};
 use tempfile::TempDir;
@@ -141,20 +142,11 @@ fn owners_are_kept() {
 
 #[test]
 fn what_fails_is_named_and_the_old_file_stays() {
-    let target = shared_folder();
-    let Some(_disk) = SmallDisk::mount(target.path(), "2m") else {
-        return;
-    };
     let shoal = real(without_sftp(1));
+    a_full_disk_is_named(&shoal);
     let dir = tempfile::tempdir().unwrap();
     let new = dir.path().join("new");
-    fs::write(&new, noise(5_000_000)).unwrap();
-    fs::write(target.path().join("new"), "old").unwrap();
-    sshoal(&shoal, &["put", text(&new), text(target.path())])
-        .expect(3)
-        .says(&["no space left on the device", "make room"]);
-    assert_eq!(fs::read(target.path().join("new")).unwrap(), b"old");
-    assert_eq!(parts(target.path()).len(), 0);
+    fs::write(&new, "new").unwrap();
     sshoal(&shoal, &["put", text(&new), "/no/such/folder/new"])
         .expect(3)
         .says(&["/no/such/folder"]);

@@ -129,6 +129,23 @@ impl Drop for SmallDisk {
     }
 }
 
+/// A file that has no room on the host: what was there stays, and no part is left.
+pub(crate) fn a_full_disk_is_named(shoal: &Shoal<RealSshd>) {
+    let target = shared_folder();
+    let Some(_disk) = SmallDisk::mount(target.path(), "2m") else {
+        return;
+    };
+    let dir = tempfile::tempdir().unwrap();
+    let new = dir.path().join("new");
+    fs::write(&new, super::noise(5_000_000)).unwrap();
+    fs::write(target.path().join("new"), "old").unwrap();
+    sshoal(shoal, &["put", text(&new), text(target.path())])
+        .expect(3)
+        .says(&["no space left on the device", "make room"]);
+    assert_eq!(fs::read(target.path().join("new")).unwrap(), b"old");
+    assert_eq!(parts(target.path()).len(), 0);
+}
+
 /// Everything below a folder by its path: what it is, its mode, time and contents.
 pub(crate) fn listing(folder: &Path) -> BTreeMap<Vec<u8>, (u32, i64, Vec<u8>)> {
     let mut found = BTreeMap::new();
