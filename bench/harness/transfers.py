@@ -97,7 +97,7 @@ def keep(record, name, settings, rows, report):
         if argv := row.pop("argv", None):
             record.command(name, f"{row['client']} {row['way']}", argv, {})
             where = row.get("server", f"{row.get('round_trip_ms', 0)} ms")
-        report(f"{name}: {where}: {row['client']} {row['way']}: {row['mb_a_second']:.0f} MB/s")
+            report(f"{name}: {where}: {row['client']} {row['way']}: {row['mb_a_second']:.0f} MB/s")
     record.experiment(name, settings, rows)
 
 
