@@ -126,6 +126,22 @@ fn are_apart(mut low: Vec<f64>, mut high: Vec<f64>) -> bool {
 }
 
 impl Advice {
+    /// After further rounds of the best one and of the usual, which alone count.
+    pub(super) fn confirmed(mut self, best: &Row, usual: &Row) -> Advice {
+        let gain = times(best, usual);
+        match advantage(best, usual) {
+            Some(verdict) => (self.verdict, self.gain) = (verdict, gain),
+            None => {
+                let gain = gain.or(self.gain).unwrap_or(1.0);
+                self.verdict = Verdict::Unsure(best.pair.clone(), gain);
+                self.gain = Some(1.0);
+                self.ranked.retain(|pair| *pair != usual.pair);
+                self.ranked.insert(0, usual.pair.clone());
+            }
+        }
+        self
+    }
+
     /// Whether there is something to be changed.
     pub(super) fn is_change(&self) -> bool {
         matches!(self.verdict, Verdict::Faster | Verdict::Cheaper(_))
@@ -333,6 +349,39 @@ mod tests {
         let advice = advice(&rows, By::Native, Some(pair(CHACHA)), &strict()).unwrap();
         assert_eq!(advice.ranked, [pair(UMAC), pair(GCM), pair(CHACHA)]);
         assert_eq!(advice.verdict, Verdict::Faster);
+    }
+
+    #[test]
+    fn what_further_rounds_do_not_confirm_is_not_recommended() {
+        let first = || {
+            let rows = [
+                row(CHACHA, By::Native, 100.0, 3.0),
+                row(GCM, By::Native, 200.0, 3.0),
+                row(UMAC, By::Native, 150.0, 3.0),
+            ];
+            advice(&rows, By::Native, Some(pair(CHACHA)), &strict()).unwrap()
+        };
+        assert_eq!((first().best(), first().gain), (&pair(GCM), Some(2.0)));
+        let usual = of_rounds(CHACHA, By::Native, &[100.0; 6], &[3.0; 6]);
+        let further = |rates: &[f64], costs: &[f64]| {
+            let best = of_rounds(GCM, By::Native, rates, costs);
+            first().confirmed(&best, &usual)
+        };
+        let sure = further(&[120.0; 6], &[3.0; 6]);
+        assert_eq!((sure.best(), sure.gain), (&pair(GCM), Some(1.2)));
+        assert_eq!(sure.verdict, Verdict::Faster);
+        let cheaper = further(&[100.0; 6], &[1.5; 6]);
+        assert_eq!(cheaper.verdict, Verdict::Cheaper(0.5));
+        // One round of six that is slower than the usual.
+        let unsure = further(&[120.0, 120.0, 120.0, 120.0, 120.0, 90.0], &[3.0; 6]);
+        assert_eq!(unsure.ranked, [pair(CHACHA), pair(GCM), pair(UMAC)]);
+        assert_eq!(unsure.verdict, Verdict::Unsure(pair(GCM), 1.2));
+        assert_eq!((unsure.gain, unsure.is_change()), (Some(1.0), false));
+        // None was measured.
+        let mut best = of_rounds(GCM, By::Native, &[9.0], &[3.0]);
+        (best.down, best.up, best.rounds) = (None, None, Vec::new());
+        let failed = first().confirmed(&best, &usual);
+        assert_eq!(failed.verdict, Verdict::Unsure(pair(GCM), 2.0));
     }
 
     #[test]

@@ -1,10 +1,11 @@
 //! `sshoal ciphers`: what each cipher, MAC and key exchange gives between this machine and a host, and which to use.
 //!
 //! `pairs` says what there is to measure, `trials` measures it, `figures` makes medians of it, `advice` draws the
-//! conclusion; `table`, `json` and `picture` show all that, and the server cache remembers it for the other commands.
+//! conclusion, which `confirming` puts to the test; `table`, `json` and `picture` show all that, and the server cache remembers it for the other commands.
 
 mod advice;
 mod args;
+mod confirming;
 mod figures;
 mod installed;
 mod json;
@@ -133,12 +134,19 @@ pub(crate) fn run(args: &CiphersArgs) -> Result<u8, Box<dyn std::error::Error>> 
         Err(status) => return Ok(status),
     };
     let usual = |by| usual(&lists, ssh.as_ref(), by);
-    let advice: Vec<Advice> = [By::Ssh, By::Native]
-        .into_iter()
-        .filter_map(|by| advice(&rows, by, usual(by), &lists))
-        .collect();
+    let scale = confirming::Scale { blocks, ways };
+    let mut found = Vec::new();
+    for by in [By::Ssh, By::Native] {
+        let Some(advice) = advice(&rows, by, usual(by), &lists) else {
+            continue;
+        };
+        match confirming::confirmed(&trials, &host, &scale, advice)? {
+            Ok(advice) => found.push(advice),
+            Err(status) => return Ok(status),
+        }
+    }
     let report = Report {
-        remembered: remember(&server, &advice, &wanted),
+        remembered: remember(&server, &found, &wanted),
         weak: weak::offered(&lists),
         octets: TrialPlan::octets(blocks),
         rounds: args.rounds,
@@ -149,7 +157,7 @@ pub(crate) fn run(args: &CiphersArgs) -> Result<u8, Box<dyn std::error::Error>> 
         lists,
         rows,
         kex,
-        advice,
+        advice: found,
     };
     show(args, picture, &report)
 }
