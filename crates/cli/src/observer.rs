@@ -103,6 +103,7 @@ impl Observer for Reporting {
             failed,
             octets,
             verified,
+            deleted,
             why_no_batches,
             why_unverified,
             why_numbers,
@@ -129,6 +130,7 @@ impl Observer for Reporting {
             unchanged,
             failed,
             verified,
+            deleted,
             octets,
         };
         self.reporter.handle_transferred(host, transferred)

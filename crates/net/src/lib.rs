@@ -96,8 +96,8 @@ pub use timing::{
     time_lookup,
 };
 pub use transfer::{
-    Accounts, Get, GetTarget, Moved, PartNames, Put, Rate, Scan, ScanError, Source, TransferPlan,
-    Way, names_of, rights, scan,
+    Accounts, Get, GetTarget, Moved, PartNames, Put, Rate, Scan, ScanError, Source, Telling,
+    TransferPlan, Way, names_of, rights, scan,
 };
 pub use trial::{Leg, Measured, Measurements, ServerFacts, TrialPlan, TrialWay};
 pub use warm::{SharedConnection, Sharing, WarmBerth, WarmPlan};

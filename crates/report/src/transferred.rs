@@ -13,6 +13,8 @@ pub struct Transferred {
     pub failed: u64,
     /// Those of which the contents were hashed at both ends when they had arrived.
     pub verified: u64,
+    /// Those that were surplus, and were deleted.
+    pub deleted: u64,
     /// Octets of contents that were moved.
     pub octets: u64,
 }
@@ -40,6 +42,7 @@ impl Transferred {
         self.unchanged += other.unchanged;
         self.failed += other.failed;
         self.verified += other.verified;
+        self.deleted += other.deleted;
         self.octets += other.octets;
     }
 
@@ -59,6 +62,7 @@ impl Transferred {
         for (count, what) in [
             (self.verified, "verified"),
             (self.unchanged, "unchanged"),
+            (self.deleted, "deleted"),
             (self.failed, "failed"),
         ] {
             if count > 0 {
@@ -147,6 +151,7 @@ mod tests {
             unchanged: 2,
             failed: 0,
             verified: 1,
+            deleted: 4,
             octets: 3,
         };
         let mut object = br#"{"a":1}"#.to_vec();
@@ -154,7 +159,7 @@ mod tests {
         let text = String::from_utf8(object).expect("text");
         assert_eq!(
             text,
-            r#"{"a":1,"transfer":{"done":1,"unchanged":2,"failed":0,"verified":1,"octets":3}}"#
+            r#"{"a":1,"transfer":{"done":1,"unchanged":2,"failed":0,"verified":1,"deleted":4,"octets":3}}"#
         );
         let mut nothing = Vec::new();
         transferred.extend(&mut nothing);

@@ -59,6 +59,8 @@ pub(crate) struct FakeServer {
     pub(crate) short_reads: Option<usize>,
     /// Names that READDIR gives beside those that are there.
     pub(crate) bad_names: Vec<Vec<u8>>,
+    /// When a folder is listed first, this is put in the place of what is there.
+    pub(crate) replaces_when_listed: Option<(Vec<u8>, Node)>,
     /// How folders are listed, and how often that was asked for.
     pub(crate) listings: Listings,
     /// How many handles are open on all channels.
@@ -230,6 +232,17 @@ impl FakeServer {
                 let mode = Attributes::decode(&mut from)?.mode;
                 let answer = self.make_folder(path, mode);
                 status(out, id, answer);
+            }
+            15 => {
+                let path = from.string()?.to_vec();
+                let inside = [&path, &b"/"[..]].concat();
+                let is_empty = !self.nodes.keys().any(|it| it.starts_with(&inside));
+                let is_there = self.nodes.get(&path) == Some(&Node::Folder);
+                let is_done = is_there && is_empty && self.may_change(&path);
+                if is_done {
+                    self.nodes.remove(&path);
+                }
+                status(out, id, if is_done { OK } else { FAILURE });
             }
             16 => {
                 let path = from.string()?.to_vec();

@@ -179,7 +179,7 @@ fn check_members(members: &[u8]) -> Result<(), PatternError> {
 }
 
 /// `--exclude`: what of a tree is left out.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Excludes(Vec<Vec<u8>>);
 
 impl Excludes {

@@ -23,8 +23,10 @@ mod owners;
 mod part_name;
 mod path;
 mod ranges;
+mod reads;
 pub mod sftp;
 mod shell;
+mod surplus;
 pub mod tar;
 mod trouble;
 mod upload;
@@ -44,6 +46,7 @@ pub use owners::{Account, AccountKind, HostAccounts, Names, Owner, Owners, Right
 pub use part_name::{PartTag, part_name};
 pub use path::{MAX_NAME, MAX_PATH};
 pub use shell::{SHELL_COMMAND, ShellError, ShellServer};
+pub use surplus::{Deletion, Surplus, SurplusHere};
 pub use trouble::{MAX_TOLD, Remote, Trouble};
 pub use upload::{
     CHECKPOINT, Entry, Kind, LeftOut, MAX_SMALL, Method, Opened, SmallFile, SmallGroup,
@@ -59,6 +62,8 @@ pub struct Tally {
     pub unchanged: u64,
     /// Files, links and folders that could not be transferred.
     pub failed: u64,
+    /// Files, links and folders that were surplus, and were deleted.
+    pub deleted: u64,
     /// Octets of files' contents that the other side has confirmed.
     pub octets: u64,
     /// Files whose contents were hashed at both ends when they had arrived.

@@ -46,6 +46,20 @@ pub fn part_name(path: &[u8], tag: PartTag) -> Vec<u8> {
     }
 }
 
+/// Whether a name is one that [`part_name`] gives, whatever the file and the transfer.
+pub(crate) fn is_part_name(name: &[u8]) -> bool {
+    let inner = name
+        .strip_prefix(b".")
+        .and_then(|it| it.strip_suffix(b".part"));
+    let Some((name, [b'.', tag @ ..])) =
+        inner.and_then(|it| it.split_at_checked(it.len().checked_sub(9)?))
+    else {
+        return false;
+    };
+    let is_digit = |octet: &u8| matches!(octet, b'0'..=b'9' | b'a'..=b'f');
+    !name.is_empty() && tag.iter().all(is_digit)
+}
+
 /// What tells names from each other: the same in each version of this program, so that what an earlier one has left is found.
 pub(crate) fn name_hash(name: &[u8]) -> u64 {
     let mut hasher = SipHasher13::new();
@@ -75,6 +89,18 @@ mod tests {
         assert_eq!(tag.to_string().parse(), Ok(tag));
         let long = part_name(&[b'x'; 255], tag);
         assert_eq!(long.len(), MAX_NAME);
+        assert!(is_part_name(&long) && is_part_name(b".motd.0000001f.part"));
+        for other in [
+            &b"motd.0000001f.part"[..],
+            b".motd.0000001F.part",
+            b".motd.000001f.part",
+            b".motd.part",
+            b".0000001f.part",
+            b"..0000001f.part",
+            b".part",
+        ] {
+            assert!(!is_part_name(other), "{}", other.escape_ascii());
+        }
     }
 
     #[test]

@@ -150,6 +150,14 @@ pub enum Trouble {
     /// The path is longer than any system takes.
     #[error("its path is longer than {} octets", crate::MAX_PATH)]
     TooLong,
+    /// Something has failed, and so nothing is deleted.
+    #[error("nothing was deleted, for not everything was copied")]
+    NothingDeleted,
+    /// Not all names are in a folder that were put into it: what is not one of them may be.
+    #[error(
+        "nothing was deleted in it, for names that were sent are missing there: somebody else changes it, or names are written in another way there"
+    )]
+    NamesMissing,
     /// Another source has its place already.
     #[error(
         "it would be in the same place here as {first:?}, which is fetched, too; fetch it by itself, into another folder"
@@ -306,8 +314,11 @@ impl Trouble {
             Trouble::FolderInTheWay | Trouble::NoFolderThere => {
                 "move what is there out of the way, or choose another target"
             }
-            Trouble::NoFolder | Trouble::NoOriginal => {
+            Trouble::NoFolder | Trouble::NoOriginal | Trouble::NothingDeleted => {
                 "see to what failed before it, and run it again"
+            }
+            Trouble::NamesMissing => {
+                "run it again when nobody else writes there, or delete by hand what is surplus"
             }
             Trouble::Special => "leave it out (--exclude)",
             Trouble::DeviceInTheWay => {

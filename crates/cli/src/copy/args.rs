@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Args, ValueEnum, ValueHint};
 use sshoal_net::{CongestionControl, CongestionError};
-use sshoal_transfer::{Hashing, Method, PatternError, Verify, check_exclude};
+use sshoal_transfer::{Deletion, Hashing, Method, PatternError, Verify, check_exclude};
 
 use super::owners::Chown;
 use crate::args::{ConfigArgs, HostArgs, LoginArgs, PaceArgs};
@@ -130,6 +130,10 @@ pub(crate) struct CopyArgs {
     /// Leave out of folders what has such a name or, with a slash in it, such a path. May be given several times.
     #[arg(id = "exclude_files", long = "exclude", value_name = "GLOB", value_parser = OsStringValueParser::new().try_map(pattern))]
     pub(crate) exclude: Vec<OsString>,
+    /// In folders that are copied, delete what the sources do not have, once everything is in place: not what --exclude leaves
+    /// out, and nothing if anything failed. With --dry-run it is only shown.
+    #[arg(long, requires = "recursive")]
+    pub(crate) delete: bool,
     /// How small files go: in batches that tar on the host unpacks or makes, or each by itself over SFTP. auto takes tar for
     /// many files; where a host does not run it, everything goes over SFTP whatever is said here.
     #[arg(long, value_name = "HOW", default_value = "auto")]
@@ -164,6 +168,15 @@ pub(crate) struct CopyArgs {
 }
 
 impl CopyArgs {
+    /// What becomes of what is surplus.
+    pub(crate) fn deletion(&self) -> Deletion {
+        match (self.delete, self.dry_run) {
+            (false, _) => Deletion::None,
+            (true, true) => Deletion::Told,
+            (true, false) => Deletion::Done,
+        }
+    }
+
     /// What hashes are used for.
     pub(crate) fn hashing(&self) -> Hashing {
         Hashing {

@@ -82,15 +82,16 @@ pub(crate) fn get(args: &GetArgs) -> Result<u8, Box<dyn std::error::Error>> {
         .iter()
         .map(|name| folder.join(name))
         .collect();
-    if options.dry_run {
-        return Ok(ready.show(|host| {
-            let into = match to_output || to_device {
-                true => &folder,
-                false => &folders[host],
-            };
-            let owners = owners::description(options).into_bytes();
-            [description(sources, into), owners].concat()
-        }));
+    let shown = ready.dry_run(|host| {
+        let into = match to_output || to_device {
+            true => &folder,
+            false => &folders[host],
+        };
+        let owners = owners::description(options).into_bytes();
+        [description(sources, into), owners].concat()
+    });
+    if let Some(status) = shown {
+        return Ok(status);
     }
     let accounts = Accounts::default();
     let (owners, rights) = owners::of_get(options, &accounts)?;
@@ -105,6 +106,7 @@ pub(crate) fn get(args: &GetArgs) -> Result<u8, Box<dyn std::error::Error>> {
         rights,
         excludes: excludes(options),
         hashing,
+        deletion: options.deletion(),
         in_order: to_output,
         method: options.method.into(),
         in_flight: TransferPlan::in_flight(targets.len()),

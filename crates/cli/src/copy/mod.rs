@@ -13,11 +13,13 @@ use std::time::Instant;
 
 use sshoal_fleet::RetryPolicy;
 use sshoal_net::{
-    HostPlan, Preparation, RollingPlan, RunPlan, TransferPlan, Way, Work, server_cache_path,
+    HostPlan, Preparation, RollingPlan, RunPlan, Telling, TransferPlan, Way, Work,
+    server_cache_path,
 };
 use sshoal_openssh::Surroundings;
 use sshoal_proto::SessionRequest;
 use sshoal_report::Host;
+use sshoal_transfer::Deletion;
 
 use crate::args::OutputArgs;
 use crate::dry_run::{self, DryRun};
@@ -45,6 +47,10 @@ enum CopyError {
     StandardInput(&'static str),
     #[error("standard input, -, goes into one file: name it, and nothing else to send")]
     StandardInputAlone,
+    #[error("--delete is about folders, and none is among what is sent")]
+    DeleteWithoutFolder,
+    #[error("--delete would empty the whole host but for what is sent; name a folder below /")]
+    DeleteAll,
     #[error("- is for the contents of files, and -r for folders; they do not go together")]
     FoldersToOutput,
     #[error(
@@ -136,7 +142,22 @@ impl<'a> Ready<'a> {
         })
     }
 
-    /// `--dry-run`: what would be done, a line a host.
+    /// `--dry-run`: what would be done, a line a host; returns the exit status if that is all.
+    fn dry_run(&self, what: impl Fn(usize) -> Vec<u8>) -> Option<u8> {
+        match (
+            self.args.dry_run,
+            self.args.deletion(),
+            self.args.shown.json,
+        ) {
+            (false, ..) => None,
+            // What would be deleted is seen on the hosts, or beside what they have.
+            (true, Deletion::Told, true) => None,
+            (true, Deletion::Told, false) => Some(self.show(what)).filter(|status| *status != 0),
+            (true, ..) => Some(self.show(what)),
+        }
+    }
+
+    /// What would be done, a line a host.
     fn show(&self, what: impl Fn(usize) -> Vec<u8>) -> u8 {
         let lines = self.hosts.iter().zip(&self.plans).enumerate();
         let lines = lines.map(|(number, (host, plan))| DryRun {
@@ -156,7 +177,12 @@ impl<'a> Ready<'a> {
         let jumps = self.preparation.into_jumps();
         let workers = args.login.workers.unwrap_or_else(|| workers(plans.len()));
         let (limit, lanes) = (args.limit, args.lanes.number());
-        let transfer = TransferPlan::new(way, plans.len(), limit, lanes);
+        let mut transfer = TransferPlan::new(way, plans.len(), limit, lanes);
+        transfer.telling = match args.deletion() {
+            Deletion::Told => Telling::WouldDelete,
+            Deletion::Done if args.shown.verbose > 0 => Telling::Deleted,
+            Deletion::Done | Deletion::None => Telling::Nothing,
+        };
         let plan = RunPlan {
             limits: run::limits(&args.login, &args.pace, &plans, jumps.len(), &deadlines),
             deadlines,

@@ -1,12 +1,14 @@
 //! `sshoal put`.
 
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
 use sshoal_net::{HostPlan, Put, Scan, Source, TransferPlan, Way, scan};
-use sshoal_transfer::{Entry, Excludes, Kind, LeftOut, UploadPlan, UploadRoot, Verify};
+use sshoal_transfer::{
+    Deletion, Entry, Excludes, Kind, LeftOut, Surplus, UploadPlan, UploadRoot, Verify,
+};
 
 use super::args::{Congestion, CopyArgs, PutArgs};
 use super::part_tag::PartTags;
@@ -56,13 +58,14 @@ pub(crate) fn put(args: &PutArgs) -> Result<u8, Box<dyn std::error::Error>> {
         let path = String::from_utf8_lossy(path);
         say(format!("{path}: {trouble}; it is left out"));
     }
+    check_deletion(options, &found, target)?;
     // A connection that others share has the kernel's default.
     let wants_own = matches!(args.congestion, Congestion::Named(_));
     let ready = Ready::new(options, &batched, wants_own, since)?;
-    if options.dry_run {
-        let mut what = description(&found, target);
-        what.extend_from_slice(owners::description(options).as_bytes());
-        return Ok(ready.show(|_| what.clone()));
+    let mut what = description(&found, target);
+    what.extend_from_slice(owners::description(options).as_bytes());
+    if let Some(status) = ready.dry_run(|_| what.clone()) {
+        return Ok(status);
     }
     let (block, ahead) = TransferPlan::reading(targets.len());
     let tags = PartTags::of(&args.paths);
@@ -73,6 +76,13 @@ pub(crate) fn put(args: &PutArgs) -> Result<u8, Box<dyn std::error::Error>> {
         paths,
         left_out,
     } = found;
+    let only_told = match options.deletion() {
+        Deletion::None => None,
+        deletion => Some(deletion == Deletion::Told),
+    };
+    let surplus = only_told
+        .map(|only_told| Surplus::new(&roots, &entries, excludes(options), only_told))
+        .map(Arc::new);
     let upload = UploadPlan {
         target: target.as_os_str().as_bytes().to_vec(),
         roots,
@@ -83,6 +93,7 @@ pub(crate) fn put(args: &PutArgs) -> Result<u8, Box<dyn std::error::Error>> {
         names,
         method: options.method.into(),
         hashing: options.hashing(),
+        surplus,
         writes_devices: options.yes,
         tag: tags.tag(),
         block,
@@ -101,6 +112,23 @@ pub(crate) fn put(args: &PutArgs) -> Result<u8, Box<dyn std::error::Error>> {
         congestion,
     });
     ready.carry_out(way, false)
+}
+
+/// `--delete`: of files there is nothing beside that could be surplus, and whoever empties a host did not mean it.
+fn check_deletion(args: &CopyArgs, found: &Scan, target: &Path) -> Result<(), CopyError> {
+    if !args.delete {
+        return Ok(());
+    }
+    let mut folders = found.roots.iter().filter(|root| root.is_folder);
+    let is_root = target
+        .components()
+        .all(|part| !matches!(part, Component::Normal(_)));
+    let is_all = target.has_root() && is_root;
+    match folders.clone().next() {
+        None => Err(CopyError::DeleteWithoutFolder),
+        Some(_) if is_all && folders.any(|root| root.name.is_empty()) => Err(CopyError::DeleteAll),
+        Some(_) => Ok(()),
+    }
 }
 
 /// `--exclude`.

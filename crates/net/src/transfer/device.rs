@@ -147,6 +147,10 @@ impl Target {
                 jobs.answer(Answer::Fetched(Fetched::Hashed { file, hash }));
             }
             // What is written stays.
+            DownloadNeed::Delete { .. } => {
+                let (deleted, failed) = (Vec::new(), Vec::new());
+                jobs.answer(Answer::Fetched(Fetched::Deleted { deleted, failed }));
+            }
             DownloadNeed::Discard { .. } => {}
             DownloadNeed::Folder { id, .. } => {
                 let made = Err(NO_TREE.to_owned());

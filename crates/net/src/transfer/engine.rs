@@ -39,6 +39,8 @@ pub(super) enum Happened {
     Moved(u64),
     /// Something failed: its path on the host.
     Failed(Vec<u8>, Trouble),
+    /// It was surplus, and is gone or would be: its path on the side that things go to.
+    Deleted(Vec<u8>),
     /// All is over.
     Ended,
 }
@@ -315,6 +317,7 @@ impl Engine {
                 return Some(match upload.poll_event()? {
                     UploadEvent::Done { .. } => continue,
                     UploadEvent::Failed { path, trouble } => Happened::Failed(path, trouble),
+                    UploadEvent::Deleted { path } => Happened::Deleted(path),
                     UploadEvent::Moved(octets) => Happened::Moved(octets),
                     UploadEvent::Ended => Happened::Ended,
                 });
@@ -325,6 +328,7 @@ impl Engine {
                     DownloadEvent::Failed { path, trouble } => {
                         Happened::Failed(path, into.explained(trouble))
                     }
+                    DownloadEvent::Deleted { path } => Happened::Deleted(path),
                     DownloadEvent::Moved(octets) => Happened::Moved(octets),
                     DownloadEvent::Ended => Happened::Ended,
                 });
@@ -415,6 +419,10 @@ impl Engine {
                             DownloadNeed::Hash { file, .. } => {
                                 let hash = Err("it is printed".to_owned());
                                 download.provide(Fetched::Hashed { file, hash });
+                            }
+                            DownloadNeed::Delete { .. } => {
+                                let (deleted, failed) = (Vec::new(), Vec::new());
+                                download.provide(Fetched::Deleted { deleted, failed });
                             }
                             // Folders are not printed, and no link is met on the way to a file.
                             DownloadNeed::Folder { id, .. } => {

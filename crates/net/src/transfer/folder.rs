@@ -110,6 +110,20 @@ impl Folder {
         open_in(&self.path, path)
     }
 
+    /// A folder in it, if it is there. Nothing is made.
+    pub(super) fn open_there(&self, path: &[u8]) -> io::Result<Option<OwnedFd>> {
+        match open_in(&self.path, path) {
+            Ok(folder) => Ok(Some(folder)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Where a path in it is.
+    pub(super) fn place(&self, path: &[u8]) -> PathBuf {
+        place(&self.path, path)
+    }
+
     /// What is told of a failure at this path: whose path and whose disk that is, for the host has the like.
     pub(super) fn told(&self, path: &[u8], error: &io::Error) -> String {
         told(&place(&self.path, path), error)
@@ -519,6 +533,14 @@ pub(super) fn there(folder: &OwnedFd, name: &[u8], like: Option<(u64, u32)>) -> 
 
 fn is_a(stat: &Stat, file_type: FileType) -> bool {
     FileType::from_raw_mode(stat.st_mode) == file_type
+}
+
+/// A path in a folder.
+pub(super) fn join(folder: &[u8], name: &[u8]) -> Vec<u8> {
+    match folder {
+        b"" => name.to_vec(),
+        folder => [folder, b"/", name].concat(),
+    }
 }
 
 /// The folder that something is in, and its name there.

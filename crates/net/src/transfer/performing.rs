@@ -16,6 +16,7 @@ use super::engine::Answer;
 use super::folder::{Folder, Kept};
 use super::keeper::Keeper;
 use super::source::{OpenFile, Source};
+use super::surplus;
 use super::writing::{Piece, Writing};
 
 /// What is told of a job that has panicked.
@@ -313,6 +314,16 @@ pub(super) fn perform_download(
                 let linked = folder.link(&path, &target, owner);
                 let linked = linked.map_err(|it| folder.told(&path, &it));
                 Answer::Fetched(Fetched::Linked { path, linked })
+            });
+        }
+        DownloadNeed::Delete { surplus } => {
+            let panicked = Answer::Fetched(Fetched::Deleted {
+                deleted: Vec::new(),
+                failed: vec![panicked()],
+            });
+            let stop = jobs.stop();
+            jobs.perform(panicked, move || {
+                Answer::Fetched(surplus::delete(&folder, &surplus, &stop))
             });
         }
         DownloadNeed::FinishFolder {

@@ -40,7 +40,21 @@ pub struct TransferPlan {
     pub lanes: Option<usize>,
     /// How far all hosts are.
     pub moved: Arc<Moved>,
+    /// What is told of what is surplus.
+    pub telling: Telling,
     pub(super) disk: Disk,
+}
+
+/// What is told of what is surplus, a line each.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Telling {
+    /// Nothing but how much it was.
+    #[default]
+    Nothing,
+    /// That it is deleted.
+    Deleted,
+    /// That it would be.
+    WouldDelete,
 }
 
 /// Which way files go.
@@ -103,6 +117,7 @@ impl TransferPlan {
             lanes,
             rate: octets_a_second.map(Rate::new),
             moved: Arc::new(Moved::new(hosts)),
+            telling: Telling::default(),
             disk: Disk::default(),
         }
     }

@@ -32,7 +32,7 @@ impl Download {
             self.make_link(item);
         }
         if self.open == 0 {
-            self.stage = Stage::Folders;
+            self.stage = Stage::Deleting;
         }
     }
 

@@ -3,10 +3,12 @@
 //! `sources` finds out what the user means, `lookups` what that is, `claims` which of several things gets a place here. `walk` lists
 //! folders, within `limits`, `owners` finds out whom things belong to. `small` fetches small files in batches, `files` all others: their
 //! octets in `contents`, their ends in `settling`; a block device is one whose size `device` has found out. `ending` makes links, the
-//! last ones when nothing is written any more, and gives folders their modes and times; `telling` says what became of all.
+//! last ones when nothing is written any more, and gives folders their modes and times, after `deleting` has had deleted what is surplus;
+//! `telling` says what became of all.
 
 mod claims;
 mod contents;
+mod deleting;
 mod device;
 mod ending;
 mod files;
@@ -31,6 +33,7 @@ use crate::device::{Survey, SurveyStep};
 use crate::hashing::HostHashes;
 use crate::owners::{ListStep, Owner};
 use crate::sftp::{Attributes, Pieces, Reply, Request, SftpError};
+use crate::surplus::SurplusHere;
 use crate::{Tally, Trouble};
 use claims::Claims;
 use ending::EndingFolder;
@@ -69,6 +72,8 @@ pub struct Download {
     files: HashMap<LocalFile, File>,
     hashes: HostHashes,
     accounts: Accounts,
+    /// What is surplus here, if that matters.
+    surplus: Option<SurplusHere>,
     links: Vec<Item>,
     /// Links that are being made.
     linking: usize,
@@ -95,6 +100,7 @@ enum Stage {
     Sources,
     Files,
     Links,
+    Deleting,
     Folders,
     Ended,
 }
@@ -161,6 +167,7 @@ impl Download {
         if plan.hashing.is_used() {
             hashes.want();
         }
+        let surplus = deleting::surplus(&plan);
         Download {
             small: Small::new(&plan),
             plan,
@@ -179,6 +186,7 @@ impl Download {
             surveys: HashMap::new(),
             queue: VecDeque::new(),
             files: HashMap::new(),
+            surplus,
             links: Vec::new(),
             linking: 0,
             folders: Vec::new(),
@@ -281,6 +289,7 @@ impl Download {
             } => self.handle_written(file, channel, octets, written),
             Fetched::Finished { file, finished } => self.handle_finished(file, finished),
             Fetched::Linked { path, linked } => self.handle_linked(path, linked),
+            Fetched::Deleted { deleted, failed } => self.handle_deleted(deleted, failed),
             Fetched::FolderFinished { path, finished } => {
                 self.handle_folder_finished(path, finished)
             }
@@ -353,6 +362,7 @@ impl Download {
                     }
                 }
                 Stage::Links => self.make_links(),
+                Stage::Deleting => self.delete_surplus(),
                 Stage::Folders => self.finish_folders(),
                 Stage::Ended => {}
             }
@@ -409,6 +419,8 @@ impl Download {
 
 #[cfg(test)]
 mod claims_tests;
+#[cfg(test)]
+mod deleting_tests;
 #[cfg(test)]
 mod hashing_tests;
 #[cfg(test)]

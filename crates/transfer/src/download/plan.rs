@@ -1,5 +1,7 @@
 //! What is to be fetched, what that needs of this machine, and what is told of it.
 
+use std::sync::Arc;
+
 use sshoal_journal::Segments;
 
 use crate::Trouble;
@@ -7,6 +9,7 @@ use crate::glob::Excludes;
 use crate::hashing::{FileHash, Hashing};
 use crate::owners::{Owner, Owners, Rights};
 use crate::sftp::Data;
+use crate::surplus::{Deletion, SurplusHere};
 use crate::upload::Method;
 
 /// What to fetch.
@@ -26,6 +29,8 @@ pub struct DownloadPlan {
     pub excludes: Excludes,
     /// What hashes are used for.
     pub hashing: Hashing,
+    /// What becomes of what is surplus here, in folders that are fetched.
+    pub deletion: Deletion,
     /// Whether one file is fetched after the other, each from its beginning: to be printed.
     pub in_order: bool,
     /// How small files come.
@@ -141,6 +146,11 @@ pub enum DownloadNeed {
         /// Whom it is to belong to, one that is there included.
         owner: Owner,
     },
+    /// Delete what is surplus, or tell what would be: [`Fetched::Deleted`].
+    Delete {
+        /// What is.
+        surplus: Arc<SurplusHere>,
+    },
     /// Give a folder its owner, mode and times: [`Fetched::FolderFinished`].
     FinishFolder {
         /// Where.
@@ -199,6 +209,11 @@ pub enum Fetched {
         path: Vec<u8>,
         linked: Result<bool, String>,
     },
+    /// Places of this machine's; those of folders with a slash at their ends.
+    Deleted {
+        deleted: Vec<Vec<u8>>,
+        failed: Vec<String>,
+    },
     FolderFinished {
         path: Vec<u8>,
         finished: Result<(), String>,
@@ -231,6 +246,11 @@ pub enum DownloadEvent {
         path: Vec<u8>,
         /// Why.
         trouble: Trouble,
+    },
+    /// It was surplus and is no longer there, or would not be.
+    Deleted {
+        /// Where it was, here; with a slash at its end that of a folder.
+        path: Vec<u8>,
     },
     /// So many octets more are known to be fetched.
     Found(u64),

@@ -203,8 +203,13 @@ impl Download {
             Some(trouble) => Err(trouble),
         };
         match claimed {
-            Ok(true) if file_type == FileType::BlockDevice => self.survey_device(item),
-            Ok(true) => self.take_item(item),
+            Ok(true) if file_type == FileType::BlockDevice && !self.only_tells() => {
+                self.survey_device(item)
+            }
+            Ok(true) => {
+                self.note_scope(&item);
+                self.take_item(item);
+            }
             Ok(false) => {}
             Err(trouble) => self.failed(item.remote, trouble),
         }

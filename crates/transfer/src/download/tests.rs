@@ -53,6 +53,8 @@ pub(super) struct Story {
     pub(super) accounts: BTreeMap<&'static [u8], u32>,
     /// How often it was asked for some.
     pub(super) asked: usize,
+    /// What was surplus.
+    pub(super) deleted: Vec<Vec<u8>>,
     /// What may be known at a time, if that is less than it would be.
     pub(super) limits: Option<Limits>,
 }
@@ -71,6 +73,7 @@ pub(super) fn plan(sources: &[&[u8]]) -> DownloadPlan {
         rights: Rights::default(),
         excludes: Excludes::default(),
         hashing: crate::Hashing::default(),
+        deletion: crate::Deletion::None,
         in_order: false,
         method: Method::Auto,
         in_flight: 1 << 20,
@@ -294,6 +297,26 @@ impl Story {
                 Fetched::Linked {
                     path,
                     linked: Ok(false),
+                }
+            }
+            DownloadNeed::Delete { surplus } => {
+                let below = |path: &[u8], scope: &Vec<u8>| {
+                    scope.is_empty() || path.starts_with(&[scope.as_slice(), b"/"].concat())
+                };
+                let is_surplus = |path: &Vec<u8>| {
+                    let mut scopes = surplus.scopes().iter();
+                    scopes.any(|scope| below(path, scope))
+                        && !surplus.is_fetched(path)
+                        && !surplus.is_spared(path)
+                };
+                let paths = self.there.keys();
+                self.deleted = paths.filter(|path| is_surplus(path)).cloned().collect();
+                if !surplus.only_told {
+                    self.there.retain(|path, _| !self.deleted.contains(path));
+                }
+                Fetched::Deleted {
+                    deleted: self.deleted.clone(),
+                    failed: Vec::new(),
                 }
             }
             DownloadNeed::FinishFolder {

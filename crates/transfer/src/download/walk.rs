@@ -1,7 +1,6 @@
 //! Listing folders: several at a time, the deepest first, and no faster than files are fetched.
 
 mod names;
-mod reads;
 
 use std::collections::{HashSet, VecDeque};
 
@@ -10,8 +9,8 @@ use super::{Download, DownloadNeed, Item, MAX_FOLDERS};
 use crate::Trouble;
 use crate::owners::Owners;
 use crate::path::{MAX_NAME, MAX_PATH};
+use crate::reads::Reads;
 use crate::sftp::{Handle, Name, Reply, Request, StatusCode};
-use reads::Reads;
 
 /// Folders listed at a time.
 const LISTINGS: usize = 16;
@@ -19,7 +18,7 @@ const LISTINGS: usize = 16;
 /// that was begun last goes on.
 const QUEUE: usize = 4096;
 /// The same, after which those that are begun wait, too: some more than what two batches of small files take. What is asked
-/// for already still comes, at most [`LISTINGS`] times [`MOST_READS`](reads::MOST_READS) packets, and waits.
+/// for already still comes, at most [`LISTINGS`] times [`MOST_READS`](crate::reads::MOST_READS) packets, and waits.
 const MOST_FOUND: usize = 5 * QUEUE;
 /// Links that are made last.
 pub(super) const LAST_LINKS: usize = QUEUE;
@@ -154,11 +153,13 @@ impl Download {
         {
             let id = self.id();
             match listing.purpose {
-                Purpose::Tree => self.needs.push_back(DownloadNeed::Folder {
+                Purpose::Tree if !self.only_tells() => self.needs.push_back(DownloadNeed::Folder {
                     id,
                     path: listing.item.local.clone(),
                 }),
-                Purpose::Search { .. } => self.open_folder(id, &listing.item.remote),
+                Purpose::Tree | Purpose::Search { .. } => {
+                    self.open_folder(id, &listing.item.remote)
+                }
             }
             self.listings.insert(id, listing);
         }
@@ -332,6 +333,7 @@ impl Download {
         }
         match (self.interrupted, self.finishes_folders()) {
             (true, _) => {}
+            _ if self.only_tells() => {}
             (false, true) => self.finish_later(remote, local, attributes, has_failed),
             (false, false) if has_failed => {}
             (false, false) => self.done(local, false),

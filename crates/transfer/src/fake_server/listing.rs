@@ -28,6 +28,8 @@ pub(crate) struct Listings {
     pub(crate) how: Readdirs,
     /// Names come without the types of what they stand for.
     pub(crate) hides_types: bool,
+    /// A name that is not told, whatever the folder.
+    pub(crate) hidden: Option<Vec<u8>>,
     /// Folders have no end: names follow that stand for nothing.
     pub(crate) is_endless: bool,
     /// READDIRs so far, how often some came together, and the most that did.
@@ -76,6 +78,9 @@ impl FakeServer {
         path: &[u8],
         out: &mut Vec<u8>,
     ) {
+        if let Some((path, node)) = self.replaces_when_listed.take() {
+            self.nodes.insert(path, node);
+        }
         match self.attributes(path).and_then(|found| found.mode) {
             Some(mode) if mode & 0o040_000 != 0 => {
                 self.give_handle(channel, id, path.to_vec(), out);
@@ -131,7 +136,8 @@ impl FakeServer {
         let below = self.nodes.range(prefix.clone()..);
         for (path, _) in below.take_while(|(path, _)| path.starts_with(&prefix)) {
             let name = &path[prefix.len()..];
-            if !name.is_empty() && !name.contains(&b'/') {
+            let is_hidden = self.listings.hidden.as_deref() == Some(name);
+            if !name.is_empty() && !name.contains(&b'/') && !is_hidden {
                 let mut attributes = self.attributes(path).expect("it is there");
                 if self.listings.hides_types {
                     attributes.mode = None;

@@ -83,7 +83,7 @@ impl Upload {
         }
     }
 
-    fn open_folder(&mut self, channel: usize, place: Place) {
+    pub(super) fn open_folder(&mut self, channel: usize, place: Place) {
         let Some(it) = self.closed.get_mut(&place) else {
             return;
         };

@@ -64,7 +64,7 @@ impl Upload {
             }
         }
         if self.links_open == 0 {
-            self.phase = Phase::FolderAttributes;
+            self.phase = Phase::Deleting;
         }
     }
 

@@ -3,12 +3,13 @@
 //! The phases: `target` finds out where things go on this host, `owners` which numbers its users have, `folders` makes the folders
 //! (`closed` opens those that are there and shut), `files` sends files (their
 //! beginnings in `opening`, or in `resuming` where a part is there already, their octets in `contents`, their ends in
-//! `settling`), `links` makes symbolic and hard links, and `folders` again gives folders their modes and times. What fails is
-//! told and left out; the rest goes on. Where the target is a block device there is but `device` after `target`.
+//! `settling`), `links` makes symbolic and hard links, `deleting` removes what is surplus, and `folders` again gives folders their modes
+//! and times. What fails is told and left out; the rest goes on. Where the target is a block device there is but `device` after `target`.
 
 mod closed;
 mod comparing;
 mod contents;
+mod deleting;
 mod device;
 mod files;
 mod folders;
@@ -45,6 +46,7 @@ use crate::sftp::{Pieces, Reply, Request, SftpError, SharedOctets, StatusCode};
 use crate::{MAX_TOLD, Remote, Tally, Trouble};
 use closed::{Closed, Place};
 use comparing::Comparison;
+use deleting::{DeleteStep, Deleting};
 use device::{DevicePut, DeviceStep};
 use files::{File, FileStep};
 use links::LinkStep;
@@ -79,6 +81,7 @@ pub struct Upload {
     /// What the host's file system told where the server had no word for it.
     found_out: Option<Remote>,
     small: Small,
+    deleting: Deleting,
     /// Where the target is one.
     device: Option<Box<DevicePut>>,
     hashes: HostHashes,
@@ -119,6 +122,7 @@ enum Phase {
     Folders,
     Files,
     Links,
+    Deleting,
     FolderAttributes,
     Ended,
 }
@@ -145,7 +149,7 @@ struct Block {
 }
 
 /// What a request was for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 enum Asked {
     Target(TargetStep),
     MakeFolder {
@@ -183,6 +187,10 @@ enum Asked {
         step: SmallStep,
     },
     Device(DeviceStep),
+    Delete {
+        id: u64,
+        step: DeleteStep,
+    },
     Proof,
     /// The answer does not matter.
     Forget,
@@ -217,6 +225,7 @@ impl Upload {
             folder_tries: HashMap::new(),
             found_out: None,
             small,
+            deleting: Deleting::default(),
             device: None,
             hashes,
             owners: OwnerBook::new(),
@@ -383,6 +392,7 @@ impl Upload {
                 Phase::Folders => self.make_folders(),
                 Phase::Files => self.send_files(),
                 Phase::Links => self.make_links(),
+                Phase::Deleting => self.delete_surplus(),
                 Phase::FolderAttributes => self.finish_folders(),
                 Phase::Ended => {}
             }
@@ -423,6 +433,7 @@ impl Upload {
             Asked::Link { entry, step } => self.handle_link(entry, step, reply),
             Asked::Small { entry, step } => self.handle_small(entry, step, reply),
             Asked::Device(step) => self.handle_device(step, reply),
+            Asked::Delete { id, step } => self.handle_delete(id, step, reply),
             Asked::Proof => self.handle_proof(reply),
             Asked::Forget => {}
         }
@@ -490,6 +501,8 @@ impl Upload {
 #[cfg(test)]
 mod closed_tests;
 #[cfg(test)]
+mod deleting_tests;
+#[cfg(test)]
 mod failing_tests;
 #[cfg(test)]
 mod hashing_tests;
@@ -500,4 +513,4 @@ mod owners_tests;
 #[cfg(test)]
 mod resuming_tests;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

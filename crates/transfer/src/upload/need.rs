@@ -67,6 +67,11 @@ pub enum UploadEvent {
         /// Why.
         trouble: Trouble,
     },
+    /// It was surplus and is no longer there, or would not be.
+    Deleted {
+        /// The path on the host; with a slash at its end that of a folder.
+        path: Vec<u8>,
+    },
     /// So many octets more are on the host.
     Moved(u64),
     /// Everything has ended; the channels may be closed.

@@ -1,6 +1,7 @@
 //! What an upload is to bring: the same for all hosts.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use sshoal_journal::Segments;
 
@@ -10,6 +11,7 @@ use crate::hashing::Hashing;
 use crate::owners::{Names, Owners};
 use crate::part_name::PartTag;
 use crate::sftp::Attributes;
+use crate::surplus::Surplus;
 
 /// What to bring to hosts.
 #[derive(Debug, Clone)]
@@ -34,6 +36,8 @@ pub struct UploadPlan {
     pub writes_devices: bool,
     /// What hashes are used for.
     pub hashing: Hashing,
+    /// What is removed at the end, if anything is.
+    pub surplus: Option<Arc<Surplus>>,
     /// Tells this transfer's parts from others'.
     pub tag: PartTag,
     /// Octets read at a time.
@@ -136,6 +140,11 @@ impl UploadPlan {
     pub(super) fn has_contents(&self) -> bool {
         let mut entries = self.entries.iter();
         entries.any(|entry| !matches!(entry.kind, Kind::Folder | Kind::Link { .. }))
+    }
+
+    /// Whether nothing is done but to tell what is surplus.
+    pub(super) fn only_tells(&self) -> bool {
+        self.surplus.as_ref().is_some_and(|it| it.is_only_told())
     }
 
     /// Octets of all files.

@@ -90,6 +90,12 @@ impl Upload {
                     self.note_closed(Place::Target, &there);
                 }
             }
+            // There is nothing yet that could be surplus.
+            (TargetStep::Look, Reply::Status(status))
+                if status.code == StatusCode::NoSuchFile && self.plan.only_tells() =>
+            {
+                self.phase = Phase::Ended;
+            }
             (TargetStep::Look, Reply::Status(status))
                 if status.code == StatusCode::NoSuchFile && into_folder =>
             {
@@ -155,7 +161,11 @@ impl Upload {
             }
             false => vec![base],
         };
-        (self.phase, self.next) = (Phase::Hashes, 0);
+        self.next = 0;
+        self.phase = match self.plan.only_tells() {
+            true => Phase::Deleting,
+            false => Phase::Hashes,
+        };
     }
 
     /// Nothing can go anywhere.

@@ -47,10 +47,11 @@ pub(super) struct Story {
 pub(super) struct Told {
     pub(super) done: Vec<(usize, bool)>,
     pub(super) failed: Vec<(Vec<u8>, Trouble)>,
+    pub(super) deleted: Vec<Vec<u8>>,
     pub(super) tally: Tally,
 }
 
-pub(super) fn entry(path: &[u8], kind: Kind, folder: Option<usize>) -> Entry {
+pub(crate) fn entry(path: &[u8], kind: Kind, folder: Option<usize>) -> Entry {
     let mode = match kind {
         Kind::Folder => 0o750,
         _ => 0o640,
@@ -82,6 +83,7 @@ pub(super) fn plan(target: &[u8], entries: Vec<Entry>) -> UploadPlan {
         method: Method::Auto,
         writes_devices: false,
         hashing: crate::Hashing::default(),
+        surplus: None,
         tag: PartTag(7),
         block: 65_536,
         ahead: 4,
@@ -123,6 +125,7 @@ impl Story {
         let mut told = Told {
             done: Vec::new(),
             failed: Vec::new(),
+            deleted: Vec::new(),
             tally: Tally::default(),
         };
         for round in 0..100_000 {
@@ -186,6 +189,7 @@ impl Story {
                 match event {
                     UploadEvent::Done { entry, unchanged } => told.done.push((entry, unchanged)),
                     UploadEvent::Failed { path, trouble } => told.failed.push((path, trouble)),
+                    UploadEvent::Deleted { path } => told.deleted.push(path),
                     UploadEvent::Moved(_) => {}
                     UploadEvent::Ended => {
                         told.tally = upload.tally();

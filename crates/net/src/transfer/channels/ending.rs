@@ -8,7 +8,7 @@ use sshoal_proto::{Connection, ConnectionError, Stream};
 use sshoal_transfer::{Tally, Trouble};
 
 use super::super::engine::Happened;
-use super::super::plan::{TransferPlan, Way};
+use super::super::plan::{Telling, TransferPlan, Way};
 use super::super::silence::{LONG, PATIENCE};
 use super::{LaneId, Stage, Transfer};
 
@@ -25,6 +25,7 @@ impl Transfer {
                         plan.moved.add(self.host, octets);
                     }
                 }
+                Happened::Deleted(path) => self.note_deleted(&path),
                 Happened::Failed(path, trouble) => self.note_trouble(path, trouble),
                 Happened::Ended => self.stage = Stage::Ended,
             }
@@ -33,6 +34,17 @@ impl Transfer {
         if let Some(plan) = self.transfer() {
             plan.moved.set_left(self.host, left);
         }
+    }
+
+    /// Tells what is gone, or would be, if that is wanted.
+    fn note_deleted(&mut self, path: &[u8]) {
+        let how: &[u8] = match self.transfer().map(|plan| plan.telling) {
+            Some(Telling::WouldDelete) => b"would delete ",
+            Some(Telling::Deleted) => b"deleted ",
+            Some(Telling::Nothing) | None => return,
+        };
+        let line = [how, &on_one_line(path), b"\n"].concat();
+        self.output.push((Stream::Stdout, line));
     }
 
     pub(super) fn note_trouble(&mut self, path: Vec<u8>, trouble: Trouble) {

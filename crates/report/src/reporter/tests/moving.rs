@@ -136,6 +136,7 @@ fn what_an_attempt_has_moved_that_was_cut_counts_with_the_next_one() {
     reporter.handle_result(&exit(0, 0)).unwrap();
     reporter.finish(RunEnd::default());
     let text = output.text();
-    let both = r#""transfer":{"done":3,"unchanged":0,"failed":0,"verified":0,"octets":150}"#;
+    let both =
+        r#""transfer":{"done":3,"unchanged":0,"failed":0,"verified":0,"deleted":0,"octets":150}"#;
     assert_eq!(text.matches(both).count(), 2, "host and summary: {text}");
 }

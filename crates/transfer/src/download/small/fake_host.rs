@@ -159,7 +159,7 @@ impl Here {
                 path,
                 finished: Ok(()),
             },
-            DownloadNeed::Link { .. } => unreachable!(),
+            DownloadNeed::Link { .. } | DownloadNeed::Delete { .. } => unreachable!(),
             DownloadNeed::Compare { .. }
             | DownloadNeed::Touch { .. }
             | DownloadNeed::Hash { .. } => unreachable!("nothing is to be hashed"),

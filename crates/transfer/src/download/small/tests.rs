@@ -53,6 +53,7 @@ fn plan(method: Method) -> DownloadPlan {
         in_order: false,
         method,
         hashing: crate::Hashing::default(),
+        deletion: crate::Deletion::None,
         in_flight: 1 << 20,
     }
 }
@@ -163,6 +164,7 @@ fn play_plan(
         }
         while let Some(event) = download.poll_event() {
             match event {
+                DownloadEvent::Deleted { .. } => unreachable!("nothing is to be deleted"),
                 DownloadEvent::Failed { path, trouble } => failed.push((path, trouble)),
                 DownloadEvent::Ended => has_ended = true,
                 DownloadEvent::Done { .. } | DownloadEvent::Found(_) | DownloadEvent::Moved(_) => {}

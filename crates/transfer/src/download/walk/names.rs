@@ -133,10 +133,15 @@ impl Download {
         if self.lacks_name(&item) {
             return self.failed(item.remote, Trouble::NoFolderThere);
         }
+        self.note_fetched(&item);
+        let file_type = item.attributes.file_type();
+        if self.only_tells() && matches!(file_type, FileType::File | FileType::Link) {
+            return;
+        }
         let Some(item) = self.await_owner(item) else {
             return;
         };
-        match item.attributes.file_type() {
+        match file_type {
             FileType::File => {
                 let size = item.attributes.size.unwrap_or(0);
                 self.left = self.left.saturating_add(size);

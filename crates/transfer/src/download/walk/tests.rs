@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 
-use super::reads::MOST_READS;
 use super::*;
 use crate::Remote;
 use crate::download::tests::{Story, plan};
 use crate::download::{Begun, DownloadPlan, Fetched};
 use crate::fake_server::{FakeChannel, FakeServer, Node, Readdirs};
+use crate::reads::MOST_READS;
 use crate::upload::Method;
 
 /// Names that the server gives at a time.

@@ -159,6 +159,7 @@ impl Story {
             }
             while let Some(event) = upload.poll_event() {
                 match event {
+                    UploadEvent::Deleted { .. } => unreachable!("nothing is to be deleted"),
                     UploadEvent::Failed { trouble, .. } => failed = Some(trouble),
                     UploadEvent::Moved(octets) => moved += octets,
                     UploadEvent::Done { .. } => assert_eq!(moved, self.image.len() as u64),

@@ -81,6 +81,7 @@ fn plan(files: usize) -> UploadPlan {
         method: Method::Auto,
         writes_devices: false,
         hashing: crate::Hashing::default(),
+        surplus: None,
         tag: PartTag(7),
         block: 65_536,
         ahead: 4,
@@ -257,6 +258,7 @@ fn play(
         }
         while let Some(event) = upload.poll_event() {
             match event {
+                UploadEvent::Deleted { .. } => unreachable!("nothing is to be deleted"),
                 UploadEvent::Done { .. } => done += 1,
                 UploadEvent::Failed { trouble, .. } => failed.push(trouble),
                 UploadEvent::Moved(_) => {}

@@ -8,25 +8,25 @@
 use crate::Trouble;
 
 /// READDIRs of one folder that are asked for at once, at first, and at the most once they have brought names.
-pub(super) const FIRST_READS: usize = 2;
-pub(super) const MOST_READS: usize = 8;
+pub(crate) const FIRST_READS: usize = 2;
+pub(crate) const MOST_READS: usize = 8;
 
 /// How far the reading of a folder is.
 #[derive(Default)]
-pub(super) struct Reads {
+pub(crate) struct Reads {
     /// Without an answer.
-    pub(super) unanswered: usize,
+    pub(crate) unanswered: usize,
     /// How many have brought names.
-    pub(super) answered: usize,
+    pub(crate) answered: usize,
     /// Whether the server has refused one of several, and why: they are asked for one by one from then on.
     refused: Option<Trouble>,
     /// Whether no more are asked for, and why if that is not the folder's end.
-    pub(super) end: Option<Option<Trouble>>,
+    pub(crate) end: Option<Option<Trouble>>,
 }
 
 impl Reads {
     /// How many may be asked for at once.
-    pub(super) fn most(&self) -> usize {
+    pub(crate) fn most(&self) -> usize {
         match self.refused {
             Some(_) => 1,
             None => (FIRST_READS + self.answered).min(MOST_READS),
@@ -34,12 +34,12 @@ impl Reads {
     }
 
     /// Nothing more is asked for. The first reason is the one that counts.
-    pub(super) fn stop(&mut self, trouble: Option<Trouble>) {
+    pub(crate) fn stop(&mut self, trouble: Option<Trouble>) {
         self.end.get_or_insert(trouble);
     }
 
     /// One has failed. It need not be the folder's fault if others were asked for at the same time: it is tried once more.
-    pub(super) fn fail(&mut self, is_alone: bool, trouble: Trouble) {
+    pub(crate) fn fail(&mut self, is_alone: bool, trouble: Trouble) {
         if is_alone {
             self.stop(Some(trouble));
         } else {
@@ -48,7 +48,7 @@ impl Reads {
     }
 
     /// The server says that this is the folder's end. If it has refused another one meanwhile, names may be missing.
-    pub(super) fn reach_end(&mut self, is_alone: bool) {
+    pub(crate) fn reach_end(&mut self, is_alone: bool) {
         let trouble = self.refused.take().filter(|_| !is_alone);
         self.stop(trouble);
     }
