@@ -20,7 +20,7 @@ use toml::{Table, Value};
 use crate::args::Cli;
 
 /// Flags that say what a run is about, or that it is meant: a default for one of them would do something that nobody typed.
-const TYPED: [&str; 21] = [
+const TYPED: [&str; 22] = [
     "hosts",
     "hosts-file",
     "hosts-from",
@@ -42,6 +42,7 @@ const TYPED: [&str; 21] = [
     "remove",
     "survive",
     "yes",
+    "delete",
 ];
 /// Of several values for an ssh_config option the first counts, so defaults must come behind what the user typed: by
 /// flags of their own.

@@ -237,7 +237,10 @@ command=$1; shift
 case $command$1 in
     known-hostsfetch) set -- "$@" --help;;
     planrun) shift; set -- run --dry-run "$@";;
-    run*|each*|put*|get*) set -- --dry-run "$@";;
+    run*|each*|put*|get*)
+        # What would be deleted is seen only on the hosts.
+        for word; do shift; [ "$word" = --delete ] || set -- "$@" "$word"; done
+        set -- --dry-run "$@";;
     known-hosts*) cp "$HOME/colleague.known_hosts" "$HOME/.ssh/known_hosts";;
 esac
 "$SSHOAL" "$command" "$@" 2>"$HOME/said" || { cat "$HOME/said"; echo "$command $*"; } >>"$HOME/refused"

@@ -119,6 +119,18 @@ fn what_is_wrong_is_refused_by_name() {
 }
 
 #[test]
+fn nothing_is_deleted_that_nobody_typed() {
+    for command in ["put", "get"] {
+        let arguments = ["sshoal", command, "-r", "-w", "a", "x", "y"];
+        let arguments = arguments.map(OsString::from).to_vec();
+        let text = format!("[{command}]\ndelete = true\n");
+        let error = insert(arguments, Path::new("config.toml"), &text).unwrap_err();
+        let said = format!("[{command}] delete: no default can be given");
+        assert!(error.to_string().contains(&said), "{error}");
+    }
+}
+
+#[test]
 fn commands_without_flags_do_not_read_the_file() {
     let arguments = ["sshoal", "completions", "bash"]
         .map(OsString::from)
