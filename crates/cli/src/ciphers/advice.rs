@@ -1,9 +1,9 @@
-//! Which combination to use, and what is gained by it: only what is more than the rounds differ among themselves.
+//! Which combination to use, and what is gained by it: only what was gained once more when it was tried again.
 
 use sshoal_net::Protection;
 use sshoal_proto::ServerLists;
 
-use super::figures::Row;
+use super::figures::{Round, Row};
 use super::pairs::{By, Pair};
 use super::weak;
 
@@ -25,6 +25,8 @@ pub(super) struct Advice {
     /// How many times as fast the best one is as that.
     pub(super) gain: Option<f64>,
     pub(super) verdict: Verdict,
+    /// What was measured to be better than the usual, which is good itself: best first.
+    pub(super) contenders: Vec<Pair>,
 }
 
 /// What there is to be gained.
@@ -36,7 +38,7 @@ pub(super) enum Verdict {
     Cheaper(f64),
     /// The usual is the best.
     Usual,
-    /// The usual is put first: something was so many times as fast, but its rounds are not certain to be.
+    /// The usual is put first: something was so many times as fast, and that is not certain.
     Unsure(Pair, f64),
 }
 
@@ -66,8 +68,17 @@ pub(super) fn advice(
     let mut ranked: Vec<&Row> = ranked.map(|(row, _)| row).collect();
     let is_usual = |row: &&Row| Some(&row.pair) == usual.as_ref();
     let now = rows.iter().filter(|row| row.by == by).find(is_usual);
-    let verdict = match (now, ranked.iter().position(is_usual)) {
-        (Some(now), Some(at)) => chosen(&mut ranked, at, now),
+    let at = ranked.iter().position(is_usual);
+    let contenders = ranked[..at.unwrap_or(0)].iter();
+    let contenders = contenders.map(|row| row.pair.clone()).collect();
+    let verdict = match (now, at) {
+        (Some(_), Some(0)) => Verdict::Usual,
+        // Until it has been tried again.
+        (Some(now), Some(at)) => {
+            let (best, gain) = (ranked[0], times(ranked[0], now));
+            ranked[..=at].rotate_right(1);
+            Verdict::Unsure(best.pair.clone(), gain.unwrap_or(1.0))
+        }
         _ => Verdict::Faster,
     };
     Some(Advice {
@@ -76,34 +87,8 @@ pub(super) fn advice(
         ranked: ranked.into_iter().map(|row| row.pair.clone()).collect(),
         usual,
         verdict,
+        contenders,
     })
-}
-
-/// Puts the first one to the front that is certain to be better than the usual, which stands at `at`; else the usual itself.
-fn chosen(ranked: &mut [&Row], at: usize, usual: &Row) -> Verdict {
-    let mut better = ranked[..at].iter().enumerate();
-    let better = better.find_map(|(place, row)| Some((place, advantage(row, usual)?)));
-    let (place, verdict) = match better {
-        Some(better) => better,
-        None if at == 0 => (0, Verdict::Usual),
-        None => {
-            let (best, gain) = (ranked[0], times(ranked[0], usual));
-            (at, Verdict::Unsure(best.pair.clone(), gain.unwrap_or(1.0)))
-        }
-    };
-    ranked[..=place].rotate_right(1);
-    verdict
-}
-
-/// What one has over the usual, beyond what the rounds of both differ.
-fn advantage(row: &Row, usual: &Row) -> Option<Verdict> {
-    let gain = times(row, usual)?;
-    if gain > 1.0 + SAME && are_apart(rates(usual), rates(row)) {
-        return Some(Verdict::Faster);
-    }
-    let costs = |row: &Row| row.rounds.iter().filter_map(|round| round.cpu).collect();
-    let is_cheaper = gain > 1.0 - SAME && are_apart(costs(row), costs(usual));
-    is_cheaper.then(|| Verdict::Cheaper(row.cpu() / usual.cpu()))
 }
 
 fn rates(row: &Row) -> Vec<f64> {
@@ -112,6 +97,21 @@ fn rates(row: &Row) -> Vec<f64> {
 
 fn times(row: &Row, usual: &Row) -> Option<f64> {
     Some(row.rate()? / usual.rate()?)
+}
+
+/// What one has over the usual where both were measured in turn: in all rounds but one, of six at the least.
+fn won(row: &Row, usual: &Row) -> Option<Verdict> {
+    let gain = times(row, usual)?;
+    let rounds = || row.rounds.iter().zip(&usual.rounds);
+    let most = rounds().count().checked_sub(1).filter(|most| *most >= 5)?;
+    if gain > 1.0 + SAME && rounds().filter(|(it, usual)| it.rate > usual.rate).count() >= most {
+        return Some(Verdict::Faster);
+    }
+    let is_cheaper =
+        |it: &Round, usual: &Round| it.cpu.zip(usual.cpu).is_some_and(|(it, usual)| it < usual);
+    let cheaper = rounds().filter(|(it, usual)| is_cheaper(it, usual)).count();
+    let is_cheaper = gain > 1.0 - SAME && cheaper >= most;
+    is_cheaper.then(|| Verdict::Cheaper(row.cpu() / usual.cpu()))
 }
 
 /// Whether all of the one are below all of the other, but for a tenth of each. A single round does not tell how much it
@@ -126,19 +126,24 @@ fn are_apart(mut low: Vec<f64>, mut high: Vec<f64>) -> bool {
 }
 
 impl Advice {
-    /// After further rounds of the best one and of the usual, which alone count.
-    pub(super) fn confirmed(mut self, best: &Row, usual: &Row) -> Advice {
-        let gain = times(best, usual);
-        match advantage(best, usual) {
-            Some(verdict) => (self.verdict, self.gain) = (verdict, gain),
-            None => {
-                let gain = gain.or(self.gain).unwrap_or(1.0);
-                self.verdict = Verdict::Unsure(best.pair.clone(), gain);
-                self.gain = Some(1.0);
-                self.ranked.retain(|pair| *pair != usual.pair);
-                self.ranked.insert(0, usual.pair.clone());
-            }
-        }
+    /// After duels with the usual, of the first contenders one after the other: they alone count.
+    pub(super) fn decided(mut self, duels: &[(Row, Row)]) -> Advice {
+        let Some((first, usual)) = duels.first() else {
+            return self;
+        };
+        let winner = duels.iter().find_map(|(row, usual)| {
+            let verdict = won(row, usual)?;
+            Some((&row.pair, verdict, times(row, usual)))
+        });
+        let unsure = || {
+            let gain = times(first, usual).unwrap_or(1.0);
+            let verdict = Verdict::Unsure(first.pair.clone(), gain);
+            (&usual.pair, verdict, Some(1.0))
+        };
+        let (front, verdict, gain) = winner.unwrap_or_else(unsure);
+        self.ranked.retain(|pair| pair != front);
+        self.ranked.insert(0, front.clone());
+        (self.verdict, self.gain) = (verdict, gain);
         self
     }
 
@@ -253,7 +258,12 @@ mod tests {
             row(GCM, By::Native, 500.0, 1.0),
             row(CHACHA, By::Native, 400.0, 1.0),
         ];
+        let duel = [
+            of_rounds(UMAC, By::Ssh, &[300.0; 8], &[1.0; 8]),
+            of_rounds(CHACHA, By::Ssh, &[100.0; 8], &[1.0; 8]),
+        ];
         let of_ssh = advice(&rows, By::Ssh, Some(pair(CHACHA)), &strict()).unwrap();
+        let of_ssh = of_ssh.decided(&[duel.into()]);
         assert_eq!(*of_ssh.best(), pair(UMAC));
         assert_eq!(of_ssh.gain, Some(3.0));
         assert_eq!(
@@ -318,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_faster_by_no_more_than_the_rounds_differ_is_not_recommended() {
+    fn what_was_not_tried_again_is_not_recommended() {
         let found = |rates: &[f64]| {
             let costs = vec![3.0; rates.len()];
             let rows = [
@@ -332,27 +342,12 @@ mod tests {
         assert_eq!(unsure.ranked, [pair(CHACHA), pair(GCM)]);
         assert_eq!(unsure.verdict, Verdict::Unsure(pair(GCM), 2.0));
         assert_eq!((unsure.gain, unsure.is_change()), (Some(1.0), false));
-        let sure = found(&[256.0, 141.0, 512.0]);
-        assert_eq!((sure.best(), &sure.verdict), (&pair(GCM), &Verdict::Faster));
-        assert_eq!(sure.gain, Some(4.0));
         // One round may be anything.
         assert_eq!(found(&[1024.0]).verdict, Verdict::Unsure(pair(GCM), 16.0));
     }
 
     #[test]
-    fn behind_a_fastest_one_that_is_unsure_the_next_may_be_certain() {
-        let rows = [
-            of_rounds(CHACHA, By::Native, &[100.0, 101.0, 99.0], &[3.0; 3]),
-            of_rounds(GCM, By::Native, &[300.0, 50.0, 200.0], &[3.0; 3]),
-            of_rounds(UMAC, By::Native, &[150.0, 149.0, 151.0], &[3.0; 3]),
-        ];
-        let advice = advice(&rows, By::Native, Some(pair(CHACHA)), &strict()).unwrap();
-        assert_eq!(advice.ranked, [pair(UMAC), pair(GCM), pair(CHACHA)]);
-        assert_eq!(advice.verdict, Verdict::Faster);
-    }
-
-    #[test]
-    fn what_further_rounds_do_not_confirm_is_not_recommended() {
+    fn duels_decide_and_the_second_may_win_where_the_first_was_lucky() {
         let first = || {
             let rows = [
                 row(CHACHA, By::Native, 100.0, 3.0),
@@ -361,27 +356,33 @@ mod tests {
             ];
             advice(&rows, By::Native, Some(pair(CHACHA)), &strict()).unwrap()
         };
-        assert_eq!((first().best(), first().gain), (&pair(GCM), Some(2.0)));
-        let usual = of_rounds(CHACHA, By::Native, &[100.0; 6], &[3.0; 6]);
-        let further = |rates: &[f64], costs: &[f64]| {
-            let best = of_rounds(GCM, By::Native, rates, costs);
-            first().confirmed(&best, &usual)
+        assert_eq!(first().contenders, [pair(GCM), pair(UMAC)]);
+        let usual = || of_rounds(CHACHA, By::Native, &[100.0; 8], &[3.0; 8]);
+        let duel = |name: &str, rates: &[f64], costs: &[f64]| {
+            (of_rounds(name, By::Native, rates, costs), usual())
         };
-        let sure = further(&[120.0; 6], &[3.0; 6]);
+        let sure = first().decided(&[duel(GCM, &[120.0; 8], &[3.0; 8])]);
         assert_eq!((sure.best(), sure.gain), (&pair(GCM), Some(1.2)));
         assert_eq!(sure.verdict, Verdict::Faster);
-        let cheaper = further(&[100.0; 6], &[1.5; 6]);
+        let cheaper = first().decided(&[duel(GCM, &[100.0; 8], &[1.5; 8])]);
         assert_eq!(cheaper.verdict, Verdict::Cheaper(0.5));
-        // One round of six that is slower than the usual.
-        let unsure = further(&[120.0, 120.0, 120.0, 120.0, 120.0, 90.0], &[3.0; 6]);
+        // One round may have had bad luck, two are too many.
+        let mut rates = [120.0; 8];
+        rates[3] = 90.0;
+        let sure = first().decided(&[duel(GCM, &rates, &[3.0; 8])]);
+        assert_eq!(sure.verdict, Verdict::Faster);
+        rates[5] = 90.0;
+        let lucky = || duel(GCM, &rates, &[3.0; 8]);
+        let unsure = first().decided(&[lucky()]);
         assert_eq!(unsure.ranked, [pair(CHACHA), pair(GCM), pair(UMAC)]);
         assert_eq!(unsure.verdict, Verdict::Unsure(pair(GCM), 1.2));
         assert_eq!((unsure.gain, unsure.is_change()), (Some(1.0), false));
-        // None was measured.
-        let mut best = of_rounds(GCM, By::Native, &[9.0], &[3.0]);
-        (best.down, best.up, best.rounds) = (None, None, Vec::new());
-        let failed = first().confirmed(&best, &usual);
+        let second = first().decided(&[lucky(), duel(UMAC, &[140.0; 8], &[3.0; 8])]);
+        assert_eq!((second.best(), second.gain), (&pair(UMAC), Some(1.4)));
+        // Too few were measured.
+        let failed = first().decided(&[duel(GCM, &[200.0; 5], &[3.0; 5])]);
         assert_eq!(failed.verdict, Verdict::Unsure(pair(GCM), 2.0));
+        assert_eq!(first().decided(&[]), first());
     }
 
     #[test]
@@ -396,27 +397,6 @@ mod tests {
     }
 
     #[test]
-    fn less_cpu_at_the_same_rate_is_recommended_if_the_rounds_agree() {
-        let usual = of_rounds(CHACHA, By::Native, &[100.0; 3], &[3.0, 3.1, 2.9]);
-        let rows = |costs: &[f64]| {
-            let other = of_rounds(GCM, By::Native, &[99.0; 3], costs);
-            [
-                of_rounds(CHACHA, By::Native, &[100.0; 3], &[3.0, 3.1, 2.9]),
-                other,
-            ]
-        };
-        let found = |rows: &[Row]| advice(rows, By::Native, Some(pair(CHACHA)), &strict()).unwrap();
-        let cheaper = found(&rows(&[1.0, 1.5, 2.0]));
-        assert_eq!(cheaper.best(), &pair(GCM));
-        let Verdict::Cheaper(part) = cheaper.verdict else {
-            panic!("{:?}", cheaper.verdict);
-        };
-        assert_eq!(part, 1.5 / usual.cpu());
-        let unsure = found(&rows(&[1.0, 1.5, 3.0]));
-        assert_eq!(unsure.best(), &pair(CHACHA));
-    }
-
-    #[test]
     fn what_the_client_takes_is_no_advice_if_it_is_weak() {
         let usual = pair("aes128-ctr hmac-sha1");
         let rows = [
@@ -425,6 +405,7 @@ mod tests {
         ];
         let advice = advice(&rows, By::Native, Some(usual), &strict()).unwrap();
         assert_eq!((advice.best(), advice.is_change()), (&pair(GCM), true));
+        assert_eq!(advice.contenders, [], "it is compared with nothing");
     }
 
     #[test]

@@ -214,7 +214,7 @@ fn recommended(report: &Report, advice: &Advice) -> String {
 fn unsure(report: &Report, client: &str, usual: &str, pair: &Pair, gain: f64) -> String {
     let why = match report.rounds {
         1 => "one round does not tell how much they differ",
-        _ => "its rounds and the other's differ by more",
+        _ => "it was not in seven rounds of eight when both were tried again",
     };
     let pair = pair.name();
     format!(
