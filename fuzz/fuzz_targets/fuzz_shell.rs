@@ -57,7 +57,7 @@ fuzz_target!(|steps: Vec<Step<'_>>| {
                 said.extend(names.iter().flat_map(|_| b"81a4 3 0 0 1 2\n"));
                 said
             }
-            Step::EndOfGroups => b".\n".to_vec(),
+            Step::EndOfGroups => b"n1\n/\0-\n.\n".to_vec(),
             Step::Path(path) => [b"p", path, b"\0"].concat(),
             Step::Octets { len, blocks } => {
                 let mut said = format!("d{len}\n").into_bytes();

@@ -75,6 +75,8 @@ pub(super) struct Answers {
     preamble: usize,
     /// The last line of them.
     said: String,
+    /// Whether all names of the folder have come that is listed.
+    are_all: bool,
 }
 
 #[derive(Debug, Default)]
@@ -210,11 +212,13 @@ impl Answers {
                     b"-" => Attributes::default(),
                     line => attributes(line).ok_or_else(|| no_answer(line))?,
                 };
-                let name = names.pop_front().unwrap_or_default();
-                all.push((name, attributes));
+                match names.pop_front().unwrap_or_default() {
+                    name if name == b"/" => self.are_all = true,
+                    name => all.push((name, attributes)),
+                }
                 if names.is_empty() {
                     self.stage = Stage::Group;
-                    return Ok(Some(Answer::Names(all)));
+                    return Ok((!all.is_empty()).then_some(Answer::Names(all)));
                 }
                 self.stage = Stage::Looked { names, all };
                 Ok(None)
@@ -259,7 +263,7 @@ impl Answers {
         }
         let answer = match (expected, line) {
             (Expected::Names, b"0") => {
-                self.stage = Stage::Group;
+                (self.stage, self.are_all) = (Stage::Group, false);
                 return Ok(Some(Answer::Begun));
             }
             (Expected::Contents, [b'd', len @ ..]) => {
@@ -302,7 +306,9 @@ impl Answers {
     fn handle_group(&mut self, line: &[u8]) -> Result<Option<Answer>, ShellError> {
         if line == b"." {
             self.end_one();
-            return Ok(Some(Answer::Done));
+            let failed = || Answer::Failed("not all of its names were told".to_owned());
+            let is_whole = std::mem::take(&mut self.are_all);
+            return Ok(Some(if is_whole { Answer::Done } else { failed() }));
         }
         if let Some(words) = line.strip_prefix(b"!") {
             let words = String::from_utf8_lossy(words).trim().to_owned();
@@ -418,5 +424,30 @@ impl Counts {
             (_, None, size) => size?.saturating_sub(offset),
         };
         (read < asked).then_some(read)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    #[test]
+    fn a_listing_that_ends_before_all_names_were_told_has_failed() {
+        let last = |said: &[u8]| {
+            let mut answers = Answers {
+                stage: Stage::Line,
+                ..Answers::default()
+            };
+            answers.expect(Expected::Names);
+            let mut input = said;
+            let found = std::iter::from_fn(|| answers.next(&mut input).unwrap());
+            found.last().unwrap()
+        };
+        assert!(matches!(last(b"0\nn1\n./a\0-\n.\n"), Answer::Failed(_)));
+        assert!(matches!(last(b"0\n.\n"), Answer::Failed(_)));
+        assert!(matches!(last(b"0\nn2\n./a\0/\0-\n-\n.\n"), Answer::Done));
+        assert!(matches!(last(b"0\nn1\n/\0-\n.\n"), Answer::Done));
     }
 }

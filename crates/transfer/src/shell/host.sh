@@ -28,7 +28,8 @@ o=$(stat $s -c "$fmt" "$@" 2>/dev/null </dev/null) && { printf "%s\n" "$o"; retu
 for f do o=$(stat $s -c "$fmt" "$f" 2>&1 </dev/null) && printf "%s\n" "$o" || no "$o"; done;
 };
 
-# Names in a folder, in groups: how many, each with a NUL behind it, what stat says of each, or a dash.
+# Names in a folder, in groups: how many, each with a NUL behind it, what stat says of each, or a dash. The last one is a slash,
+# which is no name: all have been told.
 group='echo n$#; printf "%s\0" "$@";
 o=$(stat -c "$fmt" "$@" 2>/dev/null) || o=$(for f do stat -c "$fmt" "$f" 2>/dev/null || echo -; done);
 printf "%s\n" "$o"';
@@ -39,7 +40,7 @@ test -r "$1" || { no "$1: Permission denied"; return; };
 echo 0;
 { ( cd "$1" || exit; for p in "./.[!.]*" "./..?*" "./*"; do
 set -- $p; test $# -gt 1 || test -e "$1" || test -L "$1" || continue;
-printf "%s\0" "$@"; done ) | xargs -0 -r -n 500 sh -c "cd \"\$0\" || exit; $group" "$1"; } 2>/dev/null &&
+printf "%s\0" "$@" || exit; done; printf "/\0" ) | xargs -0 -r -n 500 sh -c "cd \"\$0\" || exit; $group" "$1"; } 2>/dev/null &&
 echo . || no "$1: its names cannot be told";
 };
 
