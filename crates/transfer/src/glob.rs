@@ -108,8 +108,13 @@ pub(crate) fn literal(part: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// Why a pattern does not stand for what was meant by it, whatever that was.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PatternError {
+    /// A part between slashes that no path has in it: paths are written without.
+    #[error(
+        "no path below what is copied has {:?} in it between slashes, and so it leaves nothing out", .0.escape_ascii().to_string()
+    )]
+    NoName(Vec<u8>),
     /// There is no name in it.
     #[error("it is empty, and leaves nothing out")]
     Empty,
@@ -140,6 +145,12 @@ pub enum PatternError {
 pub fn check_exclude(pattern: &[u8]) -> Result<(), PatternError> {
     if pattern.iter().all(|&octet| octet == b'/') {
         return Err(PatternError::Empty);
+    }
+    let inner = pattern.strip_prefix(b"/").unwrap_or(pattern);
+    let inner = inner.strip_suffix(b"/").unwrap_or(inner);
+    let is_none = |part: &&[u8]| matches!(*part, b"" | b"." | b".." | b"**");
+    if let Some(part) = inner.split(|&octet| octet == b'/').find(is_none) {
+        return Err(PatternError::NoName(part.to_vec()));
     }
     let mut rest = pattern;
     while let Some(&first) = rest.first() {
@@ -258,6 +269,10 @@ mod tests {
             (b"[]", PatternError::OpenBracket),
             (b"[!]x", PatternError::OpenBracket),
             (b"[a][", PatternError::OpenBracket),
+            (b"./cache", PatternError::NoName(b".".to_vec())),
+            (b"a//b", PatternError::NoName(Vec::new())),
+            (b"../x", PatternError::NoName(b"..".to_vec())),
+            (b"**/x", PatternError::NoName(b"**".to_vec())),
             (b"x[a/b]", PatternError::BracketedSlash),
             (b"[[:alpha:]]", PatternError::CharacterClass),
             (b"[a-cz-x]", PatternError::EmptyRange(b'z', b'x')),
