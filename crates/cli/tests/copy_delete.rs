@@ -177,7 +177,7 @@ fn nothing_is_deleted_where_not_everything_was_copied() {
     let put = ["put", "-r", "--delete", text(&tree), text(target.path())];
     sshoal(&shoal, &put).expect(3).says(&[
         "it is to be a folder, and something else is there",
-        "nothing was deleted, for not everything was copied",
+        "nothing was deleted, for something has failed before that",
     ]);
     assert!(there.join("old").exists());
     // What cannot be read here counts, too.
@@ -252,6 +252,32 @@ fn folders_here_have_what_hosts_have_and_nothing_else() {
         ended.stderr()
     );
     assert!(back.join("elsewhere/kept").exists(), "no link is followed");
+}
+
+#[test]
+fn what_was_just_sent_through_a_link_is_not_deleted_where_it_went() {
+    let shoal = real(SshdSpec::new(1));
+    let (dir, _tree) = tree();
+    let target = shared_folder();
+    let old = dir.path().join("t");
+    fs::create_dir_all(old.join("releases/5")).unwrap();
+    symlink("releases/5", old.join("current")).unwrap();
+    send(&shoal, &old, target.path());
+    let here = dir.path().join("s");
+    fs::create_dir_all(here.join("current")).unwrap();
+    write(&here.join("current/f"), b"new", 0o644);
+    let there = target.path().join("t");
+    let put = [
+        "put",
+        "-r",
+        "--delete",
+        &format!("{}/", here.display()),
+        text(&there),
+    ];
+    sshoal(&shoal, &put)
+        .expect(3)
+        .says(&["a link stands for the folder", "nothing was deleted"]);
+    assert_eq!(fs::read(there.join("releases/5/f")).unwrap(), b"new");
 }
 
 #[test]

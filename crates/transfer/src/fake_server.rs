@@ -59,6 +59,10 @@ pub(crate) struct FakeServer {
     pub(crate) short_reads: Option<usize>,
     /// Names that READDIR gives beside those that are there.
     pub(crate) bad_names: Vec<Vec<u8>>,
+    /// When something is looked at without links being followed, this is put in the place of what is there.
+    pub(crate) replaces_when_looked_at: Option<(Vec<u8>, Node)>,
+    /// The account's home, if it has one.
+    pub(crate) home: Option<Vec<u8>>,
     /// When a folder is listed first, this is put in the place of what is there.
     pub(crate) replaces_when_listed: Option<(Vec<u8>, Node)>,
     /// How folders are listed, and how often that was asked for.
@@ -182,6 +186,12 @@ impl FakeServer {
             6 => self.write(channel, id, &mut from, out)?,
             7 | 17 => {
                 let path = from.string()?;
+                // Sources are looked at with links followed, and then as they are.
+                if kind == 7
+                    && let Some((path, node)) = self.replaces_when_looked_at.take()
+                {
+                    self.nodes.insert(path, node);
+                }
                 match self.attributes(path) {
                     _ if !self.reaches(path) => status(out, id, DENIED),
                     Some(attributes) => attrs(out, id, &attributes),
@@ -245,7 +255,9 @@ impl FakeServer {
                 status(out, id, if is_done { OK } else { FAILURE });
             }
             16 => {
-                let path = from.string()?.to_vec();
+                let path = from.string()?;
+                let home = self.home.clone().filter(|_| path == b".");
+                let path = home.unwrap_or_else(|| path.to_vec());
                 names(out, id, &[(path, Attributes::default())]);
             }
             18 => {

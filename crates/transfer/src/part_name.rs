@@ -46,18 +46,23 @@ pub fn part_name(path: &[u8], tag: PartTag) -> Vec<u8> {
     }
 }
 
-/// Whether a name is one that [`part_name`] gives, whatever the file and the transfer.
+/// Whether a name is one that [`part_name`] gives, whatever the file and the transfer, or that of what goes beside batches of
+/// small files: `.TAG.part` and `.TAG.NUMBER.part`.
 pub(crate) fn is_part_name(name: &[u8]) -> bool {
     let inner = name
         .strip_prefix(b".")
         .and_then(|it| it.strip_suffix(b".part"));
-    let Some((name, [b'.', tag @ ..])) =
-        inner.and_then(|it| it.split_at_checked(it.len().checked_sub(9)?))
-    else {
+    let Some(inner) = inner else {
         return false;
     };
     let is_digit = |octet: &u8| matches!(octet, b'0'..=b'9' | b'a'..=b'f');
-    !name.is_empty() && tag.iter().all(is_digit)
+    let is_tag = |text: &[u8]| text.len() == 8 && text.iter().all(is_digit);
+    let Some(dot) = inner.iter().rposition(|&octet| octet == b'.') else {
+        return is_tag(inner);
+    };
+    let (before, last) = (&inner[..dot], &inner[dot + 1..]);
+    let is_number = !last.is_empty() && last.iter().all(u8::is_ascii_digit);
+    is_tag(last) && !before.is_empty() || is_number && is_tag(before)
 }
 
 /// What tells names from each other: the same in each version of this program, so that what an earlier one has left is found.
@@ -89,14 +94,22 @@ mod tests {
         assert_eq!(tag.to_string().parse(), Ok(tag));
         let long = part_name(&[b'x'; 255], tag);
         assert_eq!(long.len(), MAX_NAME);
-        assert!(is_part_name(&long) && is_part_name(b".motd.0000001f.part"));
+        for ours in [
+            &long[..],
+            b".motd.0000001f.part",
+            b".0000001f.part",
+            b".0000001f.12.part",
+        ] {
+            assert!(is_part_name(ours), "{}", ours.escape_ascii());
+        }
         for other in [
             &b"motd.0000001f.part"[..],
             b".motd.0000001F.part",
             b".motd.000001f.part",
             b".motd.part",
-            b".0000001f.part",
             b"..0000001f.part",
+            b".0000001f..part",
+            b".000001f.12.part",
             b".part",
         ] {
             assert!(!is_part_name(other), "{}", other.escape_ascii());

@@ -135,19 +135,22 @@ impl Surplus {
 pub struct SurplusHere {
     /// Hashes of the places of all that the host has. Where two have the same, what is surplus stays.
     fetched: HashSet<u64>,
+    /// How many names the host has in folders, by the same hashes.
+    names: HashMap<u64, u32>,
     folders: Folders,
     /// Whether it is only told.
     pub only_told: bool,
 }
 
 /// What a place in the set of those that are fetched takes, octets.
-pub(crate) const FETCHED: usize = 16;
+pub(crate) const FETCHED: usize = 32;
 
 impl SurplusHere {
     /// Before anything is known; `only_told`: nothing is done at all.
     pub fn new(excludes: Excludes, only_told: bool) -> SurplusHere {
         SurplusHere {
             fetched: HashSet::new(),
+            names: HashMap::new(),
             folders: Folders::new(Vec::new(), excludes),
             only_told,
         }
@@ -155,7 +158,11 @@ impl SurplusHere {
 
     /// The host has something there; `true` if that is new.
     pub fn note(&mut self, place: &[u8]) -> bool {
-        self.fetched.insert(name_hash(place))
+        let is_new = self.fetched.insert(name_hash(place));
+        if is_new && !place.is_empty() {
+            *self.names.entry(name_hash(above(place))).or_default() += 1;
+        }
+        is_new
     }
 
     /// The user means a folder, which comes with all that is in it.
@@ -168,6 +175,13 @@ impl SurplusHere {
     /// Where it is looked for, with all that is below.
     pub fn scopes(&self) -> &[Vec<u8>] {
         self.folders.outermost()
+    }
+
+    /// How many names the host has in a folder.
+    pub fn names(&self, place: &[u8]) -> usize {
+        self.names
+            .get(&name_hash(place))
+            .map_or(0, |names| *names as usize)
     }
 
     /// Whether the host has something there.
@@ -266,6 +280,7 @@ mod tests {
         here.note_folder(b"a".to_vec());
         assert!(here.note(b"a/x") && !here.note(b"a/x"));
         assert!(here.is_fetched(b"a/x") && !here.is_fetched(b"x"));
+        assert_eq!((here.names(b"a"), here.names(b"")), (1, 0));
         assert!(here.is_spared(b"a/y.log") && !here.is_spared(b"a/y"));
         assert_eq!(here.scopes(), [b"a", b"b"]);
         here.note_folder(Vec::new());

@@ -151,13 +151,22 @@ pub enum Trouble {
     #[error("its path is longer than {} octets", crate::MAX_PATH)]
     TooLong,
     /// Something has failed, and so nothing is deleted.
-    #[error("nothing was deleted, for not everything was copied")]
+    #[error("nothing was deleted, for something has failed before that")]
     NothingDeleted,
     /// Not all names are in a folder that were put into it: what is not one of them may be.
     #[error(
-        "nothing was deleted in it, for names that were sent are missing there: somebody else changes it, or names are written in another way there"
+        "names that were copied into it are missing there: somebody else changes it, or names are written in another way there"
     )]
     NamesMissing,
+    /// What goes through it may be in a folder in which it is surplus.
+    #[error("a link stands for the folder, and nothing is deleted where things go through links")]
+    LinkInTheWay,
+    /// All of a host but what was sent would go.
+    #[error("the target is the root folder of the host, in which nothing is deleted")]
+    WholeHost,
+    /// The account could not log in any more.
+    #[error("it holds the keys that let the account in, and would be deleted")]
+    OwnKeys,
     /// Another source has its place already.
     #[error(
         "it would be in the same place here as {first:?}, which is fetched, too; fetch it by itself, into another folder"
@@ -317,6 +326,11 @@ impl Trouble {
             Trouble::NoFolder | Trouble::NoOriginal | Trouble::NothingDeleted => {
                 "see to what failed before it, and run it again"
             }
+            Trouble::LinkInTheWay => {
+                "name the folder that it leads to as the target of a copy of its own, or leave it out (--exclude)"
+            }
+            Trouble::WholeHost => "choose a folder below it",
+            Trouble::OwnKeys => "add --exclude .ssh, or choose another target",
             Trouble::NamesMissing => {
                 "run it again when nobody else writes there, or delete by hand what is surplus"
             }

@@ -4,16 +4,17 @@
 use std::collections::HashSet;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::os::unix::ffi::OsStrExt;
+use std::os::unix::ffi::OsStringExt;
 
 use rustix::fs::{AtFlags, Dir, FileType, unlinkat};
 use rustix::io::Errno;
-use sshoal_transfer::{Fetched, SurplusHere};
+use sshoal_transfer::{Fetched, SurplusHere, Trouble};
 
 use super::disk::Stop;
 use super::folder::{Folder, join, split};
 
-/// Deletes it, or only tells it.
+/// Deletes it, or only tells it. First all folders are looked through: where a name is missing that was just fetched, or a folder cannot
+/// be read, nothing is deleted.
 pub(super) fn delete(folder: &Folder, surplus: &SurplusHere, stop: &Stop) -> Fetched {
     let mut deleting = Deleting {
         folder,
@@ -23,8 +24,16 @@ pub(super) fn delete(folder: &Folder, surplus: &SurplusHere, stop: &Stop) -> Fet
         deleted: Vec::new(),
         failed: Vec::new(),
     };
-    for scope in surplus.scopes() {
-        deleting.delete_below(scope);
+    let found = deleting.look_through();
+    if deleting.failed.is_empty() {
+        found
+            .into_iter()
+            .for_each(|(place, is_folder)| deleting.delete(&place, is_folder));
+    } else {
+        let nothing = Trouble::NothingDeleted;
+        deleting
+            .failed
+            .push(format!("{}: {nothing}", folder.place(b"").display()));
     }
     Fetched::Deleted {
         deleted: deleting.deleted,
@@ -46,76 +55,120 @@ struct Deleting<'a> {
 type Names = Vec<(Vec<u8>, FileType)>;
 
 impl Deleting<'_> {
-    /// Files and links as they are met, folders afterwards, the innermost first.
-    fn delete_below(&mut self, scope: &[u8]) {
-        let mut to_list = vec![(scope.to_vec(), false)];
-        let mut going = Vec::new();
-        while let Some((place, goes)) = to_list.pop() {
-            if let Err(error) = self.stop.check() {
-                return self.fail(&place, false, &error);
-            }
-            let (opened, names) = match self.list(&place, goes) {
-                Ok(Some(found)) => found,
-                Ok(None) => continue,
+    /// What is surplus in folders that the host has, and whether it is a folder.
+    fn look_through(&mut self) -> Vec<(Vec<u8>, bool)> {
+        let mut found = Vec::new();
+        let mut to_list = self.surplus.scopes().to_vec();
+        while let Some(place) = to_list.pop() {
+            let listed = self.stop.check().and_then(|()| self.list(&place));
+            let names = match listed {
+                Ok(Some(names)) => names,
+                // Nothing was made that is only told of.
+                Ok(None) if self.surplus.only_told => continue,
+                Ok(None) => {
+                    self.fail(&place, &io::ErrorKind::NotFound.into());
+                    continue;
+                }
                 Err(error) => {
-                    self.fail(&place, goes, &error);
+                    self.fail(&place, &error);
                     continue;
                 }
             };
-            if goes {
-                going.push(place.clone());
-            }
+            let mut fetched = 0;
             for (name, file_type) in names {
                 let inner = join(&place, &name);
                 let is_folder = file_type == FileType::Directory;
-                match self.surplus.is_fetched(&inner) {
-                    true if is_folder && !goes => to_list.push((inner, false)),
-                    true => self.need(&place, goes),
-                    false if self.surplus.is_spared(&inner) => self.need(&place, goes),
-                    false if is_folder => to_list.push((inner, true)),
-                    false => match self.remove(&opened, &name, AtFlags::empty()) {
-                        Ok(()) => self.tell(&inner, ""),
-                        Err(error) => {
-                            self.need(&place, goes);
-                            self.fail(&inner, false, &error);
-                        }
-                    },
+                if self.surplus.is_fetched(&inner) {
+                    fetched += 1;
+                    if is_folder {
+                        to_list.push(inner);
+                    }
+                } else if !self.surplus.is_spared(&inner) {
+                    found.push((inner, is_folder));
+                }
+            }
+            if fetched < self.surplus.names(&place) && !self.surplus.only_told {
+                let missing = Trouble::NamesMissing.to_string();
+                self.fail(&place, &io::Error::other(missing));
+            }
+        }
+        found
+    }
+
+    /// Files and links as they are met, folders afterwards, the innermost first.
+    fn delete(&mut self, place: &[u8], is_folder: bool) {
+        if !is_folder {
+            return self.delete_one(place, AtFlags::empty());
+        }
+        let mut to_list = vec![place.to_vec()];
+        let mut going = Vec::new();
+        while let Some(place) = to_list.pop() {
+            going.push(place.clone());
+            let listed = self.stop.check().and_then(|()| {
+                self.lend(&place)?;
+                self.list(&place)
+            });
+            let names = match listed {
+                Ok(found) => found.unwrap_or_default(),
+                Err(error) => {
+                    self.needed.insert(place.clone());
+                    self.fail(&place, &error);
+                    continue;
+                }
+            };
+            for (name, file_type) in names {
+                let inner = join(&place, &name);
+                if self.surplus.is_spared(&inner) {
+                    self.needed.insert(place.clone());
+                } else if file_type == FileType::Directory {
+                    to_list.push(inner);
+                } else {
+                    self.delete_one(&inner, AtFlags::empty());
                 }
             }
         }
         for place in going.into_iter().rev() {
-            if self.needed.contains(&place) {
-                self.need_above(&place);
-                continue;
-            }
-            let (above, name) = split(&place);
-            let opened = self.folder.open_there(above);
-            let removed = opened.and_then(|it| match it {
-                Some(above) => self.remove(&above, name, AtFlags::REMOVEDIR),
-                None => Ok(()),
-            });
-            match removed {
-                Ok(()) => {
-                    self.folder.lent().forget(&place);
-                    self.tell(&place, "/");
-                }
-                Err(error) => {
-                    self.need_above(&place);
-                    self.fail(&place, false, &error);
-                }
+            match self.needed.contains(&place) {
+                true => self.need_above(&place),
+                false => self.delete_one(&place, AtFlags::REMOVEDIR),
             }
         }
     }
 
-    /// A folder and what is in it; `None` if it is not there.
-    fn list(&self, place: &[u8], goes: bool) -> io::Result<Option<(OwnedFd, Names)>> {
-        // As where something is put into it.
-        if goes && !self.surplus.only_told {
-            let (above, name) = split(place);
-            if let Some(above) = self.folder.open_there(above)? {
-                self.folder.lent().lend(&above, name, place);
-            }
+    fn delete_one(&mut self, place: &[u8], flags: AtFlags) {
+        let (above, name) = split(place);
+        let removed = self
+            .stop
+            .check()
+            .and_then(|()| match self.folder.open_there(above)? {
+                Some(above) if !self.surplus.only_told => remove(&above, name, flags),
+                _ => Ok(()),
+            });
+        if let Err(error) = removed {
+            self.need_above(place);
+            return self.fail(place, &error);
         }
+        let mut path = self.folder.place(place).into_os_string().into_vec();
+        if flags == AtFlags::REMOVEDIR {
+            self.folder.lent().forget(place);
+            path.push(b'/');
+        }
+        self.deleted.push(path);
+    }
+
+    /// As where something is put into it.
+    fn lend(&self, place: &[u8]) -> io::Result<()> {
+        let (above, name) = split(place);
+        if let Some(above) = self.folder.open_there(above)?
+            && !self.surplus.only_told
+        {
+            self.folder.lent().lend(&above, name, place);
+        }
+        Ok(())
+    }
+
+    /// A folder and what is in it; `None` if it is not there.
+    fn list(&self, place: &[u8]) -> io::Result<Option<Names>> {
         let Some(opened) = self.folder.open_there(place)? else {
             return Ok(None);
         };
@@ -136,45 +189,25 @@ impl Deleting<'_> {
             names.push((name.to_vec(), file_type));
         }
         names.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
-        Ok(Some((opened, names)))
+        Ok(Some(names))
     }
 
-    fn remove(&self, above: &OwnedFd, name: &[u8], flags: AtFlags) -> io::Result<()> {
-        if self.surplus.only_told {
-            return Ok(());
-        }
-        match unlinkat(above, name, flags) {
-            // Somebody else was faster.
-            Ok(()) | Err(Errno::NOENT) => Ok(()),
-            Err(error) => Err(error.into()),
-        }
-    }
-
-    /// Something stays in this folder.
-    fn need(&mut self, place: &[u8], goes: bool) {
-        if goes {
-            self.needed.insert(place.to_vec());
-        }
-    }
-
-    /// So the one above stays, too.
+    /// The folder that it is in stays.
     fn need_above(&mut self, place: &[u8]) {
         let (above, _) = split(place);
         self.needed.insert(above.to_vec());
     }
 
-    fn tell(&mut self, place: &[u8], slash: &str) {
-        let path = self.folder.place(place).into_os_string();
-        let path = [path.as_bytes(), slash.as_bytes()].concat();
-        self.deleted.push(path);
-    }
-
-    /// `stays`: the one above has this folder still.
-    fn fail(&mut self, place: &[u8], stays: bool, error: &io::Error) {
-        if stays {
-            self.need_above(place);
-        }
+    fn fail(&mut self, place: &[u8], error: &io::Error) {
         self.failed.push(self.folder.told(place, error));
+    }
+}
+
+fn remove(above: &OwnedFd, name: &[u8], flags: AtFlags) -> io::Result<()> {
+    match unlinkat(above, name, flags) {
+        // Somebody else was faster.
+        Ok(()) | Err(Errno::NOENT) => Ok(()),
+        Err(error) => Err(error.into()),
     }
 }
 
@@ -183,6 +216,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use std::fs;
+    use std::os::unix::ffi::OsStrExt;
     use std::os::unix::fs::{PermissionsExt, symlink};
     use std::path::Path;
 
@@ -280,7 +314,7 @@ mod tests {
         // Nor where one is what is looked through.
         let linked = surplus(&["folder"], &["folder"], false);
         let (gone, failed) = deleted(&folder, &linked);
-        assert_eq!((gone.len(), failed.len()), (0, 1));
+        assert_eq!((gone.len(), failed.len()), (0, 2));
         assert!(
             failed[0].contains("is there, and is no folder"),
             "{failed:?}"
@@ -299,6 +333,22 @@ mod tests {
         assert_eq!((gone.len(), failed), (3, vec![]));
         folder.lent().give_back().unwrap();
         assert!(!dir.path().join("host/gone").exists());
+    }
+
+    #[test]
+    fn where_a_fetched_name_is_missing_nothing_is_deleted() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = tree(dir.path(), &["a/x", "a/old", "b/y", "old"]);
+        // As a file system does that folds upper and lower case, or leaves dots out.
+        let done = surplus(&[""], &["", "a", "a/x", "b", "b/Y"], false);
+        let (gone, failed) = deleted(&folder, &done);
+        assert_eq!(gone, Vec::<String>::new());
+        assert!(
+            failed[0].contains("names that were copied into it are missing"),
+            "{failed:?}"
+        );
+        assert!(failed[1].contains("nothing was deleted"), "{failed:?}");
+        assert!(dir.path().join("host/old").exists());
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Folders of the server in memory: how it lists them, and what clients asked for.
 
-use super::{EOF, FAILURE, FakeChannel, FakeServer, MISSING, names, number, status};
+use super::{EOF, FAILURE, FakeChannel, FakeServer, MISSING, Node, names, number, status};
 use crate::sftp::Attributes;
 
 /// A request for names.
@@ -28,6 +28,8 @@ pub(crate) struct Listings {
     pub(crate) how: Readdirs,
     /// Names come without the types of what they stand for.
     pub(crate) hides_types: bool,
+    /// Names come with what links lead to.
+    pub(crate) follows_links: bool,
     /// A name that is not told, whatever the folder.
     pub(crate) hidden: Option<Vec<u8>>,
     /// Folders have no end: names follow that stand for nothing.
@@ -139,6 +141,12 @@ impl FakeServer {
             let is_hidden = self.listings.hidden.as_deref() == Some(name);
             if !name.is_empty() && !name.contains(&b'/') && !is_hidden {
                 let mut attributes = self.attributes(path).expect("it is there");
+                if self.listings.follows_links
+                    && let Some(Node::Link(target)) = self.nodes.get(path)
+                    && let Some(there) = self.attributes(target)
+                {
+                    attributes = there;
+                }
                 if self.listings.hides_types {
                     attributes.mode = None;
                 }

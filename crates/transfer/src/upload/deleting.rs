@@ -1,37 +1,64 @@
 //! `--delete`: what is surplus in the folders that were sent is removed, once all that was to be sent is in place.
 //!
-//! Nothing is removed if anything has failed, nor in a folder in which a name is missing that was just sent: there the server does
-//! not tell names as they were given. No link is followed but one that the user has named as the target. A folder goes when all
-//! that is in it has gone.
+//! First all of them are looked through, and only then anything is removed: nothing is if anything has failed, if a name is missing
+//! that was just sent (then the server does not tell names as they were given), or if a link stands in the place of one of the
+//! folders (what went through it may be in another one of them, and look surplus there). A folder goes when all that is in it has
+//! gone. No link is followed but the target, where that is one: whatever a listing says, a folder is looked at itself before it is
+//! listed, for some servers tell there what a link leads to.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::closed::Place;
+use super::folders::OWN_USE;
 use super::{Asked, Phase, Upload, UploadEvent};
 use crate::Trouble;
 use crate::path::{MAX_PATH, is_plain_name, join};
 use crate::reads::Reads;
-use crate::sftp::{FileType, Handle, Name, Reply, Request, Status, StatusCode};
+use crate::sftp::{Attributes, FileType, Handle, Name, Reply, Request, Status, StatusCode};
 use crate::surplus::Surplus;
 use crate::trouble::shown;
 
 /// Folders listed at a time.
 const LISTINGS: usize = 16;
-/// Names that a host may tell in all.
+/// Names that a host may tell in all, and octets of those that are surplus and remembered.
 const MAX_NAMES: usize = 5_000_000;
+const MAX_OCTETS: usize = 64 * 1024 * 1024;
+/// What a name takes beside its octets.
+const NAME: usize = 32;
+
+/// Names in a folder that are surplus, and whether each may be a folder.
+type Names = Vec<(Vec<u8>, bool)>;
 
 /// What is looked through on one host.
 #[derive(Default)]
 pub(super) struct Deleting {
-    has_begun: bool,
+    stage: Stage,
+    /// Where the target and the account's home are, as the server has them.
+    target: Option<Vec<u8>>,
+    home: Option<Vec<u8>>,
     /// Folders that are to be listed, the next one last.
     to_list: Vec<Folder>,
     /// Those that are listed or cleared.
     open: HashMap<u64, Folder>,
     next_id: u64,
-    /// Names told so far.
+    /// What is surplus in folders of the sources'.
+    found: Vec<(Vec<u8>, Names)>,
+    /// Names told so far, and octets of `found`.
     names: usize,
+    octets: usize,
+    /// Nothing is removed: that was told.
+    is_refused: bool,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Stage {
+    #[default]
+    New,
+    /// Where the target is, is not known yet.
+    Finding,
+    Looking,
+    Clearing,
 }
 
 /// A folder that is listed, or is to be.
@@ -39,12 +66,13 @@ struct Folder {
     place: Vec<u8>,
     /// The folder above, if this one goes, too.
     goes_from: Option<u64>,
+    /// Its mode, if it was given more rights to be cleared.
+    had_mode: Option<u32>,
     handle: Option<Handle>,
     reads: Reads,
     /// Names that the sources have, and that were told.
     sent: usize,
-    /// What is surplus in it.
-    surplus: Vec<(Vec<u8>, FileType)>,
+    surplus: Names,
     is_listed: bool,
     /// Requests about what is surplus, and folders in it, that are not settled.
     unsettled: usize,
@@ -52,18 +80,21 @@ struct Folder {
     is_needed: bool,
 }
 
-/// What was asked about a folder.
+/// What was asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum DeleteStep {
+    FindTarget,
+    FindHome,
+    /// Whether it is a folder.
+    LookAtIt,
     List,
     Read {
         /// Whether no other one of the folder is asked for before it is answered.
         is_alone: bool,
     },
-    /// The server has not said what this is.
+    /// What this is itself, which is surplus and may be a folder.
     Look {
         name: Vec<u8>,
-        is_sent: bool,
     },
     Remove {
         name: Vec<u8>,
@@ -76,6 +107,7 @@ impl Folder {
         Folder {
             place,
             goes_from,
+            had_mode: None,
             handle: None,
             reads: Reads::default(),
             sent: 0,
@@ -92,49 +124,101 @@ impl Upload {
         let surplus = match &self.plan.surplus {
             Some(surplus) if !self.interrupted => surplus.clone(),
             _ => {
-                let mut open = self.deleting.open.values_mut();
-                let handles: Vec<Handle> =
-                    open.by_ref().filter_map(|it| it.handle.take()).collect();
+                let open = self.deleting.open.values_mut();
+                let handles: Vec<Handle> = open.filter_map(|it| it.handle.take()).collect();
                 handles.iter().for_each(|handle| self.close(handle));
                 return self.end_deleting();
             }
         };
-        if !self.deleting.has_begun {
-            self.deleting.has_begun = true;
+        if self.deleting.stage == Stage::New {
             if self.tally.failed > 0 {
-                let path = self.small.base.clone();
-                self.failed(path, Trouble::NothingDeleted);
+                self.tell_nothing_deleted();
                 return self.end_deleting();
             }
+            self.deleting.stage = Stage::Finding;
+            let path = &self.small.base.clone();
+            self.ask_about(0, Request::Realpath { path }, DeleteStep::FindTarget);
+            self.ask_about(0, Request::Realpath { path: b"." }, DeleteStep::FindHome);
+        }
+        if self.deleting.stage == Stage::Finding {
+            let (target, home) = (&self.deleting.target, &self.deleting.home);
+            let (Some(target), Some(_), false) = (target, home, self.deleting.is_refused) else {
+                if self.deleting.is_refused {
+                    self.tell_nothing_deleted();
+                    self.end_deleting();
+                }
+                return;
+            };
+            if target == b"/" && surplus.scopes().iter().any(|scope| scope.is_empty()) {
+                self.refuse(b"", Trouble::WholeHost);
+                self.tell_nothing_deleted();
+                return self.end_deleting();
+            }
+            self.deleting.stage = Stage::Looking;
             let scopes = surplus.scopes().iter().rev();
             let scopes = scopes.map(|place| Folder::new(place.clone(), None));
             self.deleting.to_list = scopes.collect();
         }
         self.clear_folders(&surplus);
         self.list_surplus(&surplus);
-        if self.deleting.to_list.is_empty() && self.deleting.open.is_empty() {
-            self.end_deleting();
+        if !self.deleting.to_list.is_empty() || !self.deleting.open.is_empty() {
+            return;
         }
+        if self.deleting.stage == Stage::Looking && !self.deleting.is_refused {
+            self.deleting.stage = Stage::Clearing;
+            for (place, names) in std::mem::take(&mut self.deleting.found) {
+                self.deleting.next_id += 1;
+                let folder = Folder {
+                    surplus: names,
+                    is_listed: true,
+                    ..Folder::new(place, None)
+                };
+                self.deleting.open.insert(self.deleting.next_id, folder);
+            }
+            return self.delete_surplus();
+        }
+        if self.deleting.stage == Stage::Looking {
+            self.tell_nothing_deleted();
+        }
+        self.end_deleting();
+    }
+
+    fn tell_nothing_deleted(&mut self) {
+        self.failed(self.small.base.clone(), Trouble::NothingDeleted);
+    }
+
+    /// Why nothing is removed on this host.
+    fn refuse(&mut self, place: &[u8], trouble: Trouble) {
+        self.deleting.is_refused = true;
+        self.deleting.found = Vec::new();
+        self.failed(self.path_at(place), trouble);
     }
 
     /// Folders get their modes and times when no request is on its way any more.
     fn end_deleting(&mut self) {
         if self.channels[0].client.pending() > 0 {
+            // What is told is told once.
+            self.deleting.stage = Stage::Clearing;
             return;
         }
-        self.deleting = Deleting {
-            has_begun: true,
-            ..Deleting::default()
-        };
-        self.phase = match &self.plan.surplus {
-            Some(surplus) if surplus.is_only_told() => Phase::Ended,
-            _ => Phase::FolderAttributes,
+        self.deleting = Deleting::default();
+        self.phase = match self.plan.only_tells() {
+            true => Phase::Ended,
+            false => Phase::FolderAttributes,
         };
     }
 
     /// Where a place is on this host.
     fn path_at(&self, place: &[u8]) -> Vec<u8> {
         join(&self.small.base, place)
+    }
+
+    fn ask_about(&mut self, id: u64, request: Request<'_>, step: DeleteStep) {
+        self.ask(request, Asked::Delete { id, step });
+    }
+
+    fn close(&mut self, handle: &Handle) {
+        self.ask(Request::Close { handle }, Asked::Forget);
     }
 
     /// Begins listings while there is room, and reads on in those that are begun.
@@ -146,22 +230,32 @@ impl Upload {
             && let Some(folder) = self.deleting.to_list.pop()
         {
             listings += 1;
-            if let Some(entry) = surplus
-                .folder(&folder.place)
-                .filter(|_| !surplus.is_only_told())
-            {
-                self.open_folder(0, Place::Entry(entry));
-            }
             self.deleting.next_id += 1;
             let id = self.deleting.next_id;
-            let path = self.path_at(&folder.place);
+            let path = &self.path_at(&folder.place);
+            // The target may be a link, which the user has named; what goes has been looked at.
+            let is_known = folder.place.is_empty() || folder.goes_from.is_some();
             self.deleting.open.insert(id, folder);
-            let step = DeleteStep::List;
-            self.ask(Request::Opendir { path: &path }, Asked::Delete { id, step });
+            match is_known {
+                true => self.open_listing(id, surplus),
+                false => self.ask_about(id, Request::Lstat { path }, DeleteStep::LookAtIt),
+            }
         }
         for id in self.open_folders() {
             self.read_surplus(id, surplus);
         }
+    }
+
+    fn open_listing(&mut self, id: u64, surplus: &Surplus) {
+        let Some(folder) = self.deleting.open.get(&id) else {
+            return;
+        };
+        let path = &self.path_at(&folder.place);
+        let entry = surplus.folder(&folder.place);
+        if let Some(entry) = entry.filter(|_| !surplus.is_only_told()) {
+            self.open_folder(0, Place::Entry(entry));
+        }
+        self.ask_about(id, Request::Opendir { path }, DeleteStep::List);
     }
 
     /// The innermost come first: they were begun last.
@@ -197,12 +291,8 @@ impl Upload {
         for _ in unanswered..most {
             let step = DeleteStep::Read { is_alone };
             let handle = &handle;
-            self.ask(Request::Readdir { handle }, Asked::Delete { id, step });
+            self.ask_about(id, Request::Readdir { handle }, step);
         }
-    }
-
-    fn close(&mut self, handle: &Handle) {
-        self.ask(Request::Close { handle }, Asked::Forget);
     }
 
     /// All names are known, or none can be had.
@@ -210,18 +300,25 @@ impl Upload {
         let Some(folder) = self.deleting.open.get_mut(&id) else {
             return;
         };
-        folder.is_listed = true;
-        let goes = folder.goes_from.is_some();
-        let lacks = !goes && !surplus.is_only_told() && folder.sent < surplus.names(&folder.place);
-        let trouble = match trouble {
-            None if lacks => Some(Trouble::NamesMissing),
-            trouble => trouble,
+        if folder.goes_from.is_some() {
+            folder.is_listed = true;
+            if let Some(trouble) = trouble {
+                folder.surplus.clear();
+                folder.is_needed = true;
+                let path = join(&self.small.base, &folder.place);
+                self.failed(path, trouble);
+            }
+            return;
+        }
+        let Some(folder) = self.deleting.open.remove(&id) else {
+            return;
         };
-        if let Some(trouble) = trouble {
-            folder.surplus.clear();
-            folder.is_needed = true;
-            let path = join(&self.small.base, &folder.place);
-            self.failed(path, trouble);
+        let lacks = !surplus.is_only_told() && folder.sent < surplus.names(&folder.place);
+        let trouble = trouble.or(lacks.then_some(Trouble::NamesMissing));
+        match trouble {
+            Some(trouble) => self.refuse(&folder.place, trouble),
+            None if folder.surplus.is_empty() || self.deleting.is_refused => {}
+            None => self.deleting.found.push((folder.place, folder.surplus)),
         }
     }
 
@@ -236,28 +333,14 @@ impl Upload {
             return;
         }
         match step {
+            DeleteStep::FindTarget => self.deleting.target = self.found_path(reply),
+            DeleteStep::FindHome => self.deleting.home = self.found_path(reply),
+            DeleteStep::LookAtIt => self.handle_looked_at(id, &reply, &surplus),
             DeleteStep::List => self.handle_opened_surplus(id, reply, &surplus),
             DeleteStep::Read { is_alone } => {
-                self.handle_surplus_names(id, is_alone, reply, &surplus)
+                self.handle_surplus_names(id, is_alone, reply, &surplus);
             }
-            DeleteStep::Look { name, is_sent } => {
-                let file_type = match &reply {
-                    Reply::Attributes(there) => there.file_type(),
-                    _ => FileType::Unknown,
-                };
-                self.settle_one(id);
-                match (is_sent, file_type) {
-                    (true, FileType::Folder) => self.descend(id, &name, false),
-                    (true, _) => {}
-                    (false, FileType::Unknown) if is_gone(&reply) => {}
-                    (false, FileType::Unknown) => self.not_removed(id, &name, &reply),
-                    (false, file_type) => {
-                        if let Some(folder) = self.deleting.open.get_mut(&id) {
-                            folder.surplus.push((name, file_type));
-                        }
-                    }
-                }
-            }
+            DeleteStep::Look { name } => self.handle_surplus_seen(id, name, &reply),
             DeleteStep::Remove { name } => {
                 self.settle_one(id);
                 match is_gone(&reply) {
@@ -269,25 +352,55 @@ impl Upload {
         }
     }
 
+    fn found_path(&mut self, reply: Reply) -> Option<Vec<u8>> {
+        let doing = "finding out where it is";
+        match reply {
+            Reply::Names(mut names) if names.len() == 1 => return Some(names.remove(0).name),
+            Reply::Status(status) => self.refuse(b"", Trouble::remote(doing, &status)),
+            _ => self.refuse(b"", Trouble::BadName(String::new())),
+        }
+        None
+    }
+
+    /// What is in the place of a folder that was sent.
+    fn handle_looked_at(&mut self, id: u64, reply: &Reply, surplus: &Arc<Surplus>) {
+        let trouble = match reply {
+            Reply::Attributes(there) => match there.file_type() {
+                FileType::Folder => return self.open_listing(id, surplus),
+                FileType::Link => Trouble::LinkInTheWay,
+                _ => Trouble::NoFolderThere,
+            },
+            Reply::Status(status)
+                if status.code == StatusCode::NoSuchFile && surplus.is_only_told() =>
+            {
+                self.deleting.open.remove(&id);
+                return;
+            }
+            Reply::Status(status) => Trouble::remote("looking at the folder", status),
+            _ => Trouble::NoFolderThere,
+        };
+        self.end_listing(id, Some(trouble), surplus);
+    }
+
     fn handle_opened_surplus(&mut self, id: u64, reply: Reply, surplus: &Arc<Surplus>) {
         let Some(folder) = self.deleting.open.get_mut(&id) else {
             return;
         };
-        match reply {
-            Reply::Handle(handle) => folder.handle = Some(handle),
-            // Nothing was made that is only told of, and what goes may have gone by itself.
+        let trouble = match reply {
+            Reply::Handle(handle) => {
+                folder.handle = Some(handle);
+                return;
+            }
+            // It has gone by itself.
             Reply::Status(status)
-                if status.code == StatusCode::NoSuchFile
-                    && (surplus.is_only_told() || folder.goes_from.is_some()) =>
+                if status.code == StatusCode::NoSuchFile && folder.goes_from.is_some() =>
             {
-                folder.is_listed = true;
+                None
             }
-            Reply::Status(status) => {
-                let trouble = Trouble::remote("listing the folder", &status);
-                self.end_listing(id, Some(trouble), surplus);
-            }
-            _ => self.end_listing(id, Some(Trouble::NoFolderThere), surplus),
-        }
+            Reply::Status(status) => Some(Trouble::remote("listing the folder", &status)),
+            _ => Some(Trouble::NoFolderThere),
+        };
+        self.end_listing(id, trouble, surplus);
     }
 
     fn handle_surplus_names(
@@ -326,57 +439,88 @@ impl Upload {
             return;
         }
         self.deleting.names += 1;
-        let is_too_much = self.deleting.names > MAX_NAMES;
+        let names = self.deleting.names;
         let Some(folder) = self.deleting.open.get_mut(&id) else {
             return;
         };
-        if is_too_much {
-            let (what, limit) = ("names in the folders there", MAX_NAMES);
-            return folder.reads.stop(Some(Trouble::TooMany { what, limit }));
-        }
         if !is_plain_name(&name) {
             return folder.reads.stop(Some(Trouble::BadName(shown(&name))));
         }
         let place = join(&folder.place, &name);
-        let is_sent = surplus.is_sent(&place);
-        match attributes.file_type() {
-            _ if !is_sent && surplus.is_spared(&place) => folder.is_needed = true,
-            file_type if !is_sent => folder.surplus.push((name, file_type)),
-            file_type => {
-                folder.sent += 1;
-                match file_type {
-                    // A link that leads to a folder is not followed.
-                    FileType::Folder if surplus.folder(&place).is_some() => {
-                        self.descend(id, &name, false)
-                    }
-                    FileType::Unknown if surplus.folder(&place).is_some() => {
-                        self.look(id, name, true)
-                    }
-                    _ => {}
-                }
+        let goes = folder.goes_from.is_some();
+        if !goes && surplus.is_sent(&place) {
+            folder.sent += 1;
+            if surplus.folder(&place).is_some() {
+                self.deleting.to_list.push(Folder::new(place, None));
             }
+            return;
+        }
+        if surplus.is_spared(&place) {
+            folder.is_needed = true;
+            return;
+        }
+        let (what, limit) = ("names in the folders there", MAX_NAMES);
+        let file_type = attributes.file_type();
+        let may_be_folder = matches!(file_type, FileType::Folder | FileType::Unknown);
+        self.deleting.octets += name.len() + NAME;
+        folder.surplus.push((name, may_be_folder));
+        if names > limit || self.deleting.octets > MAX_OCTETS {
+            folder.reads.stop(Some(Trouble::TooMany { what, limit }));
+        }
+        if self.has_own_keys(&place) && !goes {
+            self.refuse(&place, Trouble::OwnKeys);
         }
     }
 
-    /// A folder in this one is to be listed, and goes or stays.
-    fn descend(&mut self, id: u64, name: &[u8], goes: bool) {
-        let Some(folder) = self.deleting.open.get_mut(&id) else {
-            return;
+    /// Whether what lets the account in is there, or below.
+    fn has_own_keys(&self, place: &[u8]) -> bool {
+        let (Some(target), Some(home)) = (&self.deleting.target, &self.deleting.home) else {
+            return false;
         };
-        let place = join(&folder.place, name);
-        let goes_from = goes.then_some(id);
-        folder.unsettled += usize::from(goes);
-        self.deleting.to_list.push(Folder::new(place, goes_from));
+        let keys = join(home, b".ssh");
+        let path = join(target, place);
+        keys == path || keys.starts_with(&[&path, &b"/"[..]].concat())
     }
 
-    fn look(&mut self, id: u64, name: Vec<u8>, is_sent: bool) {
+    fn handle_surplus_seen(&mut self, id: u64, name: Vec<u8>, reply: &Reply) {
+        self.settle_one(id);
+        match reply {
+            Reply::Attributes(there) if there.file_type() == FileType::Folder => {
+                self.descend(id, &name, there);
+            }
+            Reply::Attributes(there) if there.file_type() != FileType::Unknown => {
+                if let Some(folder) = self.deleting.open.get_mut(&id) {
+                    folder.surplus.push((name, false));
+                }
+            }
+            reply if is_gone(reply) => {}
+            reply => self.not_removed(id, &name, reply),
+        }
+    }
+
+    /// A surplus folder in this one is to be listed. One that its owner has closed (`-p` gave it such a mode) is opened.
+    fn descend(&mut self, id: u64, name: &[u8], there: &Attributes) {
         let Some(folder) = self.deleting.open.get_mut(&id) else {
             return;
         };
+        let mut inner = Folder::new(join(&folder.place, name), Some(id));
         folder.unsettled += 1;
-        let path = join(&join(&self.small.base, &folder.place), &name);
-        let step = DeleteStep::Look { name, is_sent };
-        self.ask(Request::Lstat { path: &path }, Asked::Delete { id, step });
+        let mode = there.permissions().unwrap_or(OWN_USE);
+        if mode & OWN_USE != OWN_USE && !self.plan.only_tells() {
+            inner.had_mode = Some(mode);
+            self.set_mode(&inner.place, mode | OWN_USE);
+        }
+        self.deleting.to_list.push(inner);
+    }
+
+    /// What comes of it does not matter: who may not is refused what follows, which is told.
+    fn set_mode(&mut self, place: &[u8], mode: u32) {
+        let path = &self.path_at(place);
+        let attributes = Attributes {
+            mode: Some(mode),
+            ..Attributes::default()
+        };
+        self.ask(Request::Setstat { path, attributes }, Asked::Forget);
     }
 
     /// Removes what is surplus in folders that are listed, and those that go themselves and are empty.
@@ -385,13 +529,12 @@ impl Upload {
             while self.has_room()
                 && let Some(folder) = self.deleting.open.get_mut(&id)
                 && folder.is_listed
-                && let Some((name, file_type)) = folder.surplus.pop()
+                && let Some((name, may_be_folder)) = folder.surplus.pop()
             {
-                match file_type {
-                    FileType::Folder => self.descend(id, &name, true),
-                    FileType::Unknown => self.look(id, name, false),
-                    _ if surplus.is_only_told() => self.deleted(id, &name),
-                    _ => self.remove(id, name),
+                match may_be_folder {
+                    true => self.look(id, name),
+                    false if surplus.is_only_told() => self.deleted(id, &name),
+                    false => self.remove(id, name),
                 }
             }
             let folder = self.deleting.open.get(&id);
@@ -401,18 +544,26 @@ impl Upload {
         }
     }
 
+    fn look(&mut self, id: u64, name: Vec<u8>) {
+        let Some(folder) = self.deleting.open.get_mut(&id) else {
+            return;
+        };
+        folder.unsettled += 1;
+        let path = &join(&join(&self.small.base, &folder.place), &name);
+        self.ask_about(id, Request::Lstat { path }, DeleteStep::Look { name });
+    }
+
     fn remove(&mut self, id: u64, name: Vec<u8>) {
         let Some(folder) = self.deleting.open.get_mut(&id) else {
             return;
         };
-        let path = join(&join(&self.small.base, &folder.place), &name);
+        let path = &join(&join(&self.small.base, &folder.place), &name);
         if path.len() > MAX_PATH {
             folder.is_needed = true;
-            return self.failed(path, Trouble::TooLong);
+            return self.failed(path.clone(), Trouble::TooLong);
         }
         folder.unsettled += 1;
-        let step = DeleteStep::Remove { name };
-        self.ask(Request::Remove { path: &path }, Asked::Delete { id, step });
+        self.ask_about(id, Request::Remove { path }, DeleteStep::Remove { name });
     }
 
     /// Everything in it is settled.
@@ -423,9 +574,8 @@ impl Upload {
         let goes = folder.goes_from.is_some() && !folder.is_needed;
         if goes && !surplus.is_only_told() {
             folder.unsettled += 1;
-            let path = join(&self.small.base, &folder.place);
-            let step = DeleteStep::RemoveFolder;
-            return self.ask(Request::Rmdir { path: &path }, Asked::Delete { id, step });
+            let path = &join(&self.small.base, &folder.place);
+            return self.ask_about(id, Request::Rmdir { path }, DeleteStep::RemoveFolder);
         }
         self.folder_settled(id, goes);
     }
@@ -447,8 +597,10 @@ impl Upload {
         let Some(above) = folder.goes_from else {
             return;
         };
-        if is_gone {
-            self.tell_deleted([&folder.place, &b"/"[..]].concat());
+        match (is_gone, folder.had_mode) {
+            (true, _) => self.tell_deleted([&folder.place, &b"/"[..]].concat()),
+            (false, Some(mode)) => self.set_mode(&folder.place, mode),
+            (false, None) => {}
         }
         if let Some(above) = self.deleting.open.get_mut(&above) {
             above.unsettled -= 1;

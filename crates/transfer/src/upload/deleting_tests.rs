@@ -64,6 +64,8 @@ fn what_is_surplus_goes_and_nothing_beside_it() {
         (Some(2), Readdirs::OneAtATime, false),
     ] {
         let mut server = server();
+        // A link that the listing has for a folder.
+        server.listings.follows_links = at_once.is_none();
         server.listings.at_once = at_once;
         server.listings.how = how;
         server.listings.hides_types = hides_types;
@@ -138,7 +140,12 @@ fn a_link_in_a_folders_place_is_not_followed() {
         story.server.replaces_when_listed =
             Some((b"/srv/site/a".to_vec(), Node::Link(b"/elsewhere".to_vec())));
         let told = story.play(with_surplus(plan(b"/srv", folders.clone()), &[], false));
-        assert_eq!((told.failed, told.deleted), (vec![], vec![]));
+        let told_of = |path: &[u8], trouble| (path.to_vec(), trouble);
+        let expected = [
+            told_of(b"/srv/site/a", Trouble::LinkInTheWay),
+            told_of(b"/srv", Trouble::NothingDeleted),
+        ];
+        assert_eq!((&told.failed[..], told.deleted.len()), (&expected[..], 0));
         server = story.server;
         server.nodes.remove(&b"/srv/site/a"[..]);
         assert!(server.nodes.contains_key(&b"/elsewhere/kept"[..]));
@@ -184,16 +191,14 @@ fn where_names_that_were_sent_are_missing_nothing_goes() {
     server.listings.hidden = Some(b"empty".to_vec());
     let mut story = Story::new(server, tree().1);
     let told = story.play(tree_plan(&[]));
-    assert_eq!(
-        told.failed,
-        [(b"/srv/site/a".to_vec(), Trouble::NamesMissing)]
-    );
+    let expected = [
+        (b"/srv/site/a".to_vec(), Trouble::NamesMissing),
+        (b"/srv".to_vec(), Trouble::NothingDeleted),
+    ];
+    assert_eq!((&told.failed[..], told.deleted.len()), (&expected[..], 0));
     let nodes = &story.server.nodes;
     assert!(nodes.contains_key(&b"/srv/site/a/old"[..]));
-    assert!(
-        !nodes.contains_key(&b"/srv/site/old"[..]),
-        "elsewhere it does"
-    );
+    assert!(nodes.contains_key(&b"/srv/site/old"[..]), "nor elsewhere");
 }
 
 #[test]
@@ -203,6 +208,7 @@ fn what_cannot_be_removed_is_named_and_its_folder_stays() {
     server
         .modes
         .insert(b"/srv/site/gone/deep".to_vec(), (0o500, 0));
+    server.refuses_attributes = 100;
     let mut story = Story::new(server, tree().1);
     let told = story.play(tree_plan(&[]));
     let [(path, trouble)] = &told.failed[..] else {
@@ -215,6 +221,100 @@ fn what_cannot_be_removed_is_named_and_its_folder_stays() {
     );
     assert!(story.server.nodes.contains_key(&b"/srv/site/gone"[..]));
     assert!(!story.server.nodes.contains_key(&b"/srv/site/gone/x"[..]));
+}
+
+#[test]
+fn a_closed_folder_is_cleared_too_and_has_its_mode_back_if_it_stays() {
+    let deep = b"/srv/site/gone/deep".to_vec();
+    for (excludes, stays) in [(&[][..], false), (&[&b"gone/deep/old"[..]], true)] {
+        let mut server = server();
+        server.modes_bind = true;
+        server.modes.insert(deep.clone(), (0o500, 0));
+        let mut story = Story::new(server, tree().1);
+        let told = story.play(tree_plan(excludes));
+        assert_eq!(told.failed, []);
+        assert_eq!(story.server.nodes.contains_key(&deep), stays);
+        if stays {
+            assert_eq!(story.server.modes[&deep].0, 0o500);
+        }
+    }
+}
+
+#[test]
+fn what_went_through_a_link_into_a_surplus_folder_stays() {
+    // `current` leads to a folder that the source has not: what was sent is there.
+    let server = FakeServer::with(&[
+        (b"/srv", Node::Folder),
+        (b"/srv/site", Node::Folder),
+        (b"/srv/site/releases", Node::Folder),
+        (b"/srv/site/releases/f", Node::File(b"just sent".to_vec())),
+    ]);
+    let mut story = Story::new(server, vec![vec![], vec![]]);
+    let link = Node::Link(b"/srv/site/releases".to_vec());
+    story.server.replaces_when_listed = Some((b"/srv/site/current".to_vec(), link));
+    let folders = vec![
+        entry(b"", Kind::Folder, None),
+        entry(b"current", Kind::Folder, Some(0)),
+    ];
+    let told = story.play(with_surplus(plan(b"/srv", folders), &[], false));
+    assert_eq!(told.failed[0].1, Trouble::LinkInTheWay);
+    assert_eq!(told.deleted.len(), 0);
+    let nodes = &story.server.nodes;
+    assert!(nodes.contains_key(&b"/srv/site/releases/f"[..]));
+}
+
+#[test]
+fn a_source_whose_place_is_a_link_has_nothing_deleted_behind_it() {
+    let mut server = server();
+    server.nodes.insert(b"/data".to_vec(), Node::Folder);
+    server
+        .nodes
+        .insert(b"/data/kept".to_vec(), Node::File(vec![]));
+    let mut story = Story::new(server, vec![vec![]]);
+    story.server.replaces_when_looked_at =
+        Some((b"/srv/site".to_vec(), Node::Link(b"/data".to_vec())));
+    let folder = vec![entry(b"", Kind::Folder, None)];
+    let told = story.play(with_surplus(plan(b"/srv", folder), &[], false));
+    assert_eq!(
+        told.failed[0],
+        (b"/srv/site".to_vec(), Trouble::LinkInTheWay)
+    );
+    assert_eq!(told.deleted.len(), 0);
+}
+
+#[test]
+fn neither_the_host_nor_the_accounts_keys_are_deleted() {
+    let nameless = |target: &[u8], excludes: &[&[u8]]| {
+        let mut plan = plan(target, vec![entry(b"", Kind::Folder, None)]);
+        plan.roots[0].name = Vec::new();
+        with_surplus(plan, excludes, false)
+    };
+    let server = || {
+        let mut server = FakeServer::with(&[
+            (b"/", Node::Folder),
+            (b"/home", Node::Folder),
+            (b"/home/me", Node::Folder),
+            (b"/home/me/.ssh", Node::Folder),
+            (b"/home/me/.ssh/authorized_keys", Node::File(vec![])),
+            (b"/home/me/old", Node::File(vec![])),
+        ]);
+        server.home = Some(b"/home/me".to_vec());
+        server
+    };
+    for (target, trouble) in [
+        (&b"/"[..], Trouble::WholeHost),
+        (b"/home", Trouble::OwnKeys),
+        (b"/home/me", Trouble::OwnKeys),
+    ] {
+        let mut story = Story::new(server(), vec![vec![]]);
+        let told = story.play(nameless(target, &[]));
+        assert_eq!(told.failed[0].1, trouble, "{}", target.escape_ascii());
+        assert_eq!((told.failed.len(), told.deleted.len()), (2, 0));
+    }
+    let mut story = Story::new(server(), vec![vec![]]);
+    let told = story.play(nameless(b"/home/me", &[b".ssh"]));
+    assert_eq!(told.failed, []);
+    assert_eq!(told.deleted, [b"/home/me/old".to_vec()]);
 }
 
 #[test]
