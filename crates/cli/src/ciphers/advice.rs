@@ -11,6 +11,8 @@ use super::weak;
 const SAME: f64 = 0.03;
 /// The same of rates whose rounds do not tell them apart.
 const LIKELY_SAME: f64 = 0.15;
+/// How many rounds of a duel must be won.
+const WINS: usize = 7;
 /// Of so many rounds one is left out of a comparison that had bad luck.
 const ONE_IN: usize = 10;
 
@@ -99,19 +101,22 @@ fn times(row: &Row, usual: &Row) -> Option<f64> {
     Some(row.rate()? / usual.rate()?)
 }
 
-/// What one has over the usual where both were measured in turn: in all rounds but one, of six at the least.
+/// What one has over the usual where both were measured in turn: in [`WINS`] rounds at the least.
 fn won(row: &Row, usual: &Row) -> Option<Verdict> {
     let gain = times(row, usual)?;
     let rounds = || row.rounds.iter().zip(&usual.rounds);
-    let most = rounds().count().checked_sub(1).filter(|most| *most >= 5)?;
-    if gain > 1.0 + SAME && rounds().filter(|(it, usual)| it.rate > usual.rate).count() >= most {
+    let faster = rounds().filter(|(it, usual)| it.rate > usual.rate);
+    if gain > 1.0 + SAME && faster.count() >= WINS {
         return Some(Verdict::Faster);
     }
-    let is_cheaper =
-        |it: &Round, usual: &Round| it.cpu.zip(usual.cpu).is_some_and(|(it, usual)| it < usual);
-    let cheaper = rounds().filter(|(it, usual)| is_cheaper(it, usual)).count();
-    let is_cheaper = gain > 1.0 - SAME && cheaper >= most;
-    is_cheaper.then(|| Verdict::Cheaper(row.cpu() / usual.cpu()))
+    let is_cheaper = |it: &Round, usual: &Round| {
+        let both = it.cpu.zip(usual.cpu);
+        both.is_some_and(|(it, usual)| it < usual)
+    };
+    let cheaper = rounds().filter(|(it, usual)| is_cheaper(it, usual));
+    let part = row.cpu() / usual.cpu();
+    let is_worth_it = gain > 1.0 - SAME && part < 1.0 - SAME;
+    (is_worth_it && cheaper.count() >= WINS).then_some(Verdict::Cheaper(part))
 }
 
 /// Whether all of the one are below all of the other, but for a tenth of each. A single round does not tell how much it
@@ -380,7 +385,7 @@ mod tests {
         let second = first().decided(&[lucky(), duel(UMAC, &[140.0; 8], &[3.0; 8])]);
         assert_eq!((second.best(), second.gain), (&pair(UMAC), Some(1.4)));
         // Too few were measured.
-        let failed = first().decided(&[duel(GCM, &[200.0; 5], &[3.0; 5])]);
+        let failed = first().decided(&[duel(GCM, &[200.0; 6], &[3.0; 6])]);
         assert_eq!(failed.verdict, Verdict::Unsure(pair(GCM), 2.0));
         assert_eq!(first().decided(&[]), first());
     }

@@ -44,20 +44,18 @@ pub(super) fn decided(
             Performed::Done(done) => done,
             Performed::CutShort(status) => return Ok(Err(status)),
         };
-        // Which of both is first changes with every round.
-        let of = |pair: &Pair, is_contender: bool| {
-            let rounds = done.chunks(2).enumerate();
-            let rounds = rounds.filter_map(|(round, both)| {
-                both.get(usize::from(is_contender == is_turned(round)))
-            });
-            Row::new(
-                pair.clone(),
-                by,
-                scale.ways,
-                &rounds.collect::<Vec<&Done>>(),
-            )
-        };
-        duels.push((of(contender, true), of(&usual, false)));
+        let row = |pair: &Pair, rounds: &[&Done]| Row::new(pair.clone(), by, scale.ways, rounds);
+        let is_whole = |one: &Done| !row(&usual, &[one]).rounds.is_empty();
+        // A round counts in which both were measured. Which of them is first changes with every round.
+        let rounds = done.chunks_exact(2).enumerate();
+        let rounds = rounds.filter(|(_, both)| both.iter().all(is_whole));
+        let (of_contender, of_usual): (Vec<&Done>, Vec<&Done>) = rounds
+            .map(|(round, both)| match is_turned(round) {
+                false => (&both[0], &both[1]),
+                true => (&both[1], &both[0]),
+            })
+            .unzip();
+        duels.push((row(contender, &of_contender), row(&usual, &of_usual)));
         if advice.clone().decided(&duels).is_change() {
             break;
         }
