@@ -23,6 +23,7 @@ pub(super) fn delete(folder: &Folder, surplus: &SurplusHere, stop: &Stop) -> Fet
         needed: HashSet::new(),
         deleted: Vec::new(),
         failed: Vec::new(),
+        is_stopped: false,
     };
     let found = deleting.look_through();
     if deleting.failed.is_empty() {
@@ -49,6 +50,8 @@ struct Deleting<'a> {
     needed: HashSet<Vec<u8>>,
     deleted: Vec<Vec<u8>>,
     failed: Vec<String>,
+    /// Nobody wants to know any more: that was told.
+    is_stopped: bool,
 }
 
 /// What is in a folder.
@@ -60,8 +63,10 @@ impl Deleting<'_> {
         let mut found = Vec::new();
         let mut to_list = self.surplus.scopes().to_vec();
         while let Some(place) = to_list.pop() {
-            let listed = self.stop.check().and_then(|()| self.list(&place));
-            let names = match listed {
+            if self.is_stopped() {
+                break;
+            }
+            let names = match self.list(&place) {
                 Ok(Some(names)) => names,
                 // Nothing was made that is only told of.
                 Ok(None) if self.surplus.only_told => continue,
@@ -104,10 +109,10 @@ impl Deleting<'_> {
         let mut going = Vec::new();
         while let Some(place) = to_list.pop() {
             going.push(place.clone());
-            let listed = self.stop.check().and_then(|()| {
-                self.lend(&place)?;
-                self.list(&place)
-            });
+            if self.is_stopped() {
+                return;
+            }
+            let listed = self.lend(&place).and_then(|()| self.list(&place));
             let names = match listed {
                 Ok(found) => found.unwrap_or_default(),
                 Err(error) => {
@@ -137,13 +142,14 @@ impl Deleting<'_> {
 
     fn delete_one(&mut self, place: &[u8], flags: AtFlags) {
         let (above, name) = split(place);
-        let removed = self
-            .stop
-            .check()
-            .and_then(|()| match self.folder.open_there(above)? {
-                Some(above) if !self.surplus.only_told => remove(&above, name, flags),
-                _ => Ok(()),
-            });
+        if self.is_stopped() {
+            return self.need_above(place);
+        }
+        let opened = self.folder.open_there(above);
+        let removed = opened.and_then(|above| match above {
+            Some(above) if !self.surplus.only_told => remove(&above, name, flags),
+            _ => Ok(()),
+        });
         if let Err(error) = removed {
             self.need_above(place);
             return self.fail(place, &error);
@@ -154,6 +160,17 @@ impl Deleting<'_> {
             path.push(b'/');
         }
         self.deleted.push(path);
+    }
+
+    /// Whether nothing more is done; the first time that is told.
+    fn is_stopped(&mut self) -> bool {
+        if let Err(error) = self.stop.check()
+            && !self.is_stopped
+        {
+            self.is_stopped = true;
+            self.fail(b"", &error);
+        }
+        self.is_stopped
     }
 
     /// As where something is put into it.

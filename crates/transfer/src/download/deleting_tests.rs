@@ -57,6 +57,17 @@ fn a_file_that_is_named_has_nothing_beside_it() {
 }
 
 #[test]
+fn an_image_of_a_device_stays_beside_what_has_no_name() {
+    let mut story = Story::new(&site());
+    let device = Node::Device(vec![1; 4096]);
+    story.server.nodes.insert(b"/dev".to_vec(), Node::Folder);
+    story.server.nodes.insert(b"/dev/disk".to_vec(), device);
+    here(&mut story, &[b"old", b"disk"]);
+    let told = story.play(deleting(&[b"/dev/disk", b"/site/"], Deletion::Done));
+    assert_eq!(story.deleted, [b"old".to_vec()], "{:?}", told.failed);
+}
+
+#[test]
 fn what_is_excluded_stays() {
     let mut story = Story::new(&site());
     here(&mut story, &[b"site/a/old", b"site/b.log"]);

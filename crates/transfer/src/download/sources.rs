@@ -203,8 +203,11 @@ impl Download {
             Some(trouble) => Err(trouble),
         };
         match claimed {
-            Ok(true) if file_type == FileType::BlockDevice && !self.only_tells() => {
-                self.survey_device(item)
+            Ok(true) if file_type == FileType::BlockDevice => {
+                self.note_fetched(&item);
+                if !self.only_tells() {
+                    self.survey_device(item);
+                }
             }
             Ok(true) => {
                 self.note_scope(&item);

@@ -24,6 +24,9 @@ const LISTINGS: usize = 16;
 /// Names that a host may tell in all, and octets of those that are surplus and remembered.
 const MAX_NAMES: usize = 5_000_000;
 const MAX_OCTETS: usize = 64 * 1024 * 1024;
+/// Surplus folders that may wait to be listed before others are looked at, and folders with something surplus that are cleared at a time.
+const MOST_WAITING: usize = 1024;
+const CLEARED: usize = 64;
 /// What a name takes beside its octets.
 const NAME: usize = 32;
 
@@ -124,9 +127,16 @@ impl Upload {
         let surplus = match &self.plan.surplus {
             Some(surplus) if !self.interrupted => surplus.clone(),
             _ => {
-                let open = self.deleting.open.values_mut();
-                let handles: Vec<Handle> = open.filter_map(|it| it.handle.take()).collect();
-                handles.iter().for_each(|handle| self.close(handle));
+                let waiting = std::mem::take(&mut self.deleting.to_list).into_iter();
+                let open = std::mem::take(&mut self.deleting.open).into_values();
+                for folder in open.chain(waiting) {
+                    if let Some(handle) = &folder.handle {
+                        self.close(handle);
+                    }
+                    if let Some(mode) = folder.had_mode {
+                        self.set_mode(&folder.place, mode);
+                    }
+                }
                 return self.end_deleting();
             }
         };
@@ -159,28 +169,38 @@ impl Upload {
             let scopes = scopes.map(|place| Folder::new(place.clone(), None));
             self.deleting.to_list = scopes.collect();
         }
-        self.clear_folders(&surplus);
-        self.list_surplus(&surplus);
-        if !self.deleting.to_list.is_empty() || !self.deleting.open.is_empty() {
-            return;
-        }
-        if self.deleting.stage == Stage::Looking && !self.deleting.is_refused {
-            self.deleting.stage = Stage::Clearing;
-            for (place, names) in std::mem::take(&mut self.deleting.found) {
-                self.deleting.next_id += 1;
-                let folder = Folder {
-                    surplus: names,
-                    is_listed: true,
-                    ..Folder::new(place, None)
-                };
-                self.deleting.open.insert(self.deleting.next_id, folder);
+        loop {
+            self.clear_folders(&surplus);
+            self.list_surplus(&surplus);
+            if !self.deleting.to_list.is_empty() || !self.deleting.open.is_empty() {
+                return;
             }
-            return self.delete_surplus();
+            if self.deleting.stage == Stage::Looking && !self.deleting.is_refused {
+                self.deleting.stage = Stage::Clearing;
+            }
+            if self.deleting.found.is_empty() {
+                break;
+            }
+            self.take_found();
         }
         if self.deleting.stage == Stage::Looking {
             self.tell_nothing_deleted();
         }
         self.end_deleting();
+    }
+
+    /// Some of the folders in which something is surplus are next.
+    fn take_found(&mut self) {
+        let first = self.deleting.found.len().saturating_sub(CLEARED);
+        for (place, surplus) in self.deleting.found.split_off(first) {
+            self.deleting.next_id += 1;
+            let folder = Folder {
+                surplus,
+                is_listed: true,
+                ..Folder::new(place, None)
+            };
+            self.deleting.open.insert(self.deleting.next_id, folder);
+        }
     }
 
     fn tell_nothing_deleted(&mut self) {
@@ -191,6 +211,7 @@ impl Upload {
     fn refuse(&mut self, place: &[u8], trouble: Trouble) {
         self.deleting.is_refused = true;
         self.deleting.found = Vec::new();
+        self.deleting.to_list = Vec::new();
         self.failed(self.path_at(place), trouble);
     }
 
@@ -459,27 +480,47 @@ impl Upload {
             folder.is_needed = true;
             return;
         }
-        let (what, limit) = ("names in the folders there", MAX_NAMES);
         let file_type = attributes.file_type();
         let may_be_folder = matches!(file_type, FileType::Folder | FileType::Unknown);
         self.deleting.octets += name.len() + NAME;
         folder.surplus.push((name, may_be_folder));
-        if names > limit || self.deleting.octets > MAX_OCTETS {
-            folder.reads.stop(Some(Trouble::TooMany { what, limit }));
+        let too_many = |what, limit| Some(Trouble::TooMany { what, limit });
+        if names > MAX_NAMES {
+            folder
+                .reads
+                .stop(too_many("names in the folders there", MAX_NAMES));
         }
-        if self.has_own_keys(&place) && !goes {
+        if self.deleting.octets > MAX_OCTETS {
+            let what = "octets of names there that are to be deleted";
+            folder.reads.stop(too_many(what, MAX_OCTETS));
+        }
+        if !goes && self.has_own_keys(&place, surplus) {
             self.refuse(&place, Trouble::OwnKeys);
         }
     }
 
-    /// Whether what lets the account in is there, or below.
-    fn has_own_keys(&self, place: &[u8]) -> bool {
+    /// Whether what lets the account in is there, below or above, and would go.
+    fn has_own_keys(&self, place: &[u8], surplus: &Surplus) -> bool {
         let (Some(target), Some(home)) = (&self.deleting.target, &self.deleting.home) else {
             return false;
         };
         let keys = join(home, b".ssh");
         let path = join(target, place);
-        keys == path || keys.starts_with(&[&path, &b"/"[..]].concat())
+        let is_below = |one: &[u8], other: &[u8]| {
+            one.strip_prefix(other)
+                .is_some_and(|rest| rest.starts_with(b"/"))
+        };
+        if keys == path || is_below(&path, &keys) {
+            return true;
+        }
+        // On the way there something may be excluded.
+        let below = |folder: &[u8]| Some(keys.strip_prefix(folder)?.strip_prefix(b"/")?.to_vec());
+        is_below(&keys, &path)
+            && below(&path).is_some_and(|rest| {
+                let ends = (0..=rest.len()).filter(|&at| at == rest.len() || rest[at] == b'/');
+                let mut places = ends.map(|end| join(place, &rest[..end]));
+                !places.any(|place| surplus.is_spared(&place))
+            })
     }
 
     fn handle_surplus_seen(&mut self, id: u64, name: Vec<u8>, reply: &Reply) {
@@ -490,6 +531,7 @@ impl Upload {
             }
             Reply::Attributes(there) if there.file_type() != FileType::Unknown => {
                 if let Some(folder) = self.deleting.open.get_mut(&id) {
+                    self.deleting.octets += name.len() + NAME;
                     folder.surplus.push((name, false));
                 }
             }
@@ -527,10 +569,12 @@ impl Upload {
     fn clear_folders(&mut self, surplus: &Surplus) {
         for id in self.open_folders() {
             while self.has_room()
+                && self.deleting.to_list.len() < MOST_WAITING
                 && let Some(folder) = self.deleting.open.get_mut(&id)
                 && folder.is_listed
                 && let Some((name, may_be_folder)) = folder.surplus.pop()
             {
+                self.deleting.octets -= name.len() + NAME;
                 match may_be_folder {
                     true => self.look(id, name),
                     false if surplus.is_only_told() => self.deleted(id, &name),
@@ -548,8 +592,12 @@ impl Upload {
         let Some(folder) = self.deleting.open.get_mut(&id) else {
             return;
         };
-        folder.unsettled += 1;
         let path = &join(&join(&self.small.base, &folder.place), &name);
+        if path.len() > MAX_PATH {
+            folder.is_needed = true;
+            return self.failed(path.clone(), Trouble::TooLong);
+        }
+        folder.unsettled += 1;
         self.ask_about(id, Request::Lstat { path }, DeleteStep::Look { name });
     }
 

@@ -311,6 +311,17 @@ fn neither_the_host_nor_the_accounts_keys_are_deleted() {
         assert_eq!(told.failed[0].1, trouble, "{}", target.escape_ascii());
         assert_eq!((told.failed.len(), told.deleted.len()), (2, 0));
     }
+    // Nor what is in the folder of the keys, where that is sent.
+    let mut plan = nameless(b"/home/me", &[]);
+    plan.entries.push(entry(b".ssh", Kind::Folder, Some(0)));
+    let plan = with_surplus(plan, &[], false);
+    let told = Story::new(server(), vec![vec![], vec![]]).play(plan);
+    assert_eq!(told.failed[0].1, Trouble::OwnKeys);
+    // From far above it is enough that they are excluded.
+    let mut story = Story::new(server(), vec![vec![]]);
+    let told = story.play(nameless(b"/home", &[b".ssh"]));
+    assert_eq!(told.failed, []);
+    assert_eq!(told.deleted, [b"/home/me/old".to_vec()]);
     let mut story = Story::new(server(), vec![vec![]]);
     let told = story.play(nameless(b"/home/me", &[b".ssh"]));
     assert_eq!(told.failed, []);
