@@ -44,7 +44,7 @@ pub use glob::{Excludes, PatternError, check_exclude, matches as glob_matches};
 pub use hashing::{FileHash, Hashing, HostHashes, Verify};
 pub use owners::{Account, AccountKind, HostAccounts, Names, Owner, Owners, Rights, accounts};
 pub use part_name::{PartTag, part_name};
-pub use path::{MAX_NAME, MAX_PATH};
+pub use path::{MAX_NAME, MAX_PATH, join as join_path};
 pub use shell::{SHELL_COMMAND, ShellError, ShellServer};
 pub use surplus::{Deletion, Surplus, SurplusHere};
 pub use trouble::{MAX_TOLD, Remote, Trouble};

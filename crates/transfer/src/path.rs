@@ -6,7 +6,7 @@ pub const MAX_PATH: usize = 4096;
 pub const MAX_NAME: usize = 255;
 
 /// `name` in the folder `base`. An empty name is the folder itself.
-pub(crate) fn join(base: &[u8], name: &[u8]) -> Vec<u8> {
+pub fn join(base: &[u8], name: &[u8]) -> Vec<u8> {
     match (base, name) {
         (base, b"") => base.to_vec(),
         (b"", name) => name.to_vec(),

@@ -6,9 +6,10 @@
 //! time is asked one at a time.
 
 use crate::Trouble;
+use crate::sftp::{Name, Reply, StatusCode};
 
 /// READDIRs of one folder that are asked for at once, at first, and at the most once they have brought names.
-pub(crate) const FIRST_READS: usize = 2;
+const FIRST_READS: usize = 2;
 pub(crate) const MOST_READS: usize = 8;
 
 /// How far the reading of a folder is.
@@ -17,7 +18,7 @@ pub(crate) struct Reads {
     /// Without an answer.
     pub(crate) unanswered: usize,
     /// How many have brought names.
-    pub(crate) answered: usize,
+    answered: usize,
     /// Whether the server has refused one of several, and why: they are asked for one by one from then on.
     refused: Option<Trouble>,
     /// Whether no more are asked for, and why if that is not the folder's end.
@@ -25,8 +26,33 @@ pub(crate) struct Reads {
 }
 
 impl Reads {
+    /// How many more are asked for now, and whether one at a time.
+    pub(crate) fn ask(&mut self) -> (usize, bool) {
+        let most = self.most();
+        let more = most.saturating_sub(self.unanswered);
+        self.unanswered += more;
+        (more, most == 1)
+    }
+
+    /// The names that an answer has brought.
+    pub(crate) fn take(&mut self, is_alone: bool, reply: Reply) -> Vec<Name> {
+        self.unanswered -= 1;
+        match reply {
+            Reply::Names(names) if !names.is_empty() => {
+                self.answered += 1;
+                return names;
+            }
+            Reply::Status(status) if status.code == StatusCode::Eof => self.reach_end(is_alone),
+            Reply::Status(status) => {
+                self.fail(is_alone, Trouble::remote("listing the folder", &status));
+            }
+            _ => self.stop(Some(Trouble::BadName(String::new()))),
+        }
+        Vec::new()
+    }
+
     /// How many may be asked for at once.
-    pub(crate) fn most(&self) -> usize {
+    fn most(&self) -> usize {
         match self.refused {
             Some(_) => 1,
             None => (FIRST_READS + self.answered).min(MOST_READS),
@@ -39,7 +65,7 @@ impl Reads {
     }
 
     /// One has failed. It need not be the folder's fault if others were asked for at the same time: it is tried once more.
-    pub(crate) fn fail(&mut self, is_alone: bool, trouble: Trouble) {
+    fn fail(&mut self, is_alone: bool, trouble: Trouble) {
         if is_alone {
             self.stop(Some(trouble));
         } else {
@@ -48,7 +74,7 @@ impl Reads {
     }
 
     /// The server says that this is the folder's end. If it has refused another one meanwhile, names may be missing.
-    pub(crate) fn reach_end(&mut self, is_alone: bool) {
+    fn reach_end(&mut self, is_alone: bool) {
         let trouble = self.refused.take().filter(|_| !is_alone);
         self.stop(trouble);
     }

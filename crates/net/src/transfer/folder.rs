@@ -535,14 +535,6 @@ fn is_a(stat: &Stat, file_type: FileType) -> bool {
     FileType::from_raw_mode(stat.st_mode) == file_type
 }
 
-/// A path in a folder.
-pub(super) fn join(folder: &[u8], name: &[u8]) -> Vec<u8> {
-    match folder {
-        b"" => name.to_vec(),
-        folder => [folder, b"/", name].concat(),
-    }
-}
-
 /// The folder that something is in, and its name there.
 pub(super) fn split(path: &[u8]) -> (&[u8], &[u8]) {
     match path.iter().rposition(|&octet| octet == b'/') {

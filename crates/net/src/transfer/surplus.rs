@@ -8,10 +8,10 @@ use std::os::unix::ffi::OsStringExt;
 
 use rustix::fs::{AtFlags, Dir, FileType, unlinkat};
 use rustix::io::Errno;
-use sshoal_transfer::{Fetched, SurplusHere, Trouble};
+use sshoal_transfer::{Fetched, SurplusHere, Trouble, join_path as join};
 
 use super::disk::Stop;
-use super::folder::{Folder, join, split};
+use super::folder::{Folder, split};
 
 /// Deletes it, or only tells it. First all folders are looked through: where a name is missing that was just fetched, or a folder cannot
 /// be read, nothing is deleted.
@@ -176,8 +176,8 @@ impl Deleting<'_> {
     /// As where something is put into it.
     fn lend(&self, place: &[u8]) -> io::Result<()> {
         let (above, name) = split(place);
-        if let Some(above) = self.folder.open_there(above)?
-            && !self.surplus.only_told
+        if !self.surplus.only_told
+            && let Some(above) = self.folder.open_there(above)?
         {
             self.folder.lent().lend(&above, name, place);
         }

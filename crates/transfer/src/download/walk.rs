@@ -214,10 +214,8 @@ impl Download {
         if is_full {
             return;
         }
-        let (unanswered, most) = (listing.reads.unanswered, listing.reads.most());
-        listing.reads.unanswered = unanswered.max(most);
-        let is_alone = most == 1;
-        for _ in unanswered..most {
+        let (more, is_alone) = listing.reads.ask();
+        for _ in 0..more {
             let step = ListingStep::Read { is_alone };
             self.ask(
                 Request::Readdir { handle: &handle },
@@ -268,21 +266,9 @@ impl Download {
         let Some(listing) = self.listings.get_mut(&id) else {
             return;
         };
-        let reads = &mut listing.reads;
-        reads.unanswered -= 1;
-        match reply {
-            Reply::Names(names) if names.is_empty() => {
-                reads.stop(Some(Trouble::BadName(String::new())));
-            }
-            Reply::Names(names) => {
-                reads.answered += 1;
-                self.add_names(id, names);
-            }
-            Reply::Status(status) if status.code == StatusCode::Eof => reads.reach_end(is_alone),
-            Reply::Status(status) => {
-                reads.fail(is_alone, Trouble::remote("listing the folder", &status));
-            }
-            _ => reads.stop(None),
+        let names = listing.reads.take(is_alone, reply);
+        if !names.is_empty() {
+            self.add_names(id, names);
         }
     }
 
