@@ -11,8 +11,9 @@ use super::weak;
 const SAME: f64 = 0.03;
 /// The same of rates whose rounds do not tell them apart.
 const LIKELY_SAME: f64 = 0.15;
-/// How many rounds of a duel must be won.
-const WINS: usize = 7;
+/// Rounds of a duel, and how many must be won: by chance alone that happens once in 28.
+pub(super) const ROUNDS: usize = 8;
+pub(super) const WINS: usize = 7;
 /// Of so many rounds one is left out of a comparison that had bad luck.
 const ONE_IN: usize = 10;
 

@@ -2,15 +2,13 @@
 //! has had luck, too, and what else the machines did has touched the rounds of the table: these have been chosen by nothing, and
 //! the two lie side by side.
 
-use super::advice::Advice;
+use super::advice::{Advice, ROUNDS};
 use super::figures::{Row, Ways};
 use super::pairs::{By, Pair};
 use super::table;
 use super::trials::{Done, Performed, Trial, Trials};
 use crate::watch::Watch;
 
-/// Rounds of both, of which seven must agree: by chance alone that happens once in 28.
-const ROUNDS: usize = 8;
 /// How many may try, one after the other.
 const CONTENDERS: usize = 2;
 

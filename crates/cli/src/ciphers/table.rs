@@ -6,7 +6,7 @@ use sshoal_net::TrialWay;
 use sshoal_report::push_visible;
 
 use super::Report;
-use super::advice::{Advice, Verdict};
+use super::advice::{Advice, ROUNDS, Verdict, WINS};
 use super::figures::{Direction, Kex, Row};
 use super::pairs::{By, Pair};
 
@@ -213,8 +213,8 @@ fn recommended(report: &Report, advice: &Advice) -> String {
 /// Where something else was faster, and it is not certain to be.
 fn unsure(report: &Report, client: &str, usual: &str, pair: &Pair, gain: f64) -> String {
     let why = match report.rounds {
-        1 => "one round does not tell how much they differ",
-        _ => "it was not in seven rounds of eight when both were tried again",
+        1 => "one round does not tell how much they differ".to_owned(),
+        _ => format!("it was not in {WINS} rounds of {ROUNDS} when both were tried again"),
     };
     let pair = pair.name();
     format!(
