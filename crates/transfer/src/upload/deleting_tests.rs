@@ -169,6 +169,25 @@ fn nothing_goes_where_something_has_failed() {
 }
 
 #[test]
+fn nothing_goes_where_a_file_has_failed_of_which_the_old_one_is_there() {
+    let mut server = server();
+    let old = Node::File(b"old".to_vec());
+    server.nodes.insert(b"/srv/site/a/x".to_vec(), old.clone());
+    server.nodes.insert(b"/srv/site/hard".to_vec(), old);
+    let mut story = Story::new(server, tree().1);
+    story.changes = Some(2);
+    let told = story.play(tree_plan(&[]));
+    let failed = |path: &[u8], trouble| (path.to_vec(), trouble);
+    let expected = [
+        failed(b"/srv/site/a/x", Trouble::Changed),
+        failed(b"/srv/site/hard", Trouble::NoOriginal),
+        failed(b"/srv", Trouble::NothingDeleted),
+    ];
+    assert_eq!((&told.failed[..], told.deleted.len()), (&expected[..], 0));
+    assert!(story.server.nodes.contains_key(&b"/srv/site/old"[..]));
+}
+
+#[test]
 fn no_more_is_told_than_is_gone_where_it_is_interrupted() {
     for round in 0..40 {
         let mut story = Story::new(server(), tree().1);
