@@ -11,7 +11,7 @@ use std::process::Command;
 use rustix::process::{Pid, Signal, kill_process};
 use sshoal_testbed::sshd::{RealSshd, SshdSpec};
 use support::program::{Ended, Running};
-use support::{Shoal, processes_of, shared_folder, wait_until};
+use support::{Shoal, descendants, processes_of, shared_folder, wait_until};
 use tempfile::TempDir;
 
 /// A host, and a folder whose path is in the command line of all that a test runs there.
@@ -74,8 +74,11 @@ impl Scene {
 
     /// Ends the sessions of the first host's server, as a lost connection would, without asking anybody.
     fn cut(&self) {
-        for pid in descendants_named(self.shoal.hosts.pid(0), "sshd") {
-            let _ = kill_process(pid, Signal::KILL);
+        for pid in descendants(self.shoal.hosts.pid(0).as_raw_nonzero().get()) {
+            let comm = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+            if comm.starts_with("sshd") {
+                let _ = kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL);
+            }
         }
     }
 }
@@ -85,22 +88,6 @@ impl Drop for Scene {
     fn drop(&mut self) {
         let _ = fs::remove_file(self.mark("go"));
     }
-}
-
-/// The children of a process, and theirs, that are called so.
-fn descendants_named(of: Pid, name: &str) -> Vec<Pid> {
-    let pid = of.as_raw_nonzero();
-    let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
-    let mut found = Vec::new();
-    for child in children.unwrap_or_default().split_whitespace() {
-        let comm = fs::read_to_string(format!("/proc/{child}/comm")).unwrap_or_default();
-        let child = Pid::from_raw(child.parse().unwrap()).unwrap();
-        if comm.starts_with(name) {
-            found.extend(descendants_named(child, name));
-            found.push(child);
-        }
-    }
-    found
 }
 
 /// Runs until the mark is gone.

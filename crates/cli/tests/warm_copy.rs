@@ -478,11 +478,7 @@ fn a_server_that_does_not_answer_on_its_kept_connection_is_told_so() {
     let (from, target) = (tempfile::tempdir().unwrap(), shared_folder());
     let (source, there) = (from.path().join("file"), target.path().join("file"));
     fs::write(&source, "text").unwrap();
-    // One of them may just have ended: the login's own.
-    let stopped = warm.session_processes(0);
-    for pid in &stopped {
-        let _ = kill_process(*pid, Signal::STOP);
-    }
+    let stopped = warm.stop(0);
     let words = ["put", "--login-timeout", "1", text(&source), text(&there)];
     let ended = copied(&warm, &words, 3);
     for pid in &stopped {

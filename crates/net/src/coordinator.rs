@@ -96,10 +96,12 @@ pub fn run<O: Observer>(mut plan: RunPlan, observer: O) -> Result<RunEnd<O::Summ
     let others = (1..plan.workers)
         .map(|_| WorkerThread::start(shared.clone()))
         .collect::<io::Result<_>>()?;
-    if let Some(keeper) = &plan.keeper {
-        keeper.started(RunHandle::new(reports_in.clone()));
-    }
     let end = local.block_on(&runtime, async move {
+        let clears_up = plan.transfer.is_some() || plan.keeper.is_some();
+        let mut signals = Signals::listen(clears_up);
+        if let Some(keeper) = &plan.keeper {
+            keeper.started(RunHandle::new(reports_in.clone()));
+        }
         let mut coordinator = Coordinator {
             fleet,
             worker: Rc::new(Worker::with_keepers(shared, Keepers::begin(streams)?)),
@@ -114,7 +116,7 @@ pub fn run<O: Observer>(mut plan: RunPlan, observer: O) -> Result<RunEnd<O::Summ
             has_told_halt: false,
             told: Instant::now(),
         };
-        let mut signals = coordinator.run().await;
+        coordinator.run(&mut signals).await;
         coordinator.worker.let_all_go();
         let said = record(&coordinator.worker.new_keys, &mut signals).await;
         coordinator.tell(said.into_iter().map(Notice::Words).collect());
@@ -159,8 +161,8 @@ struct Coordinator<O: Observer> {
 }
 
 impl<O: Observer> Coordinator<O> {
-    /// Until every host has ended; returns the signals that came meanwhile.
-    async fn run(&mut self) -> Signals {
+    /// Until every host has ended.
+    async fn run(&mut self, signals: &mut Signals) {
         let mut progress = tokio::time::interval(match self.worker.plan.keeper {
             None => PROGRESS_INTERVAL,
             // It would be a reason to wake up for as long as connections are kept.
@@ -168,12 +170,11 @@ impl<O: Observer> Coordinator<O> {
         });
         progress.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
         let keeper = self.worker.plan.keeper.clone();
-        let mut signals = Signals::listen(self.copies() || keeper.is_some());
         loop {
             self.act();
             if self.fleet.is_done() {
                 signals.hosts_have_ended();
-                return signals;
+                return;
             }
             let notices_due = (!self.notices.is_empty()).then_some(self.told + COLLECTED_FOR);
             let timeout = self

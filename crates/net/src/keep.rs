@@ -36,7 +36,7 @@ use crate::{dial, jump, proxy};
 
 /// Who keeps the connections of a run's hosts.
 pub trait Keeper: Send + Sync {
-    /// The run has begun.
+    /// The run has begun: from here on signals end it in order.
     fn started(&self, run: RunHandle);
 
     /// A signal wants the run to end: all its hosts end, and have not failed by that. Called in the coordinator's thread.

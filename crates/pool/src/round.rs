@@ -25,6 +25,7 @@ struct Shared {
     run: OnceLock<RunHandle>,
     /// Hosts of which it is not known yet whether they can be kept.
     unsettled: Mutex<usize>,
+    /// Fewer of them, or the run has begun.
     settled: Condvar,
     /// Whether a signal has ended it.
     is_interrupted: AtomicBool,
@@ -101,6 +102,15 @@ impl Round {
         }
     }
 
+    /// Waits until its run has begun, or has come to nothing.
+    pub fn wait_until_begun(&self) {
+        let mut unsettled = locked(&self.0.unsettled);
+        while *unsettled > 0 && self.0.run.get().is_none() {
+            let woken = self.0.settled.wait(unsettled);
+            unsettled = woken.unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
     /// Waits until it is known of every host whether it can be kept; returns how many are, and how many are not.
     pub fn wait_until_settled(&self) -> Settled {
         let mut unsettled = locked(&self.0.unsettled);
@@ -159,8 +169,11 @@ impl Round {
 
 impl Keeper for Round {
     fn started(&self, run: RunHandle) {
+        let waiting = locked(&self.0.unsettled);
         // It is started once.
         let _ = self.0.run.set(run);
+        drop(waiting);
+        self.0.settled.notify_all();
     }
 
     fn interrupted(&self) {

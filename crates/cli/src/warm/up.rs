@@ -207,6 +207,8 @@ fn keep_here(
     };
     let round = begun.round.clone();
     let run = begin_telling(begun, is_quiet)?;
+    // Nobody meets a process that a signal would end out of order.
+    round.wait_until_begun();
     drop(hold);
     let end = pool.serve(listener, Arc::new(Rounds { folder }));
     pool.clear();

@@ -13,6 +13,7 @@ pub(crate) mod records;
 pub(crate) mod terminal;
 pub(crate) mod warm;
 
+use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -127,11 +128,9 @@ impl Shoal<RealSshd> {
     pub(crate) fn wait_for_sessions(&self) {
         let servers = 0..self.hosts.addresses().len();
         wait_until("all sessions have ended", || {
-            servers.clone().all(|host| {
-                let pid = self.hosts.pid(host).as_raw_nonzero();
-                let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
-                children.unwrap().is_empty()
-            })
+            servers
+                .clone()
+                .all(|host| descendants(self.hosts.pid(host).as_raw_nonzero().get()).is_empty())
         });
     }
 }
@@ -224,16 +223,34 @@ pub(crate) fn noise(length: usize) -> Vec<u8> {
     bytes
 }
 
-/// All that the process has started, the outermost first.
+/// All that the process has started, the outermost first. The kernel's own lists of children leave some out while others
+/// end (proc(5)), so that every process is looked at for its parent.
 pub(crate) fn descendants(parent: i32) -> Vec<i32> {
-    let children = format!("/proc/{parent}/task/{parent}/children");
-    let children = fs::read_to_string(children).unwrap_or_default();
-    let children = children
-        .split_whitespace()
-        .map(|child| child.parse().unwrap());
-    children
-        .flat_map(|child| [vec![child], descendants(child)].concat())
+    let mut children: HashMap<i32, Vec<i32>> = HashMap::new();
+    for entry in fs::read_dir("/proc").unwrap() {
+        let name = entry.unwrap().file_name();
+        let Some(pid) = name.to_str().and_then(|name| name.parse().ok()) else {
+            continue;
+        };
+        if let Some(parent) = parent_of(pid) {
+            children.entry(parent).or_default().push(pid);
+        }
+    }
+    below(parent, &children)
+}
+
+fn below(parent: i32, children: &HashMap<i32, Vec<i32>>) -> Vec<i32> {
+    let of_it = children.get(&parent).into_iter().flatten();
+    of_it
+        .flat_map(|&child| [vec![child], below(child, children)].concat())
         .collect()
+}
+
+/// proc_pid_stat(5); none if it is gone.
+fn parent_of(pid: i32) -> Option<i32> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let (_, after_name) = stat.rsplit_once(") ")?;
+    after_name.split(' ').nth(1)?.parse().ok()
 }
 
 /// A program of the workspace that is built beside the one under test.

@@ -5,14 +5,13 @@ use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::Command;
-use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use sshoal_testbed::sshd::{RealSshd, SshdSpec};
 
-use super::Shoal;
 use super::program::{Ended, Running};
+use super::{Shoal, wait_until};
 
 /// Real hosts, and a folder for the sockets. What is still up ends with it.
 pub(crate) struct Warm {
@@ -67,21 +66,29 @@ impl Warm {
         Running::start(&mut self.up_of_command(hosts)).wait()
     }
 
-    /// The processes in which a host serves its connections.
-    pub(crate) fn session_processes(&self, host: usize) -> Vec<Pid> {
+    /// Stops the processes in which a host serves its connections; returns them. One that is stopped begins no other, so that
+    /// none is left out, not even that of a login which has only just succeeded.
+    pub(crate) fn stop(&self, host: usize) -> Vec<Pid> {
         let server = self.shoal.hosts.pid(host).as_raw_nonzero().get();
-        let pids = super::descendants(server).into_iter();
-        pids.filter_map(Pid::from_raw).collect()
+        let mut stopped = Vec::new();
+        loop {
+            let mut found = super::descendants(server);
+            found.retain(|pid| !stopped.contains(pid));
+            if found.is_empty() {
+                return stopped.into_iter().filter_map(Pid::from_raw).collect();
+            }
+            for pid in found {
+                // It may just have ended: the login's own.
+                let _ = kill_process(Pid::from_raw(pid).unwrap(), Signal::STOP);
+                wait_until("it has stopped", || is_stopped(pid));
+                stopped.push(pid);
+            }
+        }
     }
 
-    /// A host's connections break. While one of them logs in, the kernel may leave children out of its list (proc(5)).
+    /// A host's connections break.
     pub(crate) fn cut(&self, host: usize) {
-        let mut sessions = Vec::new();
-        let begun = Instant::now();
-        while sessions.is_empty() && begun.elapsed() < Duration::from_secs(1) {
-            sessions = self.session_processes(host);
-        }
-        for pid in sessions {
+        for pid in self.stop(host) {
             // One of a pair may have ended with the other.
             let _ = kill_process(pid, Signal::KILL);
         }
@@ -89,10 +96,9 @@ impl Warm {
 
     /// A host's server ends, and its connections break.
     pub(crate) fn close(&self, host: usize) {
-        let sessions = self.session_processes(host);
-        for pid in std::iter::once(self.shoal.hosts.pid(host)).chain(sessions) {
-            let _ = kill_process(pid, Signal::KILL);
-        }
+        let _ = kill_process(self.shoal.hosts.pid(host), Signal::STOP);
+        self.cut(host);
+        let _ = kill_process(self.shoal.hosts.pid(host), Signal::KILL);
     }
 
     /// `sshoal` to its end.
@@ -158,6 +164,12 @@ impl Drop for Warm {
         // Waits for its end; where nothing is up, it says so.
         let _ = self.sshoal(&["down"]).output();
     }
+}
+
+/// Whether a process that was told to stop does nothing any more.
+fn is_stopped(pid: i32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"));
+    stat.map_or(true, |stat| stat.contains(") T ") || stat.contains(") Z "))
 }
 
 /// Whether a process has ended, waited for or not.
