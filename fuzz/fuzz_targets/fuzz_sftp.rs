@@ -1,5 +1,5 @@
 //! A server that answers what it likes, in whatever pieces, and hashes what it likes: a download ends in an error or goes on, without a
-//! panic, nothing is written outside of the folder, nothing twice in one place, and failures are told up to a limit.
+//! panic, nothing is written outside of the folder, nothing twice in one place, nothing that has come is deleted, and failures are told up to a limit.
 
 #![no_main]
 
@@ -10,7 +10,7 @@ use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
 use sshoal_journal::Segments;
 use sshoal_transfer::{
-    Begun, Download, DownloadEvent, DownloadNeed, DownloadPlan, Excludes, Fetched, FileHash, Hashing,
+    Begun, Deletion, Download, DownloadEvent, DownloadNeed, DownloadPlan, Excludes, Fetched, FileHash, Hashing,
     MAX_PATH, MAX_TOLD, Method, Owners, Rights, Verify,
 };
 use sshoal_wire::Put;
@@ -37,6 +37,7 @@ fuzz_target!(|steps: Vec<Step<'_>>| {
         owners: Owners::Kept { by_name: true },
         rights: Rights::All,
         excludes: Excludes::default(),
+        deletion: Deletion::Done,
         in_order: false,
         method: Method::Sftp,
         hashing: Hashing { compares: true, verifies: Verify::Auto },
@@ -171,6 +172,12 @@ fn provide(download: &mut Download, need: DownloadNeed, places: &mut HashSet<Vec
             assert!(stays_inside(&path));
             is_new(&path);
             Fetched::Linked { path, linked: Ok(false) }
+        }
+        DownloadNeed::Delete { surplus } => {
+            assert!(surplus.scopes().iter().all(|scope| stays_inside(scope)));
+            // What has been put here is not surplus.
+            assert!(places.iter().all(|place| surplus.is_fetched(place)));
+            Fetched::Deleted { deleted: Vec::new(), failed: Vec::new() }
         }
         DownloadNeed::FinishFolder { path, .. } => Fetched::FolderFinished { path, finished: Ok(()) },
         DownloadNeed::Discard { .. } => return,

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
 use sshoal_transfer::{
-    Download, DownloadPlan, Excludes, Hashing, Method, Owners, Rights, ShellServer, Verify,
+    Deletion, Download, DownloadPlan, Excludes, Hashing, Method, Owners, Rights, ShellServer, Verify,
 };
 
 #[derive(Arbitrary, Debug)]
@@ -33,6 +33,7 @@ fuzz_target!(|steps: Vec<Step<'_>>| {
         owners: Owners::Kept { by_name: false },
         rights: Rights::All,
         excludes: Excludes::default(),
+        deletion: Deletion::None,
         in_order: false,
         method: Method::Sftp,
         hashing: Hashing { compares: false, verifies: Verify::Never },

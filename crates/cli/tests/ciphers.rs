@@ -17,7 +17,7 @@ use support::{Shoal, User, shared_folder, wait_until};
 /// Few MACs, so that there is not much to measure.
 const MACS: &str = "MACs umac-64-etm@openssh.com,hmac-sha2-256-etm@openssh.com,hmac-sha1";
 /// A round as short as may be.
-const QUICK: [&str; 4] = ["--rounds", "1", "--seconds", "0.01"];
+const QUICK: [&str; 4] = ["--seconds", "0.01", "--rounds", "1"];
 
 fn command(shoal: &Shoal<RealSshd>, words: &[&str]) -> Command {
     let mut command = shoal.user.command(env!("CARGO_BIN_EXE_sshoal"));
@@ -33,9 +33,14 @@ fn ciphers(shoal: &Shoal<RealSshd>, words: &[&str]) -> Ended {
     Running::start(&mut command(shoal, words)).wait()
 }
 
-/// What `--json` says.
+/// What `--json` says of a single round.
 fn measured(shoal: &Shoal<RealSshd>, words: &[&str]) -> Value {
-    let words = [words, &QUICK, &["--json"]].concat();
+    measured_in("1", shoal, words)
+}
+
+/// What it says of so many.
+fn measured_in(rounds: &str, shoal: &Shoal<RealSshd>, words: &[&str]) -> Value {
+    let words = [words, &QUICK[..3], &[rounds, "--json"]].concat();
     let ended = ciphers(shoal, &words).expect(0);
     serde_json::from_str(&ended.stdout()).unwrap()
 }
@@ -287,7 +292,8 @@ fn negotiated(shoal: &Shoal<RealSshd>) -> Vec<String> {
 #[test]
 fn run_put_and_get_offer_what_was_measured_first_unless_the_user_chose() {
     let shoal = Shoal::real(&SshdSpec::new(1).line("LogLevel DEBUG1").line(MACS));
-    let found = measured(&shoal, &["--no-kex", "--transport", "native"]);
+    let whole = ["--no-kex", "--transport", "native"];
+    let found = measured_in("2", &shoal, &whole);
     assert_eq!(found["remembered"], true);
     // What is fastest here differs from day to day; what is remembered is made certain.
     let cache = shoal.user.home().join(".cache/sshoal/servers");
@@ -337,10 +343,12 @@ fn run_put_and_get_offer_what_was_measured_first_unless_the_user_chose() {
         assert_eq!(with(&["run", "-o", option, "true"]), chosen);
         assert_eq!(with(&["put", "-o", option, source, target]), chosen);
     }
-    // A part of it says nothing of the rest, and is not remembered.
-    let part = measured(&shoal, &["--no-kex", "--cipher", "aes256-ctr"]);
-    assert_eq!(part["remembered"], false);
-    assert_eq!(with(&["run", "true"]), remembered);
+    // A part of it says nothing of the rest, and a single round little: neither is remembered.
+    let part = ["--no-kex", "--cipher", "aes256-ctr"];
+    for (rounds, words) in [("2", &part), ("1", &whole)] {
+        assert_eq!(measured_in(rounds, &shoal, words)["remembered"], false);
+        assert_eq!(with(&["run", "true"]), remembered);
+    }
 }
 
 #[test]

@@ -93,11 +93,20 @@ fn a_tree_goes_there_and_back_and_is_not_sent_twice() {
         listing(&tree) == listing(&host.join("tree")),
         "what came back is not the same"
     );
+    // Again nothing comes but what has changed: modes, of a small file and of a large one.
+    for name in ["a/private", "sparse"] {
+        let mode = fs::Permissions::from_mode(0o604);
+        fs::set_permissions(there.join(name), mode).unwrap();
+    }
     let again = sshoal(&shoal, &["get", "-r", "-p", "--json", from, text(&back)]).expect(0);
     assert!(
-        again.stdout().contains(r#""failed":0"#),
+        again.stdout().contains(r#""octets":0}"#),
         "{}",
         again.stdout()
+    );
+    assert!(
+        listing(&there) == listing(&host.join("tree")),
+        "modes that have changed alone are not kept"
     );
     let sparse = fs::metadata(host.join("tree/sparse")).unwrap();
     assert!(sparse.blocks() * 512 < 1_000_000, "holes are found");

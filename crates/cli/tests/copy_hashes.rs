@@ -346,7 +346,7 @@ fn a_single_session_is_for_sftp() {
     ];
     sshoal(&shoal, &words)
         .expect(0)
-        .says(&["files were not verified"]);
+        .says(&["files were not verified: the server opens no further session"]);
     assert!(listing(&tree) == listing(&target.path().join("tree")));
 }
 

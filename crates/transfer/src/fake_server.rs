@@ -22,6 +22,9 @@ pub(crate) enum Node {
     Device(Vec<u8>),
 }
 
+/// Tells something of an old name and a new one.
+pub(crate) type OfNames = fn(&[u8], &[u8]) -> bool;
+
 /// A server's files, and how it behaves.
 #[derive(Default)]
 pub(crate) struct FakeServer {
@@ -46,6 +49,8 @@ pub(crate) struct FakeServer {
     pub(crate) tells_room_once: bool,
     /// Without OpenSSH's extensions.
     pub(crate) is_plain: bool,
+    /// Which renames it refuses, by the old name and the new one.
+    pub(crate) refuses_renames: Option<OfNames>,
     /// FSTAT tells of another file than LSTAT.
     pub(crate) changes_when_opened: bool,
     /// So many times attributes cannot be set.
@@ -78,6 +83,8 @@ pub(crate) struct FakeServer {
 /// One channel to it.
 #[derive(Default)]
 pub(crate) struct FakeChannel {
+    /// Its files are others under the same names: FSTAT tells a later time.
+    pub(crate) sees_others: bool,
     input: Vec<u8>,
     /// Paths, and how many of a folder's names have been told.
     handles: BTreeMap<u32, (Vec<u8>, usize)>,
@@ -205,6 +212,9 @@ impl FakeServer {
                         if self.changes_when_opened {
                             attributes.owner = Some((7, 7));
                         }
+                        if channel.sees_others {
+                            attributes.times = Some((MODIFIED + 1, MODIFIED + 1));
+                        }
                         attrs(out, id, &attributes);
                     }
                     None => status(out, id, FAILURE),
@@ -263,7 +273,8 @@ impl FakeServer {
             18 => {
                 let (old, new) = (from.string()?, from.string()?);
                 let is_free = !self.nodes.contains_key(new);
-                let is_done = is_free && self.rename(old, new);
+                let is_refused = self.refuses_renames.is_some_and(|it| it(old, new));
+                let is_done = is_free && !is_refused && self.rename(old, new);
                 status(out, id, if is_done { OK } else { FAILURE });
             }
             19 => match self.nodes.get(from.string()?) {

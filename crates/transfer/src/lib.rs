@@ -38,7 +38,7 @@ mod fake_server;
 
 pub use download::{
     Begun, Download, DownloadEvent, DownloadNeed, DownloadPlan, Fetched, FetchedSmall, LocalFile,
-    MAX_FOLDERS, MAX_HELD, MAX_KEPT, MAX_NAMES, SmallNeed, SmallNumber, SmallPart,
+    MAX_FOLDERS, MAX_HELD, MAX_KEPT, MAX_NAMES, SmallLook, SmallNeed, SmallNumber, SmallPart,
 };
 pub use glob::{Excludes, PatternError, check_exclude, matches as glob_matches};
 pub use hashing::{FileHash, Hashing, HostHashes, Verify};

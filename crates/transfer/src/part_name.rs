@@ -46,6 +46,13 @@ pub fn part_name(path: &[u8], tag: PartTag) -> Vec<u8> {
     }
 }
 
+/// Where what is there already is for the moment in which a part takes its place, if the server replaces nothing:
+/// `.NAME.TAG.old`. It is no part, and so nothing that may go unasked.
+pub(crate) fn old_name(part: &[u8]) -> Vec<u8> {
+    let stem = part.strip_suffix(b".part").unwrap_or(part);
+    [stem, b".old"].concat()
+}
+
 /// Whether a name is one that [`part_name`] gives, whatever the file and the transfer, or that of what goes beside batches of
 /// small files: `.TAG.part` and `.TAG.NUMBER.part`.
 pub(crate) fn is_part_name(name: &[u8]) -> bool {

@@ -3,7 +3,7 @@
 use crate::owners::{AccountKind, Owner};
 use crate::sftp::{FilesystemStatus, Status, StatusCode};
 
-/// Why one file, link or folder was not transferred. What was there before is as it was.
+/// Why one file, link or folder was not transferred. What was there before is as it was, but for [`Trouble::LeftAside`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Trouble {
     /// This machine's side.
@@ -25,6 +25,14 @@ pub enum Trouble {
     /// Its size or times (here that of its last change, too) are not what they were when it was opened.
     #[error("it changed while it was read")]
     Changed,
+    /// It could not be put in place, and what was there, put aside for that moment, could not be put back either.
+    #[error(
+        "putting it in place on the host failed, and so did putting back what was there: it is {name:?} now"
+    )]
+    LeftAside {
+        /// The path that it has on the host now.
+        name: String,
+    },
     /// What it is to be in could not be made, or not be read.
     #[error("its folder is not there")]
     NoFolder,
@@ -325,6 +333,9 @@ impl Trouble {
             }
             Trouble::NoFolder | Trouble::NoOriginal | Trouble::NothingDeleted => {
                 "see to what failed before it, and run it again"
+            }
+            Trouble::LeftAside { .. } => {
+                "give it its name again by hand, and see to what keeps the account from doing so"
             }
             Trouble::LinkInTheWay => {
                 "name the folder that it leads to as the target of a copy of its own, or leave it out (--exclude)"

@@ -135,13 +135,16 @@ pub(crate) fn run(args: &CiphersArgs) -> Result<u8, Box<dyn std::error::Error>> 
     };
     let usual = |by| usual(&lists, ssh.as_ref(), by);
     let scale = confirming::Scale { blocks, ways };
+    // A single round says so little that nothing is to be tried again, and a part says nothing of the rest: neither is to replace
+    // what a whole measurement has left.
+    let is_single = args.rounds == 1;
+    let is_decisive = !is_single && wanted.ciphers.is_empty() && wanted.macs.is_empty();
     let mut found = Vec::new();
     for by in [By::Ssh, By::Native] {
         let Some(advice) = advice(&rows, by, usual(by), &lists) else {
             continue;
         };
-        // A single round says so little that nothing is to be tried again.
-        if args.rounds == 1 {
+        if is_single {
             found.push(advice);
             continue;
         }
@@ -151,7 +154,7 @@ pub(crate) fn run(args: &CiphersArgs) -> Result<u8, Box<dyn std::error::Error>> 
         }
     }
     let report = Report {
-        remembered: remember(&server, &found, &wanted),
+        remembered: is_decisive && remember(&server, &found),
         weak: weak::offered(&lists),
         octets: TrialPlan::octets(blocks),
         rounds: args.rounds,
@@ -376,11 +379,10 @@ fn usual(lists: &ServerLists, ssh: Option<&Installed>, by: By) -> Option<Pair> {
     }
 }
 
-/// Leaves it in the server cache for run, put and get; unless only a part was measured.
-fn remember(server: &ServerFacts, advice: &[Advice], wanted: &Wanted<'_>) -> bool {
+/// Leaves it in the server cache for run, put and get.
+fn remember(server: &ServerFacts, advice: &[Advice]) -> bool {
     let native = advice.iter().find(|advice| advice.by == By::Native);
-    let is_all = wanted.ciphers.is_empty() && wanted.macs.is_empty();
-    let known = server.fingerprint.as_deref().filter(|_| is_all);
+    let known = server.fingerprint.as_deref();
     let (Some(native), Some(path), Some(fingerprint)) = (native, server_cache_path(), known) else {
         return false;
     };

@@ -32,6 +32,8 @@ pub(super) trait Conversation {
     fn transmit(&self) -> &[u8];
     fn transmitted(&mut self, octets: usize);
     fn hear(&mut self, input: &[u8]);
+    /// The server does not open the session.
+    fn refuse(&mut self);
     fn end(&mut self);
     /// Whether the host has something to do that it was given.
     fn is_busy(&self) -> bool;
@@ -75,6 +77,10 @@ macro_rules! in_common {
 impl Conversation for HostHashes {
     in_common!(HostHashes);
 
+    fn refuse(&mut self) {
+        self.refuse();
+    }
+
     fn is_busy(&self) -> bool {
         self.hashing().is_some()
     }
@@ -90,6 +96,10 @@ impl Conversation for HostHashes {
 
 impl Conversation for HostAccounts {
     in_common!(HostAccounts);
+
+    fn refuse(&mut self) {
+        self.end();
+    }
 
     fn is_busy(&self) -> bool {
         self.is_asking()
@@ -154,7 +164,10 @@ impl Asking {
             _ => {
                 session.ended = true;
                 if let Some(host) = engine.conversation(self.about) {
-                    host.end();
+                    match event {
+                        Event::ChannelRefused { .. } => host.refuse(),
+                        _ => host.end(),
+                    }
                 }
                 engine.handle_conversation(self.about);
             }

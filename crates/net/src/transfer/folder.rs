@@ -3,16 +3,16 @@
 
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rustix::fs::{
-    AtFlags, CWD, FileType, Gid, Mode, OFlags, Stat, Timespec, Timestamps, Uid, chownat, fchmod,
-    fchown, fstat, fsync, ftruncate, futimens, mkdirat, openat, readlinkat, renameat, statat,
-    symlinkat, unlinkat,
+    AtFlags, CWD, FileType, Gid, Mode, OFlags, Stat, Timespec, Timestamps, Uid, chmod, chownat,
+    fchmod, fchown, fstat, fsync, ftruncate, futimens, mkdirat, openat, readlinkat, renameat,
+    statat, symlinkat, unlinkat,
 };
 use rustix::io::Errno;
 use sshoal_journal::Segments;
@@ -33,6 +33,8 @@ pub struct PartNames(pub PartTag);
 
 /// What a part's owner may do until it is settled, whatever the file is to be: a later transfer goes on with it.
 const OWN_USE: Mode = Mode::RUSR.union(Mode::WUSR);
+/// A host does not decide what runs as whom here: set-user-ID and set-group-ID are not kept.
+const KEPT_MODE: u32 = 0o1777;
 
 /// Octets of nothing but zeros that are left out: a hole in the file.
 pub(super) const LEAST_HOLE: usize = 4096;
@@ -164,13 +166,10 @@ impl Folder {
             .map(Some)
     }
 
-    /// Gives what is there its owner, unless it has that. Links are not followed.
-    pub(super) fn own(&self, path: &[u8], owner: Owner) -> io::Result<()> {
+    /// Gives a file that has not to be fetched its owner and permissions, unless it has them. Links are not followed.
+    pub(super) fn adjust(&self, path: &[u8], owner: Owner, mode: Option<u32>) -> io::Result<()> {
         let (above, name) = split(path);
-        match owner.is_any() {
-            true => own_at(&self.open(above)?, name, owner),
-            false => Ok(()),
-        }
+        adjust_at(&self.open(above)?, name, owner, mode)
     }
 
     /// Gives a file that is there its owner, mode and times.
@@ -392,14 +391,14 @@ pub(super) fn create(folder: &OwnedFd, part: &[u8], mode: Mode) -> io::Result<Fi
     Ok(File::from(file))
 }
 
-/// A host does not decide what runs as whom here: set-user-ID and set-group-ID are not kept.
+/// Gives an open file what is to be kept.
 pub(super) fn keep(file: impl AsFd, kept: Kept) -> io::Result<()> {
     if kept.owner.is_any() {
         let (user, group) = ids(kept.owner);
         fchown(&file, user, group).map_err(|error| not_owned(kept.owner, error))?;
     }
     if let Some(mode) = kept.mode {
-        fchmod(&file, Mode::from_raw_mode(mode & 0o1777))?;
+        fchmod(&file, Mode::from_raw_mode(mode & KEPT_MODE))?;
     }
     if let Some((accessed, modified)) = kept.times {
         let time = |seconds: u32| Timespec {
@@ -413,6 +412,28 @@ pub(super) fn keep(file: impl AsFd, kept: Kept) -> io::Result<()> {
                 last_modification: time(modified),
             },
         )?;
+    }
+    Ok(())
+}
+
+/// Gives a regular file that has not to be fetched its owner and permissions, unless it has them.
+pub(super) fn adjust_at(
+    folder: &OwnedFd,
+    name: &[u8],
+    owner: Owner,
+    mode: Option<u32>,
+) -> io::Result<()> {
+    own_at(folder, name, owner)?;
+    let Some(mode) = mode.map(|mode| mode & KEPT_MODE) else {
+        return Ok(());
+    };
+    // It may be one that its owner cannot read: what opens it opens nothing of its contents.
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let file = openat(folder, name, flags, Mode::empty())?;
+    let stat = fstat(&file)?;
+    if is_a(&stat, FileType::RegularFile) && stat.st_mode & 0o7777 != mode {
+        let by_number = format!("/proc/self/fd/{}", file.as_raw_fd());
+        chmod(by_number, Mode::from_raw_mode(mode))?;
     }
     Ok(())
 }

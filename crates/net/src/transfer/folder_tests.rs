@@ -269,14 +269,19 @@ fn owners_are_set_and_links_are_not_followed() {
         0o755
     );
     // One that is there.
-    folder.own(b"f", both).unwrap();
-    assert_eq!(look("f"), (1, 4321));
+    let mode = |name: &str| std::fs::metadata(host.join(name)).unwrap().mode() & 0o7777;
+    for (wanted, kept) in [(Some(0o6200), 0o200), (None, 0o200), (Some(0o640), 0o640)] {
+        folder.adjust(b"f", both, wanted).unwrap();
+        assert_eq!((look("f"), mode("f")), ((1, 4321), kept));
+    }
     for already in [false, true] {
         assert_eq!(folder.link(b"l", b"f", owner).unwrap(), already);
         assert_eq!((look("l").0, look("f")), (1234, (1, 4321)));
     }
-    folder.own(b"l", both).unwrap();
+    // What a link leads to is left alone.
+    folder.adjust(b"l", both, Some(0o777)).unwrap();
     assert_eq!((look("l"), look("f").0), ((1, 4321), 1));
+    assert_eq!(mode("f"), 0o640);
     folder.make(b"d").unwrap();
     folder
         .finish_folder(
@@ -289,7 +294,7 @@ fn owners_are_set_and_links_are_not_followed() {
         .unwrap();
     assert_eq!(look("d"), (1, 4321));
     // What is gone needs none.
-    folder.own(b"gone", both).unwrap();
+    folder.adjust(b"gone", both, None).unwrap();
 }
 
 #[test]

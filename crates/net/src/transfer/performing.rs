@@ -239,13 +239,14 @@ pub(super) fn perform_download(
             trusts_time,
             mode,
             owner,
+            keeps,
             ..
         } => {
             jobs.perform(Answer::Begun(file, Err(panicked())), move || {
                 let begun = folder.begin(&path, like, trusts_time, mode);
                 let begun = begun.and_then(|part| match part {
                     // What is there is unchanged.
-                    None => folder.own(&path, owner).map(|()| None),
+                    None => folder.adjust(&path, owner, keeps).map(|()| None),
                     part => Ok(part),
                 });
                 let begun = begun.map_err(|it| folder.told(&path, &it));

@@ -9,7 +9,7 @@ use sshoal_transfer::{FetchedSmall, SmallNeed, SmallPart};
 use super::changed::Changed;
 use super::disk::Jobs;
 use super::engine::Answer;
-use super::folder::{Folder, Kept, LEAST_HOLE, There, create, keep, own_at, split, there};
+use super::folder::{Folder, Kept, LEAST_HOLE, There, adjust_at, create, keep, split, there};
 use super::performing::PANICKED;
 
 /// A folder in a host's, open for as long as files in it follow each other.
@@ -50,17 +50,17 @@ pub(super) fn perform_small(
             let failed = files.iter().map(|_| Err(PANICKED.to_owned())).collect();
             jobs.perform(answer(failed), move || {
                 let mut opened = Opened::new(&folder);
-                let seen = files.iter().map(|(path, size, modified, owner)| {
+                let seen = files.iter().map(|it| {
                     let mut look = || -> io::Result<bool> {
-                        let (above, name) = opened.above(path)?;
-                        let there = there(above, name, Some((*size, *modified)))?;
+                        let (above, name) = opened.above(&it.path)?;
+                        let there = there(above, name, Some(it.like))?;
                         let is_there = matches!(there, There::Unchanged);
                         if is_there {
-                            own_at(above, name, *owner)?;
+                            adjust_at(above, name, it.owner, it.mode)?;
                         }
                         Ok(is_there)
                     };
-                    look().map_err(|error| folder.told(path, &error))
+                    look().map_err(|error| folder.told(&it.path, &error))
                 });
                 answer(seen.collect())
             });

@@ -79,6 +79,8 @@ pub(super) enum FileStep {
         reader: usize,
     },
     Stat,
+    /// Whether what a further handle leads to is the same file.
+    StatFurther,
     Read {
         reader: usize,
         offset: u64,
@@ -187,6 +189,7 @@ impl Download {
             trusts_time: self.plan.preserve && !self.plan.hashing.compares,
             mode: mode.map_or(0o644, |mode| mode & 0o777),
             owner,
+            keeps: attributes.permissions(),
         });
     }
 
@@ -307,6 +310,7 @@ impl Download {
             {
                 self.handle_end(file, reader, offset);
             }
+            (FileStep::StatFurther, Reply::Attributes(now)) => self.handle_stat_further(file, &now),
             (FileStep::StatAgain, Reply::Attributes(now)) => self.handle_stat_again(file, &now),
             (_, Reply::Status(status)) => self.fail_step(file, step, &status),
             _ => {}
@@ -334,6 +338,11 @@ impl Download {
                 it.stage = Stage::Stat;
                 let request = Request::Fstat { handle: &handle };
                 self.ask_file(channel, file, FileStep::Stat, request);
+            }
+            // By its name, under which there may be another file by now. What comes meanwhile comes for nothing then.
+            Stage::Read => {
+                let request = Request::Fstat { handle: &handle };
+                self.ask_file(channel, file, FileStep::StatFurther, request);
             }
             Stage::CleanUp => self.close_remote(file),
             _ => {}

@@ -47,7 +47,7 @@ use walk::{Listing, ListingStep};
 
 pub use limits::{MAX_FOLDERS, MAX_HELD, MAX_KEPT, MAX_NAMES};
 pub use plan::{Begun, DownloadEvent, DownloadNeed, DownloadPlan, Fetched, LocalFile};
-pub use small::{FetchedSmall, SmallNeed, SmallNumber, SmallPart};
+pub use small::{FetchedSmall, SmallLook, SmallNeed, SmallNumber, SmallPart};
 
 /// A download from one host.
 pub struct Download {

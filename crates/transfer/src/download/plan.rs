@@ -99,6 +99,8 @@ pub enum DownloadNeed {
         mode: u32,
         /// Whom it is to belong to: one that is unchanged is given it.
         owner: Owner,
+        /// Permissions that one that is unchanged is given, unless it has them.
+        keeps: Option<u32>,
     },
     /// Write: [`Fetched::Written`].
     Write {

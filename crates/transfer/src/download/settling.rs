@@ -1,6 +1,6 @@
 //! The end of a file: looked at again and put in place, or given up without a trace.
 
-use super::files::{FileStep, Stage};
+use super::files::{File, FileStep, Stage};
 use super::{Download, DownloadNeed, LocalFile};
 use crate::Trouble;
 use crate::sftp::{Attributes, Handle, Request};
@@ -14,15 +14,16 @@ impl Download {
         else {
             return;
         };
-        let then = &it.opened;
-        // What has no size, as files of /proc, has no telling time either.
-        let is_same = it.item.is_device()
-            || then.size.unwrap_or(0) == 0
-            || (then.size, then.modified()) == (now.size, now.modified());
-        if !is_same {
-            return self.fail_file(file, Trouble::Changed);
+        match it.is_still(now) {
+            true => self.verify(file),
+            false => self.fail_file(file, Trouble::Changed),
         }
-        self.verify(file);
+    }
+
+    pub(super) fn handle_stat_further(&mut self, file: LocalFile, now: &Attributes) {
+        if self.files.get(&file).is_some_and(|it| !it.is_still(now)) {
+            self.fail_file(file, Trouble::Changed);
+        }
     }
 
     /// Puts it in place.
@@ -112,5 +113,16 @@ impl Download {
             }
             (None, None) => {}
         }
+    }
+}
+
+impl File {
+    /// Whether what is looked at is the file that was opened first, as far as can be seen.
+    fn is_still(&self, now: &Attributes) -> bool {
+        let then = &self.opened;
+        // What has no size, as files of /proc, has no telling time either.
+        self.item.is_device()
+            || then.size.unwrap_or(0) == 0
+            || (then.size, then.modified()) == (now.size, now.modified())
     }
 }

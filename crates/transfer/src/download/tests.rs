@@ -28,6 +28,8 @@ pub(super) struct Story {
     grows: bool,
     /// The file has another time, and the same size, once some of it has come.
     is_touched: bool,
+    /// The channels beside the first open other files under the same names.
+    helpers_see_others: bool,
     /// Writing here fails.
     is_full: bool,
     pub(super) interrupt_after: Option<usize>,
@@ -96,7 +98,9 @@ impl Story {
         let mut channels = vec![FakeChannel::default()];
         for _ in 0..self.channels {
             download.add_channel();
-            channels.push(FakeChannel::default());
+            let mut channel = FakeChannel::default();
+            channel.sees_others = self.helpers_see_others;
+            channels.push(channel);
         }
         let mut failed = Vec::new();
         for round in 0..100_000 {
@@ -512,6 +516,25 @@ fn a_file_that_changes_while_it_is_read_is_not_put_in_place() {
     let told = story.play(plan(&[b"/f"]));
     assert_eq!(told.failed, [(b"/f".to_vec(), Trouble::Changed)]);
     assert_eq!(story.there.len(), 0);
+}
+
+#[test]
+fn a_file_that_another_has_replaced_when_a_further_channel_opens_it_is_not_made_up_of_both() {
+    for seen_by_helpers in [false, true] {
+        let contents = noise(40 << 20);
+        let mut story = Story::new(&[(b"/f", Node::File(contents.clone()))]);
+        story.channels = 1;
+        story.helpers_see_others = seen_by_helpers;
+        let told = story.play(plan(&[b"/f"]));
+        let changed = (b"/f".to_vec(), Trouble::Changed);
+        let expected = if seen_by_helpers {
+            vec![changed]
+        } else {
+            vec![]
+        };
+        assert_eq!(told.failed, expected);
+        assert_eq!(story.there.len(), usize::from(!seen_by_helpers));
+    }
 }
 
 #[test]

@@ -24,6 +24,8 @@ const END: &[u8] = b"sshoal-end";
 /// Why there is no hashing at all.
 const NO_PROGRAM: &str =
     "the host runs no hashing program for this account (sha256sum, shasum, sha256 or openssl)";
+/// Why there is none beside the files' own session.
+const NO_SESSION: &str = "the server opens no further session in a connection, which hashing needs (sshd_config: MaxSessions)";
 /// Why there is none any more.
 const ENDED: &str = "the host's hashing program has ended";
 
@@ -251,7 +253,12 @@ impl HostHashes {
         }
     }
 
-    /// Nothing more comes of the session, or it was refused.
+    /// The server does not open the session.
+    pub fn refuse(&mut self) {
+        self.close(NO_SESSION);
+    }
+
+    /// Nothing more comes of the session, or its command was refused.
     pub fn end(&mut self) {
         let why = match self.stage {
             Stage::Ready => ENDED,

@@ -9,6 +9,7 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 
+use super::placing::Aside;
 use super::resuming::{Progress, ResumeStep, Unproven};
 use super::verifying::Hashes;
 use super::{Asked, Kind, Opened, Phase, Upload, UploadNeed};
@@ -46,6 +47,10 @@ pub(super) struct File {
     pub(super) cleared: bool,
     /// Whether the part may be in place already: the answer went with its connection.
     pub(super) renames_again: bool,
+    /// Of what was there.
+    pub(super) aside: Aside,
+    /// Why the part did not get its name.
+    pub(super) refusal: Option<Trouble>,
     pub(super) trouble: Option<Trouble>,
     pub(super) octets: u64,
     /// What is to be sent, in order, if that is not all of it.
@@ -141,8 +146,14 @@ pub(super) enum FileStep {
     LookAtPart,
     Own,
     Rename,
-    /// What the server would not replace is out of the way; the answer does not matter.
-    Replace,
+    /// What is there is out of the way.
+    SetAside,
+    /// It has its name again.
+    PutBack,
+    /// Nobody needs it any more; the answer does not matter.
+    ClearAside,
+    /// The part is not there any more.
+    LookInPlace,
     /// What the file system says of a failure.
     Explain,
     /// The answer does not matter.
@@ -235,6 +246,8 @@ impl Upload {
             made: false,
             cleared: false,
             renames_again: false,
+            aside: Aside::No,
+            refusal: None,
             trouble: None,
             octets: 0,
             todo: None,
@@ -293,7 +306,7 @@ impl Upload {
         };
         match (step, reply) {
             (FileStep::Look, reply) => self.handle_looked(entry, &reply),
-            (FileStep::Clear | FileStep::CleanUp | FileStep::Replace, _) => {}
+            (FileStep::Clear | FileStep::CleanUp, _) => {}
             (FileStep::Open { writer }, Reply::Handle(handle)) => {
                 self.handle_opened(entry, writer, handle);
             }
@@ -330,15 +343,11 @@ impl Upload {
                     self.fail_file(entry, trouble);
                 }
             }
-            (FileStep::Rename, _) => match refused {
-                Some(status) if status.code == StatusCode::NoSuchFile && file.renames_again => {
-                    self.file_done(entry, false);
-                }
-                Some(status) => {
-                    self.handle_not_renamed(entry, &Trouble::remote("putting it in place", &status))
-                }
-                None => self.file_done(entry, false),
-            },
+            (FileStep::Rename, _) => self.handle_renamed(entry, refused),
+            (FileStep::SetAside, _) => self.handle_set_aside(entry, refused),
+            (FileStep::PutBack, _) => self.handle_put_back(entry, refused),
+            (FileStep::ClearAside, _) => self.file_done(entry, false),
+            (FileStep::LookInPlace, reply) => self.handle_looked_in_place(entry, &reply),
             (FileStep::Explain, Reply::Filesystem(filesystem)) => {
                 if let Some(Trouble::Remote { why, .. }) = &mut file.trouble {
                     *why = why.clone().explained(&filesystem);

@@ -1,8 +1,11 @@
 //! Symbolic and hard links: made under another name, then renamed, so that what was there is replaced in one step.
 
 use super::owners::{NO_OWNERS, Wanted};
+use super::placing::PLACING;
 use super::{Asked, Kind, Phase, Upload};
+use crate::part_name::old_name;
 use crate::sftp::{Attributes, Dialect, Extension, FileType, Reply, Request, StatusCode};
+use crate::trouble::shown;
 use crate::{Remote, Trouble};
 
 /// How far a link is.
@@ -15,14 +18,18 @@ pub(super) enum LinkStep {
     /// What an earlier transfer may have left is out of the way; the answer does not matter.
     Clear,
     Make,
-    /// What a server without posix-rename would not replace is out of the way; the answer does not matter.
-    Remove,
     /// Whom the new one belongs to.
     LookAtOwner,
     Own,
     /// The same of one that is there.
     OwnThere,
     Rename,
+    /// A server without posix-rename has refused that: what is there is put aside, and the link has another try. It is put
+    /// back if that fails, and not needed any more (the answer does not matter) if it does not.
+    SetAside,
+    RenameAgain,
+    PutBack,
+    ClearAside,
     /// Renaming one name of a file over another of the same file does nothing (rename(2)).
     Unlink,
     Times,
@@ -104,14 +111,24 @@ impl Upload {
                 from: &original,
                 to: &part,
             },
-            (LinkStep::Remove, _) => Request::Remove { path: &path },
             (LinkStep::Rename, _) if replaces => Request::PosixRename {
                 from: &part,
                 to: &path,
             },
-            (LinkStep::Rename, _) => Request::Rename {
+            (LinkStep::Rename | LinkStep::RenameAgain, _) => Request::Rename {
                 from: &part,
                 to: &path,
+            },
+            (LinkStep::SetAside, _) => Request::Rename {
+                from: &path,
+                to: &old_name(&part),
+            },
+            (LinkStep::PutBack, _) => Request::Rename {
+                from: &old_name(&part),
+                to: &path,
+            },
+            (LinkStep::ClearAside, _) => Request::Remove {
+                path: &old_name(&part),
             },
             (LinkStep::Times, _) => Request::Lsetstat {
                 path: &path,
@@ -146,7 +163,7 @@ impl Upload {
                 }
             }
             (LinkStep::Read, _) => self.begin_link(entry),
-            (LinkStep::Clear | LinkStep::Remove, _) => {}
+            (LinkStep::Clear, _) => {}
             (LinkStep::Make, Reply::Status(status)) if !is_ok => {
                 self.link_failed(entry, Trouble::remote("making the link", status));
             }
@@ -171,20 +188,41 @@ impl Upload {
             (LinkStep::Own, _) => self.place_link(entry),
             (LinkStep::OwnThere, _) => self.link_done(entry, true),
             (LinkStep::Rename, Reply::Status(status)) if !is_ok => {
-                let trouble = Trouble::remote("putting the link in place", status);
-                self.ask_link(entry, LinkStep::Clear);
-                self.link_failed(entry, trouble);
+                let refusal = Trouble::remote(PLACING, status);
+                match self.channels[0].client.has(Extension::PosixRename) {
+                    true => self.link_not_placed(entry, refusal),
+                    false => {
+                        self.refused_links.insert(entry, refusal);
+                        self.ask_link(entry, LinkStep::SetAside);
+                    }
+                }
             }
-            (LinkStep::Rename, _) if !is_symbolic => self.ask_link(entry, LinkStep::Unlink),
+            (LinkStep::SetAside, _) if is_ok => self.ask_link(entry, LinkStep::RenameAgain),
+            (LinkStep::RenameAgain, Reply::Status(status)) if !is_ok => {
+                let refusal = Trouble::remote(PLACING, status);
+                self.refused_links.insert(entry, refusal);
+                self.ask_link(entry, LinkStep::PutBack);
+            }
+            (LinkStep::RenameAgain, _) => self.ask_link(entry, LinkStep::ClearAside),
+            (LinkStep::SetAside | LinkStep::PutBack, _) => {
+                let refusal = self.refused_links.remove(&entry);
+                let name = || shown(&old_name(&self.part(&self.path(entry))));
+                let refusal = refusal.filter(|_| step == LinkStep::SetAside || is_ok);
+                let refusal = refusal.unwrap_or_else(|| Trouble::LeftAside { name: name() });
+                self.link_not_placed(entry, refusal);
+            }
+            (LinkStep::Rename | LinkStep::ClearAside, _) if !is_symbolic => {
+                self.ask_link(entry, LinkStep::Unlink);
+            }
             // The new name is still there: both are names of one file, and were before.
             (LinkStep::Unlink, _) => self.link_done(entry, is_ok),
-            (LinkStep::Rename, _)
+            (LinkStep::Rename | LinkStep::ClearAside, _)
                 if plan.preserve && self.channels[0].client.has(Extension::Lsetstat) =>
             {
                 self.ask_link(entry, LinkStep::Times);
             }
             // Times of a link are of use to nobody but backups: where they cannot be set it is a link all the same.
-            (LinkStep::Rename | LinkStep::Times, _) => {
+            (LinkStep::Rename | LinkStep::ClearAside | LinkStep::Times, _) => {
                 self.link_done(entry, false);
             }
         }
@@ -216,10 +254,12 @@ impl Upload {
     }
 
     fn place_link(&mut self, entry: usize) {
-        if !self.channels[0].client.has(Extension::PosixRename) {
-            self.ask_link(entry, LinkStep::Remove);
-        }
         self.ask_link(entry, LinkStep::Rename);
+    }
+
+    fn link_not_placed(&mut self, entry: usize, trouble: Trouble) {
+        self.ask_link(entry, LinkStep::Clear);
+        self.link_failed(entry, trouble);
     }
 
     fn begin_link(&mut self, entry: usize) {

@@ -127,10 +127,7 @@ impl Upload {
             Stage::Touch => self.touch(entry),
             Stage::Write => self.open_again(entry),
             Stage::Reopen | Stage::Settle | Stage::SetMode => self.reopen(entry),
-            Stage::Rename => {
-                file.renames_again = true;
-                self.rename_part(entry);
-            }
+            Stage::Rename => self.rename_part_again(entry),
             Stage::CleanUp => self.close_up(entry),
             // It is this machine that is waited for.
             Stage::OpenHere | Stage::CheckHere | Stage::Forget => {}

@@ -18,6 +18,7 @@ mod lost;
 mod need;
 mod opening;
 mod owners;
+mod placing;
 mod plan;
 mod resuming;
 mod settling;
@@ -88,6 +89,8 @@ pub struct Upload {
     owners: OwnerBook,
     /// Those of links that are there.
     link_owners: HashMap<usize, (u32, u32)>,
+    /// Why links did not get their names.
+    refused_links: HashMap<usize, Trouble>,
     /// Files that are hashed at both ends before they are sent.
     comparisons: HashMap<usize, Comparison>,
     /// Files that failed: hard links to them fail, too.
@@ -230,6 +233,7 @@ impl Upload {
             hashes,
             owners: OwnerBook::new(),
             link_owners: HashMap::new(),
+            refused_links: HashMap::new(),
             comparisons: HashMap::new(),
             failed_files: HashSet::new(),
             links_open: 0,
@@ -510,6 +514,8 @@ mod hashing_tests;
 mod lost_tests;
 #[cfg(test)]
 mod owners_tests;
+#[cfg(test)]
+mod placing_tests;
 #[cfg(test)]
 mod resuming_tests;
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The end of a file: settled and renamed over its target, or given up without a trace.
+//! The end of a file: settled, or given up without a trace.
 
 use super::comparing::SETTING;
 use super::files::{File, FileStep, Stage, Writer};
@@ -162,45 +162,6 @@ impl Upload {
         }
         let request = Request::Close { handle };
         self.ask_file(channel, entry, FileStep::Settle(CLOSING), request);
-    }
-
-    pub(super) fn rename_part(&mut self, entry: usize) {
-        let Some(file) = self.files.get_mut(&entry) else {
-            return;
-        };
-        file.stage = Stage::Rename;
-        let (channel, from, to) = (file.channel, file.part.clone(), file.path.clone());
-        self.open_folder_of(channel, entry);
-        let (from, to) = (&from, &to);
-        let request = match self.channels[channel].client.has(Extension::PosixRename) {
-            true => Request::PosixRename { from, to },
-            false => Request::Rename { from, to },
-        };
-        self.ask_file(channel, entry, FileStep::Rename, request);
-    }
-
-    /// Without posix-rename@openssh.com servers replace nothing: then there is a moment without the file.
-    pub(super) fn handle_not_renamed(&mut self, entry: usize, trouble: &Trouble) {
-        let Some(file) = self.files.get_mut(&entry) else {
-            return;
-        };
-        let channel = file.channel;
-        let is_simple = !self.channels[channel].client.has(Extension::PosixRename);
-        if is_simple && file.replaces.take().is_some() {
-            let (from, to) = (file.part.clone(), file.path.clone());
-            self.ask_file(
-                channel,
-                entry,
-                FileStep::Replace,
-                Request::Remove { path: &to },
-            );
-            let request = Request::Rename {
-                from: &from,
-                to: &to,
-            };
-            return self.ask_file(channel, entry, FileStep::Rename, request);
-        }
-        self.fail_file(entry, trouble.clone());
     }
 
     pub(super) fn file_done(&mut self, entry: usize, unchanged: bool) {

@@ -2,7 +2,8 @@
 
 use super::stream::Stage;
 use super::{
-    BATCH_FILES, BATCH_OCTETS, Base, FetchedSmall, GROUP, LOOKS, REQUESTS, SmallNeed, Wanted, Way,
+    BATCH_FILES, BATCH_OCTETS, Base, FetchedSmall, GROUP, LOOKS, REQUESTS, SmallLook, SmallNeed,
+    Wanted, Way,
 };
 use crate::Trouble;
 use crate::download::{Asked, Download};
@@ -47,9 +48,13 @@ impl Download {
                 continue;
             }
             let files = group.iter().map(|(_, it)| {
-                let modified = it.item.attributes.modified().unwrap_or(0);
-                let owner = self.owner_here(&it.item.remote, &it.item.attributes);
-                (it.item.local.clone(), it.size(), modified, owner)
+                let attributes = &it.item.attributes;
+                SmallLook {
+                    path: it.item.local.clone(),
+                    like: (it.size(), attributes.modified().unwrap_or(0)),
+                    owner: self.owner_here(&it.item.remote, attributes),
+                    mode: attributes.permissions(),
+                }
             });
             let files = files.collect();
             self.small.needs.push_back(SmallNeed::Look { id, files });

@@ -170,11 +170,9 @@ impl Here {
     pub(super) fn fetch_small(&mut self, need: SmallNeed) -> Option<FetchedSmall> {
         Some(match need {
             SmallNeed::Look { id, files } => {
-                let seen = files.iter().map(|(path, size, ..)| {
-                    Ok(self
-                        .files
-                        .get(path)
-                        .is_some_and(|(it, _)| it.len() as u64 == *size))
+                let seen = files.iter().map(|look| {
+                    let there = self.files.get(&look.path);
+                    Ok(there.is_some_and(|(it, _)| it.len() as u64 == look.like.0))
                 });
                 let seen = seen.collect();
                 FetchedSmall::Seen { id, seen }

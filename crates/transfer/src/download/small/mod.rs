@@ -47,8 +47,8 @@ pub enum SmallNeed {
     Look {
         /// To be given back.
         id: u64,
-        /// Path, octets, seconds since 1970, and whom those are to belong to that are there.
-        files: Vec<(Vec<u8>, u64, u32, Owner)>,
+        /// What is looked for.
+        files: Vec<SmallLook>,
     },
     /// Write files into their parts, and bring them to the disk: [`FetchedSmall::Stored`].
     Store {
@@ -70,6 +70,19 @@ pub enum SmallNeed {
         /// Their paths.
         paths: Vec<Vec<u8>>,
     },
+}
+
+/// A small file that may be here already.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SmallLook {
+    /// Where.
+    pub path: Vec<u8>,
+    /// Octets, and time of modification, in seconds since 1970.
+    pub like: (u64, u32),
+    /// Whom it is to belong to if it is there.
+    pub owner: Owner,
+    /// Permissions that it is to have if it is there.
+    pub mode: Option<u32>,
 }
 
 /// A small file that has come.
