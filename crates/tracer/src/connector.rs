@@ -64,8 +64,9 @@ pub(crate) fn follow(followed: u32) -> Result<Watching, Failure> {
             Ok(read) => handle(&buffer[..read], &mut locked(told)),
             Err(error) if error.raw_os_error() == Some(ENOBUFS) => locked(told).lost += 1,
             // Nothing came meanwhile.
-            Err(_) => {}
+            Err(_) => return false,
         }
+        true
     };
     Watching::start(followed, step)
         .map_err(|error| Failure::new("system", format!("no thread can be started: {error}")))

@@ -34,6 +34,7 @@ pub(crate) fn follow(followed: u32) -> Result<Watching, Failure> {
     let step = move |told: &Mutex<Told>| {
         let took = looks.look(&mut locked(told));
         thread::sleep((took * LOOKS_A_PAUSE).max(LEAST_PAUSE));
+        false
     };
     Watching::start(followed, step)
         .map_err(|error| Failure::new("system", format!("no thread can be started: {error}")))

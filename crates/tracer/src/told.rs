@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
 
 use crate::image::Image;
 use crate::process;
@@ -20,6 +21,8 @@ use crate::process;
 const MAX_KEPT: usize = 8 * 1024 * 1024;
 /// Processes that are followed at a time.
 const MAX_FAMILY: usize = 16_384;
+/// How long what has happened before the end is taken, at the most.
+const FOR_THE_REST: Duration = Duration::from_secs(1);
 /// Arguments of a program that are told, and octets of each.
 const MAX_ARGUMENTS: usize = 8;
 const MAX_ARGUMENT: usize = 256;
@@ -173,14 +176,15 @@ pub(crate) struct Watching {
 }
 
 impl Watching {
-    /// Follows a process by doing `step` again and again; none of them takes long.
+    /// Follows a process by doing `step` again and again; none of them takes long. It tells whether there may be more that has
+    /// happened already: that is taken at the end, too.
     ///
     /// # Errors
     ///
     /// There can be no further thread.
     pub(crate) fn start(
         followed: u32,
-        mut step: impl FnMut(&Mutex<Told>) + Send + 'static,
+        mut step: impl FnMut(&Mutex<Told>) -> bool + Send + 'static,
     ) -> std::io::Result<Watching> {
         let told = Arc::new(Mutex::new(Told::new(followed)));
         let is_over = Arc::new(AtomicBool::new(false));
@@ -189,8 +193,9 @@ impl Watching {
             while !ends.load(Ordering::Relaxed) {
                 step(&own);
             }
-            // Whoever lives at the end is seen in any case.
-            step(&own);
+            // Whoever lives at the end is seen in any case. A busy host always has something more to tell, of others.
+            let ended = Instant::now();
+            while step(&own) && ended.elapsed() < FOR_THE_REST {}
         })?;
         Ok(Watching {
             told,
@@ -232,6 +237,8 @@ pub(crate) fn locked(told: &Mutex<Told>) -> MutexGuard<'_, Told> {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
+
     use super::*;
 
     #[test]
@@ -256,6 +263,23 @@ mod tests {
             )
         );
         assert_eq!(told.living(), [first]);
+    }
+
+    #[test]
+    fn what_has_happened_before_the_end_is_told() {
+        let mut left = 20;
+        let step = move |told: &Mutex<Told>| {
+            // So that the end comes before all is taken.
+            thread::sleep(Duration::from_millis(2));
+            let is_more = left > 0;
+            if is_more {
+                left -= 1;
+                locked(told).say("more");
+            }
+            is_more
+        };
+        let (lines, _) = Watching::start(u32::MAX, step).unwrap().end();
+        assert_eq!(lines.lines().count(), 20);
     }
 
     #[test]
