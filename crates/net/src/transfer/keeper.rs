@@ -50,11 +50,12 @@ impl Keeper {
         identity: &[u8],
         size: u64,
     ) -> io::Result<Option<Segments>> {
-        if size < LEAST {
-            return Ok(None);
-        }
         let mut state = self.lock();
         state.read(&self.path);
+        if size < LEAST {
+            // It may have been larger: what comes now takes the place of what was proven.
+            return self.forget_in(&mut state, key).map(|()| None);
+        }
         if let Some(proven) = state.journal.proven(key, identity) {
             return Ok(Some(proven.clone()));
         }
@@ -97,7 +98,10 @@ impl Keeper {
     ///
     /// That could not be noted for good: its part must not be made anew.
     pub(super) fn forget(&self, key: &[u8]) -> io::Result<()> {
-        let mut state = self.lock();
+        self.forget_in(&mut self.lock(), key)
+    }
+
+    fn forget_in(&self, state: &mut State, key: &[u8]) -> io::Result<()> {
         let identity = state.journal.identity(key).map(<[u8]>::to_vec);
         let begun = identity.and_then(|identity| state.journal.begin(key, &identity));
         match begun {
@@ -251,10 +255,16 @@ mod tests {
         let none = Some(Segments::default());
         assert_eq!(keeper.begin(b"f", b"v2", LEAST).unwrap(), none);
         keeper.forget(b"g").unwrap();
-        let next = Keeper::new(path);
+        let next = Keeper::new(path.clone());
         assert_eq!(next.begin(b"g", b"v1", LEAST).unwrap(), none);
         // Not even when the source is what it was again.
         assert_eq!(next.begin(b"f", b"v1", LEAST).unwrap(), none);
+        // Nor where it was so small meanwhile that nothing is noted of it.
+        next.prove(b"f", &segments(7));
+        let small = Keeper::new(path.clone());
+        assert_eq!(small.begin(b"f", b"v2", LEAST - 1).unwrap(), None);
+        let again = Keeper::new(path);
+        assert_eq!(again.begin(b"f", b"v1", LEAST).unwrap(), none);
     }
 
     #[test]

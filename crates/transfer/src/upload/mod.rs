@@ -3,7 +3,7 @@
 //! The phases: `target` finds out where things go on this host, `owners` which numbers its users have, `folders` makes the folders
 //! (`closed` opens those that are there and shut), `files` sends files (their
 //! beginnings in `opening`, or in `resuming` where a part is there already, their octets in `contents`, their ends in
-//! `settling`), `links` makes symbolic and hard links, `deleting` removes what is surplus, and `folders` again gives folders their modes
+//! `settling` and `placing`), `links` makes symbolic and hard links, `deleting` removes what is surplus, and `folders` again gives folders their modes
 //! and times. What fails is told and left out; the rest goes on. Where the target is a block device there is but `device` after `target`.
 
 mod closed;
