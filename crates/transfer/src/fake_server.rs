@@ -274,8 +274,11 @@ impl FakeServer {
                 let (old, new) = (from.string()?, from.string()?);
                 let is_free = !self.nodes.contains_key(new);
                 let is_refused = self.refuses_renames.is_some_and(|it| it(old, new));
+                // As sftp-server.c (process_rename) looks for it first.
+                let is_there = self.nodes.contains_key(old);
                 let is_done = is_free && !is_refused && self.rename(old, new);
-                status(out, id, if is_done { OK } else { FAILURE });
+                let refusal = if is_there { FAILURE } else { MISSING };
+                status(out, id, if is_done { OK } else { refusal });
             }
             19 => match self.nodes.get(from.string()?) {
                 Some(Node::Link(target)) => {

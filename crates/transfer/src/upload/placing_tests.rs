@@ -104,7 +104,7 @@ fn whenever_the_channel_is_lost_the_file_is_the_new_one() {
         let mut contents = vec![vec![]];
         let folder = b"/srv/site".to_vec();
         server.nodes.insert(folder, Node::Folder);
-        for number in 0..8usize {
+        for number in 0..100usize {
             let name = number.to_string();
             entries.push(entry(name.as_bytes(), file(1000 + number), Some(0)));
             contents.push(noise(1000 + number));
@@ -118,7 +118,7 @@ fn whenever_the_channel_is_lost_the_file_is_the_new_one() {
         assert_eq!(told.failed, [], "lost in round {round}");
         assert_eq!(
             story.server.nodes.len(),
-            2 + 8,
+            2 + 100,
             "{:?}",
             story.server.nodes.keys()
         );
