@@ -50,8 +50,8 @@ impl ShellServer {
                 Asked::Looked(ids)
             }
             Wanted::LookOpen(handle) => {
-                let path = self.handles.path(handle).ok_or(FAILURE)?;
-                call.name("st").raw("-L").path(path);
+                let (path, identity) = self.handles.opened(handle).ok_or(FAILURE)?;
+                call.of(identity, "lo").path(path);
                 call.end();
                 Asked::Looked(VecDeque::from([id]))
             }
@@ -142,14 +142,20 @@ impl ShellServer {
                 path,
                 attributes,
                 is_link,
-            } => return self.set(id, &path, attributes, is_link),
+            } => {
+                call.name("se").path(&path);
+                set(call, attributes, is_link)?;
+                Asked::Status(id)
+            }
             Wanted::SetOpen(handle, attributes) => {
-                let path = self.handles.path(handle).ok_or(FAILURE)?.to_vec();
-                return self.set(id, &path, attributes, false);
+                let (path, identity) = self.handles.opened(handle).ok_or(FAILURE)?;
+                call.of(identity, "se").path(path);
+                set(call, attributes, false)?;
+                Asked::Status(id)
             }
             Wanted::Sync(handle) => {
-                let path = self.handles.path(handle).ok_or(FAILURE)?;
-                call.name("sy").path(path);
+                let (path, identity) = self.handles.opened(handle).ok_or(FAILURE)?;
+                call.of(identity, "sy").path(path);
                 call.end();
                 Asked::Status(id)
             }
@@ -202,37 +208,30 @@ impl ShellServer {
             Wanted::Nothing => return Err(OP_UNSUPPORTED),
         }))
     }
+}
 
-    fn set(
-        &mut self,
-        id: u32,
-        path: &[u8],
-        attributes: Attributes,
-        is_link: bool,
-    ) -> Result<Option<Asked>, u32> {
-        let Attributes {
-            size,
-            owner,
-            mode,
-            times,
-        } = attributes;
-        // Neither can be set of a link on Linux.
-        if is_link && (mode.is_some() || size.is_some()) {
-            return Err(OP_UNSUPPORTED);
-        }
-        let number = |number: Option<u64>| number.map_or("''".to_owned(), |it| it.to_string());
-        let mut call = Call::new(&self.word, &mut self.out);
-        call.name("se").path(path);
-        call.raw(if is_link { "-h" } else { "''" });
-        call.raw(&owner.map_or("''".to_owned(), |(user, group)| format!("{user}:{group}")));
-        match mode {
-            Some(mode) => call.mode(mode & 0o7777),
-            None => call.raw("''"),
-        };
-        call.raw(&number(times.map(|(_, modified)| modified.into())));
-        call.raw(&number(times.map(|(accessed, _)| accessed.into())));
-        call.raw(&number(size));
-        call.end();
-        Ok(Some(Asked::Status(id)))
+/// What is set of a path that the call has already.
+fn set(mut call: Call<'_>, attributes: Attributes, is_link: bool) -> Result<(), u32> {
+    let Attributes {
+        size,
+        owner,
+        mode,
+        times,
+    } = attributes;
+    // Neither can be set of a link on Linux.
+    if is_link && (mode.is_some() || size.is_some()) {
+        return Err(OP_UNSUPPORTED);
     }
+    let number = |number: Option<u64>| number.map_or("''".to_owned(), |it| it.to_string());
+    call.raw(if is_link { "-h" } else { "''" });
+    call.raw(&owner.map_or("''".to_owned(), |(user, group)| format!("{user}:{group}")));
+    match mode {
+        Some(mode) => call.mode(mode & 0o7777),
+        None => call.raw("''"),
+    };
+    call.raw(&number(times.map(|(_, modified)| modified.into())));
+    call.raw(&number(times.map(|(accessed, _)| accessed.into())));
+    call.raw(&number(size));
+    call.end();
+    Ok(())
 }

@@ -45,17 +45,19 @@ impl Handles {
         self.last
     }
 
-    /// The path of what is open; `None` if nothing is.
-    pub(super) fn path(&self, handle: u32) -> Option<&[u8]> {
-        Some(&self.open.get(&handle)?.0)
+    /// The path of what is open, and of a file which one it is; `None` if nothing is.
+    pub(super) fn opened(&self, handle: u32) -> Option<(&[u8], Option<&str>)> {
+        let (path, open) = self.open.get(&handle)?;
+        match open {
+            Open::File(identity) => Some((path, Some(identity))),
+            Open::Folder(_) => Some((path, None)),
+        }
     }
 
     /// A file's path, and which one it is.
     pub(super) fn file(&self, handle: u32) -> Option<(&[u8], &str)> {
-        match self.open.get(&handle)? {
-            (path, Open::File(identity)) => Some((path, identity)),
-            _ => None,
-        }
+        let (path, identity) = self.opened(handle)?;
+        Some((path, identity?))
     }
 
     pub(super) fn listing(&mut self, handle: u32) -> Option<&mut Listing> {

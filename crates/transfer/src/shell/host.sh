@@ -28,6 +28,8 @@ o=$(stat $s -c "$fmt" "$@" 2>/dev/null </dev/null) && { printf "%s\n" "$o"; retu
 for f do o=$(stat $s -c "$fmt" "$f" 2>&1 </dev/null) && printf "%s\n" "$o" || no "$o"; done;
 };
 
+lo() { st -L "$1"; };
+
 # Names in a folder, in groups: how many, each with a NUL behind it, what stat says of each, or a dash. The last one is a slash,
 # which is no name: all have been told.
 group='echo n$#; printf "%s\0" "$@";
@@ -47,8 +49,9 @@ echo . || no "$1: its names cannot be told";
 # Which file that is, of what has just been opened.
 wh() { o=$(stat -L -c "%d:%i" "$1" 2>&1 </dev/null) && printf "=%s\n" "$o" || no "$o"; };
 
-# Whether it still is that one.
+# Whether it still is that one; and a call for it alone.
 sa() { test "$(stat -L -c "%d:%i" "$1" 2>/dev/null </dev/null)" = "$2"; };
+of() { if sa "$3" $1; then shift; "$@"; else no "$3: another file has taken its place"; fi; };
 
 # To read: nobody waits for who writes to a pipe.
 rd() { test -p "$1" && { no "$1: is a named pipe"; return; }; e=$( ( exec <"$1" ) 2>&1 ) && wh "$1" || no "$e"; };
@@ -99,10 +102,11 @@ e=$( { { test -z "$7" || dd if=/dev/null of="$1" bs=1 seek=$7 count=0; } && { te
 test "$5" = "$6" || touch -c $2 -a -d @$6 "$1" 2>/dev/null </dev/null; echo 0;
 };
 
-# Whoever may not write to a file may yet bring it to the disk, alone or with all others.
+# A sync that takes no paths brings all to the disk, and so does one for whoever may not open the file. No dd: it would make a file anew that
+# has been removed.
 sy() {
-if dd if=/dev/null of="$1" conv=notrunc,fsync 2>/dev/null </dev/null || sync "$1" 2>/dev/null </dev/null; then echo 0;
-elif test -e "$1"; then is sync; else no "$1: No such file"; fi;
+e=$(sync "$1" 2>&1 </dev/null) && { echo 0; return; };
+case $e in *"ermission denied"*) is sync;; *) no "$e";; esac;
 };
 
 md() { is mkdir -m $2 "$1"; };

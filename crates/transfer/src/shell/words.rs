@@ -29,6 +29,14 @@ impl<'a> Call<'a> {
         self
     }
 
+    /// A function that is called only if its path still leads to the file that is open; of a folder that is not known.
+    pub(super) fn of(&mut self, identity: Option<&str>, name: &str) -> &mut Self {
+        match identity {
+            Some(identity) => self.name("of").raw(identity).raw(name),
+            None => self.name(name),
+        }
+    }
+
     /// A word that a shell takes as it is.
     pub(super) fn raw(&mut self, word: &str) -> &mut Self {
         self.line.push(b' ');

@@ -151,6 +151,56 @@ fn what_has_no_size_is_read_and_what_is_another_file_is_not() {
     }
 }
 
+/// Neither is what is asked of an open file done to another one that has taken its place, nor is one made where it was.
+#[test]
+fn what_is_open_is_brought_to_the_disk_and_changed_but_no_other_file() {
+    for shell in SHELLS {
+        let mut host = Host::start(shell);
+        let path = host.home.path().join("part");
+        let handle = host.open(b"part", Open::CreateNew, None);
+        let all = |host: &mut Host, handle: &Handle| {
+            let attributes = Attributes {
+                size: Some(5),
+                mode: Some(0o640),
+                ..Attributes::default()
+            };
+            let replies = [
+                Request::Fsync { handle },
+                Request::Fsetstat { handle, attributes },
+                Request::Fstat { handle },
+            ];
+            replies.map(|request| host.ask(request))
+        };
+        let [synced, set, looked] = all(&mut host, &handle);
+        assert!(is_ok(&synced) && is_ok(&set), "{shell}");
+        assert!(matches!(looked, Reply::Attributes(it) if it.size == Some(5)));
+        fs::remove_file(&path).unwrap();
+        for reply in all(&mut host, &handle) {
+            assert!(
+                matches!(reply, Reply::Status(_)) && !is_ok(&reply),
+                "{shell}"
+            );
+        }
+        assert!(!path.exists(), "{shell}");
+        // The other one is made before the open one goes: its inode is not the same.
+        let handle = host.open(b"part", Open::CreateNew, None);
+        fs::write(host.home.path().join("other"), b"another").unwrap();
+        fs::rename(host.home.path().join("other"), &path).unwrap();
+        let mode = path.metadata().unwrap().mode();
+        for reply in all(&mut host, &handle) {
+            let Reply::Status(status) = reply else {
+                panic!("{shell} {reply:?}")
+            };
+            assert!(
+                status.message.contains("another file"),
+                "{shell} {status:?}"
+            );
+        }
+        assert_eq!(fs::read(&path).unwrap(), b"another", "{shell}");
+        assert_eq!(path.metadata().unwrap().mode(), mode, "{shell}");
+    }
+}
+
 /// dd ends before it has taken all: what is left is not run.
 #[test]
 fn octets_of_a_file_are_never_lines() {
