@@ -24,7 +24,7 @@ fn arrives_in_spite_of(lost: &[(usize, usize)], is_plain: bool) {
     let large = 9_500_000;
     let mut entries = vec![entry(b"", Kind::Folder, None)];
     let mut contents = vec![vec![]];
-    for number in 0..40usize {
+    for number in 0..200usize {
         let len = if number == 3 { large } else { number * 997 };
         entries.push(entry(number.to_string().as_bytes(), file(len), Some(0)));
         contents.push(noise(len));
@@ -34,9 +34,13 @@ fn arrives_in_spite_of(lost: &[(usize, usize)], is_plain: bool) {
     let mut story = Story::new(server, contents.clone());
     story.channels = 4;
     story.lost = lost.to_vec();
-    let told = story.play(plan(b"/srv", entries));
+    let plan = UploadPlan {
+        method: Method::Sftp,
+        ..plan(b"/srv", entries)
+    };
+    let told = story.play(plan);
     assert_eq!(told.failed, []);
-    assert_eq!(told.done.len(), 41, "each is told once");
+    assert_eq!(told.done.len(), 201, "each is told once");
     for (number, expected) in contents[1..].iter().enumerate() {
         let path = format!("/srv/site/{number}");
         assert!(
