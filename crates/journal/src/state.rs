@@ -1,5 +1,6 @@
 //! What a journal says in all, and what is appended to say more.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use sshoal_wire::{Decoder, Put};
@@ -10,6 +11,8 @@ use crate::segments::Segments;
 
 /// Octets that a journal may have. One that would have more is written anew, with what counts.
 pub const MAX_JOURNAL: usize = 16 * 1024 * 1024;
+/// Octets of one that has just been written anew.
+const MAX_REWRITTEN: usize = MAX_JOURNAL / 2;
 /// Files that one journal may know that have not ended. Of others nothing is noted: they are transferred from their beginning.
 pub const MAX_FILES: usize = 4096;
 /// Octets of what a file is called.
@@ -47,6 +50,24 @@ struct File {
     identity: Vec<u8>,
     proven: Segments,
     has_ended: bool,
+}
+
+impl File {
+    /// Appends all that is known of it.
+    fn put(&self, key: &[u8], out: &mut Vec<u8>) {
+        let file = self.number;
+        let began = Record::Began {
+            file,
+            key: key.to_vec(),
+            identity: self.identity.clone(),
+        };
+        frame::put(&began.encode(), out);
+        let segments = self.proven.clone();
+        frame::put(&Record::Proven { file, segments }.encode(), out);
+        if self.has_ended {
+            frame::put(&Record::Ended { file }.encode(), out);
+        }
+    }
 }
 
 impl Journal {
@@ -151,23 +172,23 @@ impl Journal {
         first.map(|(key, _)| key.as_slice())
     }
 
-    /// A whole journal that says the same in the fewest words.
-    pub fn rewritten(&self) -> Vec<u8> {
+    /// A whole journal that says the same in the fewest words, and has room for more. What it has no room for is forgotten: files
+    /// that have ended before others, and those of which little is proven first.
+    pub fn rewrite(&mut self) -> Vec<u8> {
+        let mut files: Vec<_> = self.files.iter().collect();
+        files.sort_by_key(|(_, file)| (file.has_ended, Reverse(file.proven.octets())));
         let mut out = Journal::header();
-        for (key, file) in &self.files {
-            let (key, identity) = (key.clone(), file.identity.clone());
-            let (has_ended, segments) = (file.has_ended, file.proven.clone());
-            let file = file.number;
-            let began = Record::Began {
-                file,
-                key,
-                identity,
-            };
-            frame::put(&began.encode(), &mut out);
-            frame::put(&Record::Proven { file, segments }.encode(), &mut out);
-            if has_ended {
-                frame::put(&Record::Ended { file }.encode(), &mut out);
+        let mut forgotten = Vec::new();
+        for (key, known) in files {
+            let before = out.len();
+            known.put(key, &mut out);
+            if out.len() > MAX_REWRITTEN {
+                out.truncate(before);
+                forgotten.push(key.clone());
             }
+        }
+        for key in forgotten {
+            self.files.remove(&key);
         }
         out
     }

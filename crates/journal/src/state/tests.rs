@@ -124,7 +124,7 @@ fn rewritten_it_says_the_same_in_fewer_words() {
         let more = segments(&[(0, 100 + number)]);
         octets.extend(journal.prove(b"/srv/a", &more).unwrap());
     }
-    let rewritten = journal.rewritten();
+    let rewritten = journal.rewrite();
     assert!(rewritten.len() < 300);
     assert_eq!(
         Journal::replay(&rewritten).unwrap(),
@@ -147,11 +147,38 @@ fn limits_are_kept() {
     for number in 0..crate::MAX_SEGMENTS as u64 {
         many.insert(2 * number..2 * number + 1);
     }
-    let mut octets = journal.rewritten();
+    let mut octets = journal.rewrite();
     octets.extend(journal.prove(&0usize.to_be_bytes(), &many).unwrap());
     let (read, valid) = Journal::replay(&octets).unwrap();
     assert_eq!(valid, octets.len());
     assert_eq!(read.proven(&0usize.to_be_bytes(), b"again"), Some(&many));
+}
+
+#[test]
+fn rewritten_it_has_room_for_more_and_forgets_what_is_worth_least() {
+    let mut journal = Journal::default();
+    let mut many = Segments::default();
+    for number in 0..crate::MAX_SEGMENTS as u64 {
+        many.insert(2 * number..2 * number + 1);
+    }
+    let key = |number: usize| vec![number as u8; MAX_KEY];
+    for number in 0..200 {
+        assert!(journal.begin(&key(number), b"").is_some());
+        assert!(journal.prove(&key(number), &many).is_some());
+    }
+    let more = segments(&[(1 << 30, 2 << 30)]);
+    assert!(journal.prove(&key(199), &more).is_some());
+    assert!(journal.end(&key(3)).is_some());
+    let rewritten = journal.rewrite();
+    assert!(rewritten.len() <= MAX_JOURNAL / 2);
+    let (read, valid) = Journal::replay(&rewritten).unwrap();
+    assert_eq!(valid, rewritten.len());
+    assert_eq!(read, journal);
+    assert!(journal.knows(&key(199)), "most is proven of it");
+    assert!(!journal.knows(&key(3)), "it has ended");
+    let left = (0..200).filter(|&number| journal.knows(&key(number)));
+    assert!(left.count() > 50, "only what has no room is forgotten");
+    assert_eq!(journal.prove(&key(3), &many), None);
 }
 
 #[test]
@@ -169,7 +196,8 @@ fn files_that_have_ended_make_room_the_first_first_and_others_do_not() {
     assert_eq!(journal.end(b"another"), None);
     // Nobody needs the room yet.
     assert_eq!(journal.proven(&key(7), b""), Some(&segments(&[(0, 9)])));
-    assert_eq!(Journal::replay(&journal.rewritten()).unwrap().0, journal);
+    let rewritten = journal.rewrite();
+    assert_eq!(Journal::replay(&rewritten).unwrap().0, journal);
     octets.extend(journal.begin(b"one more", b"").unwrap());
     assert!(!journal.knows(&key(7)) && journal.knows(&key(9)));
     // One that is begun anew has not ended.

@@ -182,7 +182,7 @@ impl State {
                 .mode(0o700)
                 .create(folder)?;
         }
-        let octets = self.journal.rewritten();
+        let octets = self.journal.rewrite();
         let new = path.with_extension("new");
         let mut file = OpenOptions::new()
             .create(true)
