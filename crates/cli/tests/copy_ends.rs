@@ -327,3 +327,41 @@ fn standard_input_that_cannot_be_kept_is_told_with_the_folder_and_what_to_do() {
         .expect(2)
         .says(&["standard input", "/no/such/folder", "TMPDIR"]);
 }
+
+/// It is a failure of that host, with `scp` as the remedy.
+#[test]
+fn a_host_that_goes_by_ssh_fails_and_the_others_are_copied_to() {
+    let shoal = real(SshdSpec::new(2));
+    let config = shoal.file("ssh_config");
+    let required = format!("Host {}\n    PKCS11Provider /lib/none.so\n", shoal.name(0));
+    let rest = fs::read_to_string(&config).unwrap();
+    fs::write(&config, format!("{required}{rest}")).unwrap();
+    let target = shared_folder();
+    let dir = tempfile::tempdir().unwrap();
+    let source = dir.path().join("source");
+    fs::write(&source, "contents").unwrap();
+    let to = target.path().join("file");
+    let words = ["put", "--json", text(&source), text(&to)];
+    let ended = sshoal(&shoal, &words).expect(3);
+    let hosts = objects(&ended);
+    let by_ssh = hosts.iter().find(|it| it["host"] == shoal.name(0)).unwrap();
+    assert_eq!(by_ssh["failure"], "transfer", "{by_ssh}");
+    assert_eq!(by_ssh["transport"], "openssh");
+    let detail = by_ssh["detail"].as_str().unwrap();
+    assert!(detail.contains("PKCS11Provider"), "{detail}");
+    assert!(by_ssh["remedy"].as_str().unwrap().contains("scp"));
+    assert_eq!(fs::read(&to).unwrap(), b"contents");
+    let got = dir.path().join("got");
+    let ended = sshoal(&shoal, &["get", text(&to), text(&got)]).expect(3);
+    ended.says(&[&shoal.name(0), "goes by ssh", "use scp"]);
+    assert_eq!(fs::read_dir(&got).unwrap().count(), 1);
+    assert_eq!(
+        fs::read(got.join(shoal.name(1)).join("file")).unwrap(),
+        b"contents"
+    );
+    // Nobody is left: nothing is begun.
+    let words = ["put", "-x", &shoal.name(1), text(&source), text(&to)];
+    sshoal(&shoal, &words)
+        .expect(2)
+        .says(&["goes by ssh", "PKCS11Provider"]);
+}

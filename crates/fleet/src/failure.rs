@@ -50,7 +50,7 @@ pub enum FailureKind {
     Signal,
     /// `exit`: the command ran and its exit status is not 0.
     Exit,
-    /// `transfer`: logged in, but not everything could be copied.
+    /// `transfer`: not everything could be copied.
     Transfer,
     /// `internal`: this program failed, not the host.
     Internal,

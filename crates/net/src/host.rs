@@ -116,6 +116,9 @@ async fn perform(worker: &Rc<Worker>, host: HostId, orders: &mut Orders) -> Resu
                 };
                 attempt.run().await
             }
+            HostPlan::OpenSsh(plan) if worker.plan.transfer.is_some() => {
+                Err(Ended::before_command(openssh::copies_nothing(plan)))
+            }
             HostPlan::OpenSsh(plan) => openssh::run(worker, host, plan, orders).await,
         },
         Work::Local(commands) => each::run(worker, host, &commands[index], orders).await,

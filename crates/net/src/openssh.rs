@@ -34,6 +34,13 @@ const GRACE: Duration = Duration::from_secs(2);
 /// Most octets that are kept of what comes before the command, and told of.
 const MAX_TOLD: usize = 4 * 1024;
 
+/// What becomes of such a host where files are copied: its own failure, and nobody else's.
+pub(crate) fn copies_nothing(plan: &SshPlan) -> Failure {
+    let detail = format!("goes by ssh ({}), by which sshoal does not copy", plan.why);
+    let remedy = "take out of ssh_config what that names, or use scp for this host";
+    Failure::with_remedy(FailureKind::Transfer, detail, remedy)
+}
+
 /// Runs the host's command by an ssh, to its end.
 pub(crate) async fn run(
     worker: &Rc<Worker>,

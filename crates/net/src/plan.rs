@@ -145,6 +145,8 @@ impl RunPlan {
         match &self.work {
             Work::Sessions(hosts) => match &hosts[host.0 as usize] {
                 HostPlan::Native(plan) => plan.endpoint.via,
+                // Nothing is copied by it.
+                HostPlan::OpenSsh(_) if self.transfer.is_some() => None,
                 HostPlan::OpenSsh(_) => Some(JumpId::PROGRAM),
             },
             Work::Local(_) => None,

@@ -13,7 +13,7 @@ use std::time::Instant;
 
 use sshoal_fleet::RetryPolicy;
 use sshoal_net::{
-    HostPlan, Preparation, RollingPlan, RunPlan, Telling, TransferPlan, Way, Work,
+    HostPlan, NativePlan, Preparation, RollingPlan, RunPlan, Telling, TransferPlan, Way, Work,
     server_cache_path,
 };
 use sshoal_openssh::Surroundings;
@@ -82,7 +82,7 @@ enum CopyError {
     #[error("standard output cannot take what is fetched: {0}")]
     Unwritable(io::Error),
     #[error(
-        "{label}: goes by ssh ({why}), by which sshoal does not copy; change that, or leave the host out (-x) and use scp for it"
+        "{label}: goes by ssh ({why}), by which sshoal does not copy, and so does every other host; change that, or use scp"
     )]
     BySsh { label: String, why: String },
 }
@@ -111,14 +111,14 @@ impl<'a> Ready<'a> {
         let mut preparation = Preparation::new(&run::ssh_options(&args.config, &args.login))?;
         let mut plans = preparation.hosts(targets, |_| SessionRequest::exec(Vec::new()))?;
         transport::check(&args.login, &mut plans)?;
-        for plan in &mut plans {
-            match plan {
-                HostPlan::Native(plan) => plan.transfers(),
-                HostPlan::OpenSsh(plan) => {
-                    let (label, why) = (plan.label.clone(), plan.why.clone());
-                    return Err(CopyError::BySsh { label, why }.into());
-                }
-            }
+        let natives = plans.iter_mut().filter_map(HostPlan::native_mut);
+        natives.for_each(NativePlan::transfers);
+        // One that goes by ssh among others fails by itself, in its turn.
+        if let Some(plan) = plans.first().and_then(HostPlan::openssh)
+            && plans.iter().all(|plan| plan.native().is_none())
+        {
+            let (label, why) = (plan.label.clone(), plan.why.clone());
+            return Err(CopyError::BySsh { label, why }.into());
         }
         run::read_known_hosts(
             &mut preparation,
@@ -164,7 +164,10 @@ impl<'a> Ready<'a> {
             host,
             name: Some(plan.name()),
             place: run::place(host, plan),
-            what: what(number),
+            what: match plan.openssh() {
+                Some(_) => b"nothing is copied: it goes by ssh".to_vec(),
+                None => what(number),
+            },
         });
         dry_run::print(self.args.shown.json, self.rolling.as_ref(), lines)
     }
