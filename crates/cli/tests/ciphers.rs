@@ -173,6 +173,54 @@ fn with_chacha20_and_one_ctr_alone_each_of_them_and_each_key_exchange_is_measure
 }
 
 #[test]
+fn each_key_exchange_is_measured_by_who_has_it_and_one_may_be_recommended() {
+    let spec = SshdSpec::new(1)
+        .line("Ciphers aes128-gcm@openssh.com")
+        .line("KexAlgorithms diffie-hellman-group16-sha512,curve25519-sha256,diffie-hellman-group14-sha1");
+    let shoal = Shoal::real(&spec);
+    let found = measured_in("2", &shoal, &[]);
+    let kex = found["key_exchanges"].as_array().unwrap();
+    let said = |it: &Value, member: &str| it[member].as_str().unwrap().to_owned();
+    let names: Vec<String> = kex
+        .iter()
+        .map(|it| format!("{} {}", said(it, "name"), said(it, "by")))
+        .collect();
+    assert_eq!(
+        names,
+        [
+            "diffie-hellman-group16-sha512 native",
+            "diffie-hellman-group16-sha512 ssh",
+            "curve25519-sha256 native",
+            "curve25519-sha256 ssh",
+            // What native lacks, and nobody should use.
+            "diffie-hellman-group14-sha1 ssh",
+        ]
+    );
+    for it in kex {
+        assert!(it["seconds"].as_f64().unwrap() > 0.0, "{it}");
+        assert!(it["failure"].is_null(), "{it}");
+    }
+    // Debian's ssh has this one before the group.
+    let advice = &found["recommended_key_exchange"];
+    assert_eq!(advice["by"], "ssh");
+    assert_eq!(advice["usual"], "curve25519-sha256");
+    let lines = advice["ssh_config"].as_array().unwrap();
+    match advice["name"] == advice["usual"] {
+        true => assert!(lines.is_empty() && advice["saved_seconds"] == 0.0),
+        false => {
+            let first = format!("    KexAlgorithms {},", said(advice, "name"));
+            assert!(lines[1].as_str().unwrap().starts_with(&first), "{advice}");
+            assert!(advice["saved_seconds"].as_f64().unwrap() > 0.0);
+        }
+    }
+    let text = ciphers(&shoal, &QUICK).expect(0).stdout();
+    assert!(text.contains("No key exchange was certain"), "{text}");
+    let native = ["--transport", "native"];
+    let found = measured_in("2", &shoal, &native);
+    assert_eq!(found["recommended_key_exchange"]["by"], "native");
+}
+
+#[test]
 fn weak_ciphers_are_measured_by_ssh_named_and_never_recommended() {
     let spec = SshdSpec::new(1)
         .line("Ciphers aes128-cbc,aes128-ctr,aes256-ctr")
@@ -231,9 +279,10 @@ fn a_server_that_native_has_nothing_in_common_with_is_measured_by_ssh() {
     }
     let weak = found["weak"].as_array().unwrap();
     assert_eq!(weak.len(), 2, "{weak:?}");
-    for nothing in ["recommended", "key_exchanges"] {
-        assert_eq!(found[nothing], Value::Array(Vec::new()));
-    }
+    assert_eq!(found["recommended"], Value::Array(Vec::new()));
+    let kex = found["key_exchanges"].as_array().unwrap();
+    assert!(kex.iter().all(|it| it["by"] == "ssh"), "{kex:?}");
+    assert!(!kex.is_empty());
     assert!(found["fingerprint"].is_null() && found["remembered"] == false);
     let said = ciphers(&shoal, &QUICK).expect(0).stdout();
     assert!(said.contains("Nothing is recommended"), "{said}");

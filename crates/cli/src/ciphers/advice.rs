@@ -3,7 +3,7 @@
 use sshoal_net::Protection;
 use sshoal_proto::ServerLists;
 
-use super::figures::{Round, Row};
+use super::figures::{Cost, Round, Row};
 use super::pairs::{By, Pair};
 use super::weak;
 
@@ -66,7 +66,7 @@ pub(super) fn advice(
         *rate >= most * (1.0 - SAME) || (is_likely && !are_apart(rates(row), rates(fastest)))
     };
     let (mut level, slower): (Vec<_>, Vec<_>) = ranked.into_iter().partition(is_level);
-    level.sort_by(|(one, _), (other, _)| one.cpu().total_cmp(&other.cpu()));
+    sort_by_cost(&mut level);
     let ranked = level.into_iter().chain(slower);
     let mut ranked: Vec<&Row> = ranked.map(|(row, _)| row).collect();
     let is_usual = |row: &&Row| Some(&row.pair) == usual.as_ref();
@@ -94,6 +94,16 @@ pub(super) fn advice(
     })
 }
 
+/// The cheapest first, by the ends of which the costs of all are known.
+fn sort_by_cost(rows: &mut [(&Row, f64)]) {
+    let all_know =
+        |end: fn(&Cost) -> Option<f64>| rows.iter().all(|(row, _)| end(&row.cost()).is_some());
+    let ends: [fn(&Cost) -> Option<f64>; 2] = [|cost| cost.client, |cost| cost.server];
+    let known: Vec<_> = ends.into_iter().filter(|&end| all_know(end)).collect();
+    let cost = |row: &Row| -> f64 { known.iter().filter_map(|end| end(&row.cost())).sum() };
+    rows.sort_by(|(one, _), (other, _)| cost(one).total_cmp(&cost(other)));
+}
+
 fn rates(row: &Row) -> Vec<f64> {
     row.rounds.iter().map(|round| round.rate).collect()
 }
@@ -111,11 +121,12 @@ fn won(row: &Row, usual: &Row) -> Option<Verdict> {
         return Some(Verdict::Faster);
     }
     let is_cheaper = |it: &Round, usual: &Round| {
-        let both = it.cpu.zip(usual.cpu);
+        let both = it.cost.beside(&usual.cost);
         both.is_some_and(|(it, usual)| it < usual)
     };
     let cheaper = rounds().filter(|(it, usual)| is_cheaper(it, usual));
-    let part = row.cpu() / usual.cpu();
+    let (cost, of_usual) = row.cost().beside(&usual.cost())?;
+    let part = cost / of_usual;
     let is_worth_it = gain > 1.0 - SAME && part < 1.0 - SAME;
     (is_worth_it && cheaper.count() >= WINS).then_some(Verdict::Cheaper(part))
 }
@@ -225,7 +236,10 @@ mod tests {
         let rounds = rates.iter().zip(costs);
         let rounds = rounds.map(|(&rate, &cost)| Round {
             rate,
-            cpu: Some(cost),
+            cost: Cost {
+                client: Some(cost),
+                server: None,
+            },
         });
         Row {
             pair: pair(name),
@@ -389,6 +403,17 @@ mod tests {
         let failed = first().decided(&[duel(GCM, &[200.0; 6], &[3.0; 6])]);
         assert_eq!(failed.verdict, Verdict::Unsure(pair(GCM), 2.0));
         assert_eq!(first().decided(&[]), first());
+    }
+
+    #[test]
+    fn what_is_not_known_of_a_cost_makes_nothing_cheaper() {
+        let mut whole = row(UMAC, By::Ssh, 100.0, 2.0);
+        for way in [&mut whole.down, &mut whole.up] {
+            way.as_mut().unwrap().server_cpu = Some(3.0);
+        }
+        let part = row(GCM, By::Ssh, 100.0, 3.0);
+        let found = advice(&[part, whole], By::Ssh, None, &strict()).unwrap();
+        assert_eq!(*found.best(), pair(UMAC), "by the client's alone");
     }
 
     #[test]

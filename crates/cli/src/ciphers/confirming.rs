@@ -4,7 +4,7 @@
 
 use super::advice::{Advice, ROUNDS};
 use super::figures::{Row, Ways};
-use super::pairs::{By, Pair};
+use super::pairs::Pair;
 use super::table;
 use super::trials::{Done, Performed, Trial, Trials};
 use crate::watch::Watch;
@@ -31,28 +31,23 @@ pub(super) fn decided(
     let by = advice.by;
     let mut duels = Vec::new();
     for contender in advice.contenders.iter().take(CONTENDERS) {
-        let rounds = duel(contender, &usual, by, scale.blocks);
-        let number = table::rounds(ROUNDS as u32);
-        let watch = Watch::new(format!(
-            "{host}: {} by {}, {number}",
-            contender.name(),
-            by.name()
-        ));
-        let done = match trials.perform(&rounds, watch)? {
-            Performed::Done(done) => done,
-            Performed::CutShort(status) => return Ok(Err(status)),
+        let trial = |pair: &Pair| Trial {
+            by,
+            options: pair.options(),
+            blocks: scale.blocks,
+        };
+        let name = format!("{} by {}", contender.name(), by.name());
+        let turns = match in_turn(trials, host, &name, [trial(contender), trial(&usual)])? {
+            Ok(turns) => turns,
+            Err(status) => return Ok(Err(status)),
         };
         let row = |pair: &Pair, rounds: &[&Done]| Row::new(pair.clone(), by, scale.ways, rounds);
         let is_whole = |one: &Done| !row(&usual, &[one]).rounds.is_empty();
-        // A round counts in which both were measured. Which of them is first changes with every round.
-        let rounds = done.chunks_exact(2).enumerate();
-        let rounds = rounds.filter(|(_, both)| both.iter().all(is_whole));
-        let (of_contender, of_usual): (Vec<&Done>, Vec<&Done>) = rounds
-            .map(|(round, both)| match is_turned(round) {
-                false => (&both[0], &both[1]),
-                true => (&both[1], &both[0]),
-            })
-            .unzip();
+        // A round counts in which both were measured.
+        let turns = turns.iter();
+        let turns = turns.filter(|(one, other)| is_whole(one) && is_whole(other));
+        let (of_contender, of_usual): (Vec<&Done>, Vec<&Done>) =
+            turns.map(|(one, other)| (one, other)).unzip();
         duels.push((row(contender, &of_contender), row(&usual, &of_usual)));
         if advice.clone().decided(&duels).is_change() {
             break;
@@ -61,19 +56,34 @@ pub(super) fn decided(
     Ok(Ok(advice.decided(&duels)))
 }
 
-fn is_turned(round: usize) -> bool {
-    round % 2 == 1
-}
+/// Rounds of two, in their order.
+type Turns = Vec<(Done, Done)>;
 
-fn duel(contender: &Pair, usual: &Pair, by: By, blocks: u64) -> Vec<Trial> {
-    let trial = |pair: &Pair| Trial {
-        by,
-        options: pair.options(),
-        blocks,
-    };
-    let rounds = (0..ROUNDS).map(|round| match is_turned(round) {
-        false => [trial(contender), trial(usual)],
-        true => [trial(usual), trial(contender)],
+/// Two that are measured in turn, which of them is first changing with every round; or the exit status if a signal has ended it.
+pub(super) fn in_turn(
+    trials: &Trials<'_>,
+    host: &str,
+    name: &str,
+    [one, other]: [Trial; 2],
+) -> Result<Result<Turns, u8>, Box<dyn std::error::Error>> {
+    let is_turned = |round: usize| round % 2 == 1;
+    let rounds = (0..ROUNDS).flat_map(|round| match is_turned(round) {
+        false => [one.clone(), other.clone()],
+        true => [other.clone(), one.clone()],
     });
-    rounds.collect::<Vec<_>>().concat()
+    let rounds: Vec<Trial> = rounds.collect();
+    let number = table::rounds(ROUNDS as u32);
+    let watch = Watch::new(format!("{host}: {name}, {number}"));
+    let mut done = match trials.perform(&rounds, watch)? {
+        Performed::Done(done) => done.into_iter(),
+        Performed::CutShort(status) => return Ok(Err(status)),
+    };
+    let mut turns = Vec::new();
+    while let (Some(first), Some(second)) = (done.next(), done.next()) {
+        turns.push(match is_turned(turns.len()) {
+            false => (first, second),
+            true => (second, first),
+        });
+    }
+    Ok(Ok(turns))
 }

@@ -36,8 +36,14 @@ pub(super) enum Ways {
 pub(super) struct Round {
     /// Octets a second: of as much down as up.
     pub(super) rate: f64,
-    /// Seconds of CPU for 10^9 octets each way, of both ends as far as they are known; `None` if neither is.
-    pub(super) cpu: Option<f64>,
+    pub(super) cost: Cost,
+}
+
+/// Seconds of CPU for 10^9 octets each way, of an end whose time is known for all ways.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Cost {
+    pub(super) client: Option<f64>,
+    pub(super) server: Option<f64>,
 }
 
 /// One direction, in octets a second and in seconds of CPU for 10^9 octets; medians.
@@ -48,15 +54,6 @@ pub(super) struct Direction {
     pub(super) rates: Vec<f64>,
     pub(super) client_cpu: Option<f64>,
     pub(super) server_cpu: Option<f64>,
-}
-
-/// A key exchange, and what was measured of it: medians.
-pub(super) struct Kex {
-    pub(super) name: String,
-    pub(super) time: Option<Duration>,
-    /// This side's CPU time for the whole login.
-    pub(super) login_cpu: Option<Duration>,
-    pub(super) failure: Option<String>,
 }
 
 impl Row {
@@ -88,11 +85,27 @@ impl Row {
         Some(together(rate(&self.down), rate(&self.up)?))
     }
 
-    /// CPU of both ends for 10^9 octets, as far as it is known.
-    pub(super) fn cpu(&self) -> f64 {
+    pub(super) fn cost(&self) -> Cost {
         let directions = [&self.down, &self.up].into_iter().flatten();
-        let costs = directions.flat_map(|it| [it.client_cpu, it.server_cpu]);
-        costs.flatten().sum()
+        Cost::of_all(directions.map(|it| (it.client_cpu, it.server_cpu)))
+    }
+}
+
+impl Cost {
+    /// Of all ways, each with what it costs the client and the server.
+    fn of_all(ways: impl Iterator<Item = (Option<f64>, Option<f64>)>) -> Cost {
+        let (clients, servers): (Vec<_>, Vec<_>) = ways.unzip();
+        Cost {
+            client: clients.into_iter().sum(),
+            server: servers.into_iter().sum(),
+        }
+    }
+
+    /// This and another one, of the ends that both know; `None` if there is none: where one lacks a part it is no cheaper for it.
+    pub(super) fn beside(&self, other: &Cost) -> Option<(f64, f64)> {
+        let ends = [self.client.zip(other.client), self.server.zip(other.server)];
+        let ends = ends.into_iter().flatten();
+        ends.reduce(|(one, other), (more, of_other)| (one + more, other + of_other))
     }
 }
 
@@ -103,14 +116,13 @@ impl Round {
             return None;
         }
         let legs = [down, Some(up)].into_iter().flatten();
-        let costs = legs.flat_map(|leg| {
-            let cost = move |cpu: Duration| cpu.as_secs_f64() * 1e9 / leg.octets as f64;
-            [leg.client_cpu, leg.server_cpu].map(|cpu| cpu.map(cost))
+        let costs = legs.map(|leg| {
+            let cost = |cpu: Duration| cpu.as_secs_f64() * 1e9 / leg.octets as f64;
+            (leg.client_cpu.map(cost), leg.server_cpu.map(cost))
         });
-        let costs: Vec<f64> = costs.flatten().collect();
         Some(Round {
             rate: together(down.as_ref().map(rate), rate(&up)),
-            cpu: (!costs.is_empty()).then(|| costs.iter().sum()),
+            cost: Cost::of_all(costs),
         })
     }
 }
@@ -145,21 +157,6 @@ impl Direction {
     pub(super) fn spread(&self) -> f64 {
         let distances = self.rates.iter().map(|rate| (rate - self.rate).abs());
         distances.fold(0.0, f64::max) / self.rate
-    }
-}
-
-impl Kex {
-    pub(super) fn new(name: String, rounds: &[&Done]) -> Kex {
-        let times = |which: fn(&Done) -> Option<Duration>| {
-            let times = rounds.iter().filter_map(|done| which(done));
-            median(times.map(|time| time.as_secs_f64()).collect()).map(Duration::from_secs_f64)
-        };
-        Kex {
-            name,
-            time: times(|done| done.result.times.key_exchange),
-            login_cpu: times(|done| done.measured.login_cpu),
-            failure: rounds.iter().find_map(|done| failure(done)),
-        }
     }
 }
 
@@ -254,10 +251,27 @@ mod tests {
     fn two_directions_make_one_rate() {
         let both = row(Some(10), Some(30), Ways::Both);
         assert!((both.rate().unwrap() - 50_000_000.0).abs() < 1.0);
-        assert_eq!(both.cpu(), 4.0);
+        let cost = Cost {
+            client: Some(4.0),
+            server: None,
+        };
+        assert_eq!(both.cost(), cost);
         assert_eq!(both.rounds.len(), 1);
-        assert_eq!(both.rounds[0].cpu, Some(4.0));
+        assert_eq!(both.rounds[0].cost, cost);
         assert_eq!(both.rate(), Some(both.rounds[0].rate));
+    }
+
+    #[test]
+    fn costs_are_compared_by_what_both_know() {
+        let cost = |client, server| Cost { client, server };
+        let whole = cost(Some(1.0), Some(4.0));
+        assert_eq!(whole.beside(&cost(Some(2.0), Some(5.0))), Some((5.0, 7.0)));
+        assert_eq!(whole.beside(&cost(Some(2.0), None)), Some((1.0, 2.0)));
+        assert_eq!(whole.beside(&cost(None, Some(3.0))), Some((4.0, 3.0)));
+        assert_eq!(cost(Some(1.0), None).beside(&cost(None, Some(1.0))), None);
+        // One of two ways is unknown.
+        let ways = [(Some(1.0), Some(2.0)), (Some(3.0), None)];
+        assert_eq!(Cost::of_all(ways.into_iter()), cost(Some(4.0), None));
     }
 
     #[test]

@@ -11,9 +11,11 @@ pub(super) struct Installed {
     /// All of them.
     pub(super) ciphers: Vec<String>,
     pub(super) macs: Vec<String>,
+    pub(super) kex: Vec<String>,
     /// Those that it offers where nothing is configured, in its order.
     pub(super) default_ciphers: Vec<String>,
     pub(super) default_macs: Vec<String>,
+    pub(super) default_kex: Vec<String>,
 }
 
 impl Installed {
@@ -29,8 +31,10 @@ impl Installed {
         Some(Installed {
             ciphers: lines(&said(program, &["-Q", "cipher"])?),
             macs: lines(&said(program, &["-Q", "mac"])?),
+            kex: lines(&said(program, &["-Q", "kex"])?),
             default_ciphers: list("ciphers"),
             default_macs: list("macs"),
+            default_kex: list("kexalgorithms"),
         })
     }
 

@@ -5,7 +5,8 @@ use sshoal_net::TrialWay;
 
 use super::Report;
 use super::advice::{Advice, Verdict};
-use super::figures::{Direction, Kex, Row};
+use super::figures::{Direction, Row};
+use super::kex::{Kex, KexAdvice};
 use super::pairs::Pair;
 use super::weak::Weakness;
 
@@ -23,6 +24,7 @@ struct Record<'a> {
     combinations: Vec<Combination<'a>>,
     key_exchanges: Vec<KeyExchange<'a>>,
     recommended: Vec<Recommended<'a>>,
+    recommended_key_exchange: Option<RecommendedKex<'a>>,
     remembered: bool,
     weak: Vec<Weak<'a>>,
 }
@@ -57,6 +59,7 @@ struct OneWay<'a> {
 #[derive(Serialize)]
 struct KeyExchange<'a> {
     name: &'a str,
+    by: &'static str,
     seconds: Option<f64>,
     login_cpu_seconds: Option<f64>,
     weakness: Option<&'static str>,
@@ -71,6 +74,15 @@ struct Recommended<'a> {
     usual: Option<Named<'a>>,
     gain: Option<f64>,
     unsure: Option<Unsure<'a>>,
+    ssh_config: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct RecommendedKex<'a> {
+    by: &'static str,
+    name: &'a str,
+    usual: &'a str,
+    saved_seconds: f64,
     ssh_config: Vec<String>,
 }
 
@@ -124,6 +136,10 @@ pub(super) fn line(report: &Report) -> serde_json::Result<String> {
             .iter()
             .map(|advice| recommended(report, advice))
             .collect(),
+        recommended_key_exchange: report
+            .kex_advice
+            .as_ref()
+            .map(|advice| recommended_kex(report, advice)),
         remembered: report.remembered,
         weak: report.weak.iter().map(weak).collect(),
     };
@@ -154,6 +170,7 @@ fn one_way(direction: &Direction) -> OneWay<'_> {
 fn key_exchange(kex: &Kex) -> KeyExchange<'_> {
     KeyExchange {
         name: &kex.name,
+        by: kex.by.name(),
         seconds: kex.time.map(|time| time.as_secs_f64()),
         login_cpu_seconds: kex.login_cpu.map(|time| time.as_secs_f64()),
         weakness: super::weak::key_exchange(&kex.name),
@@ -188,6 +205,17 @@ fn recommended<'a>(report: &Report, advice: &'a Advice) -> Recommended<'a> {
             true => advice.lines(&report.name),
             false => Vec::new(),
         },
+    }
+}
+
+fn recommended_kex<'a>(report: &Report, advice: &'a KexAdvice) -> RecommendedKex<'a> {
+    let better = advice.better.as_ref();
+    RecommendedKex {
+        by: advice.by.name(),
+        name: better.map_or(&advice.usual, |better| &better.name),
+        usual: &advice.usual,
+        saved_seconds: better.map_or(0.0, |better| better.saved.as_secs_f64()),
+        ssh_config: advice.lines(&report.name),
     }
 }
 

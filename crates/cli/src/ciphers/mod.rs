@@ -1,7 +1,7 @@
 //! `sshoal ciphers`: what each cipher, MAC and key exchange gives between this machine and a host, and which to use.
 //!
 //! `pairs` says what there is to measure, `trials` measures it, `figures` makes medians of it, `advice` draws the
-//! conclusion, which `confirming` puts to the test; `table`, `json` and `picture` show all that, and the server cache remembers it for the other commands.
+//! conclusion, which `confirming` puts to the test; `kex` does so for key exchanges; `table`, `json` and `picture` show all that, and the server cache remembers it for the other commands.
 
 mod advice;
 mod args;
@@ -9,6 +9,7 @@ mod confirming;
 mod figures;
 mod installed;
 mod json;
+mod kex;
 mod pairs;
 mod picture;
 mod table;
@@ -34,8 +35,9 @@ use crate::{hosts, manual, run};
 
 use advice::{Advice, advice};
 pub(crate) use args::CiphersArgs;
-use figures::{Kex, Row, Ways, failure, rate};
+use figures::{Row, Ways, failure, rate};
 use installed::Installed;
+use kex::{Kex, KexAdvice, Logins};
 use pairs::{By, Pair, Wanted, combinations, key_exchanges, negotiated};
 use trials::{Done, Performed, Trial, Trials, ssh_program};
 use weak::Weakness;
@@ -71,6 +73,8 @@ struct Report {
     weak: Vec<Weakness>,
     /// For ssh, whose ssh_config it is, if it is there; and for sshoal.
     advice: Vec<Advice>,
+    /// For the client whose lines are told.
+    kex_advice: Option<KexAdvice>,
     remembered: bool,
 }
 
@@ -123,13 +127,14 @@ pub(crate) fn run(args: &CiphersArgs) -> Result<u8, Box<dyn std::error::Error>> 
         say(nothing.to_string());
         return Ok(FAILED);
     }
-    let kex = match args.no_kex || !has_native {
+    let kex = match args.no_kex {
         true => Vec::new(),
-        false => key_exchanges(&lists),
+        false => key_exchanges(&lists, has_native, ssh.as_ref()),
     };
+    let logins = Logins::new(&lists, ssh.as_ref(), &pairs);
     trials.patience = PATIENCE.max(args.seconds * 20);
     let watch = Watch::new(format!("{host}: {}", table::rounds(args.rounds)));
-    let (rows, kex) = match measured(&trials, &pairs, &kex, (blocks, ways), watch)? {
+    let (rows, kex) = match measured(&trials, &pairs, (&kex, &logins), (blocks, ways), watch)? {
         Ok(figures) => figures,
         Err(status) => return Ok(status),
     };
@@ -153,6 +158,15 @@ pub(crate) fn run(args: &CiphersArgs) -> Result<u8, Box<dyn std::error::Error>> 
             Err(status) => return Ok(status),
         }
     }
+    let defaults = match &ssh {
+        Some(ssh) => (By::Ssh, ssh.default_kex.clone()),
+        None => (By::Native, own_key_exchanges()),
+    };
+    let defaults = (defaults.0, defaults.1.as_slice());
+    let kex_advice = match kex::advice(&trials, &host, (&kex, &logins), defaults, &lists)? {
+        Ok(advice) => advice,
+        Err(status) => return Ok(status),
+    };
     let report = Report {
         remembered: is_decisive && remember(&server, &found),
         weak: weak::offered(&lists),
@@ -166,6 +180,7 @@ pub(crate) fn run(args: &CiphersArgs) -> Result<u8, Box<dyn std::error::Error>> 
         rows,
         kex,
         advice: found,
+        kex_advice,
     };
     show(args, picture, &report)
 }
@@ -334,7 +349,7 @@ type Figures = (Vec<Row>, Vec<Kex>);
 fn measured(
     trials: &Trials<'_>,
     pairs: &[(Pair, By)],
-    kex: &[String],
+    (kex, logins): (&[(String, By)], &Logins),
     (blocks, ways): (u64, Ways),
     watch: Watch,
 ) -> Result<Result<Figures, u8>, Box<dyn std::error::Error>> {
@@ -343,11 +358,7 @@ fn measured(
         options: pair.options(),
         blocks,
     });
-    let of_kex = kex.iter().map(|name| Trial {
-        by: By::Native,
-        options: vec![("KexAlgorithms".to_owned(), name.clone())],
-        blocks: 0,
-    });
+    let of_kex = kex.iter().map(|(name, by)| logins.trial(name, *by));
     let round: Vec<Trial> = of_pairs.chain(of_kex).collect();
     let rounds = vec![round.as_slice(); trials.args.rounds as usize].concat();
     let done = match trials.perform(&rounds, watch)? {
@@ -359,7 +370,8 @@ fn measured(
     let rows = pairs.iter().enumerate();
     let rows = rows.map(|(number, (pair, by))| Row::new(pair.clone(), *by, ways, &of(number)));
     let found = kex.iter().enumerate();
-    let found = found.map(|(number, name)| Kex::new(name.clone(), &of(pairs.len() + number)));
+    let found =
+        found.map(|(number, (name, by))| Kex::new(name.clone(), *by, &of(pairs.len() + number)));
     Ok(Ok((rows.collect(), found.collect())))
 }
 
@@ -377,6 +389,12 @@ fn usual(lists: &ServerLists, ssh: Option<&Installed>, by: By) -> Option<Pair> {
             )
         }
     }
+}
+
+/// What sshoal's own client offers where nothing is configured.
+fn own_key_exchanges() -> Vec<String> {
+    let own = sshoal_crypto::kex::ALGORITHMS.iter();
+    own.map(|algorithm| algorithm.name.to_owned()).collect()
 }
 
 /// Leaves it in the server cache for run, put and get.

@@ -124,11 +124,24 @@ pub(super) fn combinations(
     found
 }
 
-/// The key exchanges that both sides have, in the server's order.
-pub(super) fn key_exchanges(server: &ServerLists) -> Vec<String> {
-    let names = server.kex.iter();
-    let names = names.filter(|name| KexAlgorithm::by_name(name).is_some());
-    names.cloned().collect()
+/// The key exchanges that the server and a client of ours have, in the server's order; by whom as with [`combinations`].
+pub(super) fn key_exchanges(
+    server: &ServerLists,
+    native: bool,
+    ssh: Option<&Installed>,
+) -> Vec<(String, By)> {
+    let mut found = Vec::new();
+    for name in &server.kex {
+        let is_native = native && KexAlgorithm::by_name(name).is_some();
+        if is_native {
+            found.push((name.clone(), By::Native));
+        }
+        let has_ssh = ssh.is_some_and(|ssh| ssh.kex.contains(name));
+        if has_ssh && (!is_native || weak::key_exchange(name).is_none()) {
+            found.push((name.clone(), By::Ssh));
+        }
+    }
+    found
 }
 
 /// What a client negotiates that offers these in this order (RFC 4253 section 7.1).

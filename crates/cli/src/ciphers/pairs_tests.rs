@@ -21,8 +21,10 @@ fn ssh() -> Installed {
     Installed {
         ciphers: names("aes128-ctr chacha20-poly1305@openssh.com aes256-cbc"),
         macs: names("umac-64-etm@openssh.com hmac-sha2-256-etm@openssh.com hmac-sha1"),
+        kex: names("sntrup761x25519-sha512@openssh.com curve25519-sha256"),
         default_ciphers: names("chacha20-poly1305@openssh.com aes128-ctr"),
         default_macs: names("umac-64-etm@openssh.com hmac-sha1"),
+        default_kex: names("sntrup761x25519-sha512@openssh.com curve25519-sha256"),
     }
 }
 
@@ -98,11 +100,28 @@ fn the_clients_order_decides_what_is_negotiated() {
 
 #[test]
 fn key_exchanges_are_those_of_both_sides() {
-    let found = key_exchanges(&server());
-    assert!(found.contains(&"curve25519-sha256".to_owned()));
-    assert!(
-        !found
-            .iter()
-            .any(|name| name.contains("strict") || name == "unknown")
+    let server = ServerLists {
+        kex: names("curve25519-sha256 of-ssh group1-sha1 unknown kex-strict-s-v00@openssh.com"),
+        ..server()
+    };
+    let ssh = Installed {
+        kex: names("of-ssh curve25519-sha256 group1-sha1"),
+        ..ssh()
+    };
+    let found = |native, ssh| {
+        let found = key_exchanges(&server, native, ssh).into_iter();
+        let found = found.map(|(name, by)| format!("{name} {}", by.name()));
+        found.collect::<Vec<_>>()
+    };
+    assert_eq!(
+        found(true, Some(&ssh)),
+        [
+            "curve25519-sha256 native",
+            "curve25519-sha256 ssh",
+            "of-ssh ssh",
+            "group1-sha1 ssh",
+        ]
     );
+    assert_eq!(found(true, None), ["curve25519-sha256 native"]);
+    assert_eq!(found(false, Some(&ssh))[0], "curve25519-sha256 ssh");
 }

@@ -7,7 +7,8 @@ use sshoal_report::push_visible;
 
 use super::Report;
 use super::advice::{Advice, ROUNDS, Verdict, WINS};
-use super::figures::{Direction, Kex, Row};
+use super::figures::{Direction, Row};
+use super::kex::{Kex, KexAdvice};
 use super::pairs::{By, Pair};
 
 /// The whole text.
@@ -24,6 +25,9 @@ pub(super) fn text(report: &Report) -> String {
         text.push_str(
             "\nNothing is recommended: what was measured is weak, decrypts before it checks, or has failed.\n",
         );
+    }
+    if let Some(advice) = &report.kex_advice {
+        text.push_str(&recommended_kex(report, advice));
     }
     if report.remembered {
         text.push_str("\nRemembered: sshoal run, put and get offer this server its fastest first, unless Ciphers or MACs are set.\n");
@@ -137,7 +141,8 @@ fn remark(report: &Report, row: &Row) -> String {
 fn kex(found: &[Kex]) -> String {
     let mut found: Vec<&Kex> = found.iter().collect();
     found.sort_by_key(|kex| (kex.time.is_none(), kex.time));
-    let mut table = vec![["key exchange", "takes", "CPU of a login here", ""].map(str::to_owned)];
+    let mut table =
+        vec![["key exchange", "by", "takes", "CPU of a login here", ""].map(str::to_owned)];
     for kex in found {
         let milliseconds = |time: Option<std::time::Duration>| match time {
             None => "-".to_owned(),
@@ -145,12 +150,13 @@ fn kex(found: &[Kex]) -> String {
         };
         table.push([
             kex.name.clone(),
+            kex.by.name().to_owned(),
             milliseconds(kex.time),
             milliseconds(kex.login_cpu),
             kex.failure.as_deref().map(shown).unwrap_or_default(),
         ]);
     }
-    aligned(&table, 1)
+    aligned(&table, 2)
 }
 
 /// Columns as wide as they must be; from `right` on figures stand at their right edge, but for the last, which is text.
@@ -180,10 +186,7 @@ fn aligned<const N: usize>(table: &[[String; N]], right: usize) -> String {
 fn recommended(report: &Report, advice: &Advice) -> String {
     let best = advice.best().name();
     let has_ssh = report.advice.iter().any(|advice| advice.by == By::Ssh);
-    let client = match advice.by {
-        By::Ssh => "ssh",
-        By::Native => "sshoal itself",
-    };
+    let client = client(advice.by);
     let why = match (&advice.verdict, &advice.usual, advice.gain) {
         (Verdict::Usual, ..) => {
             return format!(
@@ -223,8 +226,40 @@ fn unsure(report: &Report, client: &str, usual: &str, pair: &Pair, gain: f64) ->
     )
 }
 
+fn recommended_kex(report: &Report, advice: &KexAdvice) -> String {
+    let KexAdvice { by, usual, better } = advice;
+    let client = client(*by);
+    match better {
+        Some(better) => format!(
+            "\nRecommended for {client}: the key exchange {}, {:.1} ms a login less than what it takes by itself, {usual}. In ssh_config:\n{}",
+            better.name,
+            better.saved.as_secs_f64() * 1e3,
+            indented(&advice.lines(&report.name))
+        ),
+        None => {
+            let safe = match advice.is_hybrid() {
+                true => " that a quantum computer could not undo either",
+                false => "",
+            };
+            format!(
+                "\nNo key exchange{safe} was certain to be faster for {client} than the one it takes by itself, {usual}.\n"
+            )
+        }
+    }
+}
+
+fn client(by: By) -> &'static str {
+    match by {
+        By::Ssh => "ssh",
+        By::Native => "sshoal itself",
+    }
+}
+
 fn lines(report: &Report, advice: &Advice) -> String {
-    let lines = advice.lines(&report.name);
+    indented(&advice.lines(&report.name))
+}
+
+fn indented(lines: &[String]) -> String {
     let lines = lines.iter().map(|line| format!("    {line}\n"));
     format!("\n{}", lines.collect::<String>())
 }
