@@ -11,68 +11,23 @@ use std::process::Command;
 
 use rustix::process::{Pid, Signal, kill_process};
 use sshoal_testbed::sshd::{RealSshd, SshdSpec};
-use support::copying::{Barred, CHECKPOINT, has_proof, kept, moved};
+use support::copying::{
+    Barred, CHECKPOINT, Chance, SEGMENT, come, has_proof, kept, moved, noise, over_lanes, part,
+    text,
+};
 use support::program::{Ended, Running};
 use support::{Shoal, descendants, shared_folder, wait_until};
 
-/// What one lane may send twice: on each of its two channels what came since the last fsync, and as much while that went on.
-const SEGMENT: u64 = 2 * 2 * CHECKPOINT;
 const LEN: u64 = 10 * CHECKPOINT;
-
-/// Marsaglia's xorshift64.
-struct Chance(u64);
-
-impl Chance {
-    fn below(&mut self, limit: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % limit
-    }
-}
-
-fn noise(length: u64, seed: u64) -> Vec<u8> {
-    let mut chance = Chance(seed | 1);
-    let words = (0..length.div_ceil(8)).flat_map(|_| chance.below(u64::MAX).to_le_bytes());
-    words.take(length as usize).collect()
-}
-
-fn text(path: &Path) -> &str {
-    path.to_str().unwrap()
-}
 
 /// Over one connection.
 fn command(shoal: &Shoal<RealSshd>, words: &[&str]) -> Command {
     over_lanes(shoal, 1, words)
 }
 
-fn over_lanes(shoal: &Shoal<RealSshd>, lanes: u64, words: &[&str]) -> Command {
-    let mut command = shoal.user.command(env!("CARGO_BIN_EXE_sshoal"));
-    command
-        .arg(words[0])
-        .args(["-F", &shoal.file("ssh_config")]);
-    command.args(["-f", &shoal.file("hosts")]);
-    command.args(["--lanes", &lanes.to_string()]);
-    command.args(&words[1..]);
-    command
-}
-
 /// To its end.
 fn sshoal(shoal: &Shoal<RealSshd>, words: &[&str]) -> Ended {
     Running::start(&mut command(shoal, words)).wait()
-}
-
-/// The only part in a folder.
-fn part(folder: &Path) -> Option<PathBuf> {
-    let entries = fs::read_dir(folder).ok()?;
-    let mut paths = entries.map(|entry| entry.unwrap().path());
-    paths.find(|path| text(path).ends_with(".part"))
-}
-
-/// Octets that a part has: those that were never written are holes.
-fn come(folder: &Path) -> u64 {
-    let metadata = part(folder).and_then(|part| fs::metadata(part).ok());
-    metadata.map_or(0, |metadata| metadata.blocks() * 512)
 }
 
 /// Waits until a part has so many octets, or the program has ended.
@@ -96,50 +51,6 @@ fn kill_sessions(shoal: &Shoal<RealSshd>) {
         let _ = kill_process(Pid::from_raw(process).unwrap(), Signal::KILL);
     }
     shoal.wait_for_sessions();
-}
-
-/// Kills a client ten times a round, and lets another one end what it has begun: nothing is sent twice beyond a segment a lane.
-fn is_killed(lanes: u64, rounds: usize, length: u64) {
-    let shoal = Shoal::real(&SshdSpec::new(1));
-    let dir = tempfile::tempdir().unwrap();
-    let source = dir.path().join("source");
-    let contents = noise(length, 5);
-    fs::write(&source, &contents).unwrap();
-    let target = shared_folder();
-    let words = ["put", "--json", text(&source), text(target.path())];
-    let start = || Running::start(&mut over_lanes(&shoal, lanes, &words));
-    let mut chance = Chance(20_261_122);
-    let mut in_the_middle = 0;
-    for _ in 0..rounds {
-        for _ in 0..10 {
-            let wanted = come(target.path()) + chance.below(length / 8);
-            let mut running = start();
-            wait_for_octets(&mut running, target.path(), wanted);
-            drop(running);
-            shoal.wait_for_sessions();
-        }
-        let before = come(target.path());
-        in_the_middle += usize::from(before > 0);
-        let ended = start().wait().expect(0);
-        let twice = (before + moved(&ended)).saturating_sub(length);
-        assert!(twice <= lanes * SEGMENT, "{twice} octets were sent twice");
-        let there = target.path().join("source");
-        assert!(fs::read(&there).unwrap() == contents, "it is not the same");
-        assert_eq!(fs::read_dir(target.path()).unwrap().count(), 1);
-        fs::remove_file(&there).unwrap();
-    }
-    assert!(in_the_middle > 0, "nothing was ever half done");
-    assert_eq!(kept(&shoal), Vec::<PathBuf>::new());
-}
-
-#[test]
-fn a_client_that_is_killed_fifty_times_sends_nothing_twice_beyond_a_segment() {
-    is_killed(1, 5, LEN);
-}
-
-#[test]
-fn a_client_of_two_lanes_that_is_killed_sends_nothing_twice_beyond_a_segment_a_lane() {
-    is_killed(2, 2, 2 * LEN);
 }
 
 /// More pieces than a journal has room for, if it did not join what lies on both sides of a hole.

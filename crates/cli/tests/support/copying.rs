@@ -29,6 +29,15 @@ pub(crate) fn command(shoal: &Shoal<RealSshd>, words: &[&str]) -> Command {
     command
 }
 
+/// The same over so many connections at most.
+pub(crate) fn over_lanes(shoal: &Shoal<RealSshd>, lanes: u64, words: &[&str]) -> Command {
+    let lanes = lanes.to_string();
+    command(
+        shoal,
+        &[&words[..1], &["--lanes", &lanes], &words[1..]].concat(),
+    )
+}
+
 /// `sshoal put` or `get` on all hosts, to its end.
 pub(crate) fn sshoal(shoal: &Shoal<RealSshd>, words: &[&str]) -> Ended {
     Running::start(&mut command(shoal, words)).wait()
@@ -217,24 +226,95 @@ pub(crate) fn kept(shoal: &Shoal<RealSshd>) -> Vec<PathBuf> {
     paths.filter(|path| !path.ends_with("secret")).collect()
 }
 
-/// Whether a journal proves something (`sshoal_journal`: a head of 12 octets, then records of a length, a sum and a body
-/// whose first octet is 2).
-pub(crate) fn has_proof(shoal: &Shoal<RealSshd>) -> bool {
-    let proves = |path: PathBuf| {
-        let journal = fs::read(path).unwrap_or_default();
-        let mut records = journal.get(12..).unwrap_or_default();
-        while let Some((head, after)) = records.split_first_chunk::<8>() {
-            let length = u32::from_be_bytes(*head.first_chunk().unwrap()) as usize;
-            // A record of 9 octets says that nothing is.
-            if after.first() == Some(&2) && length > 9 && after.len() >= length {
-                return true;
-            }
-            records = after.get(length..).unwrap_or_default();
-        }
-        false
-    };
+/// Octets that the journals of transfers prove (`sshoal_journal`: a head of 12 octets, then records of a length, a sum and a body, whose
+/// first octet is 1 where a file begins, with its number and key, or 2 before a number and segments).
+pub(crate) fn proven(shoal: &Shoal<RealSshd>) -> u64 {
     let folders = kept(shoal);
     let files = folders.iter().filter_map(|it| fs::read_dir(it).ok());
-    let mut paths = files.flatten().filter_map(|file| Some(file.ok()?.path()));
-    paths.any(proves)
+    let paths = files.flatten().filter_map(|file| Some(file.ok()?.path()));
+    paths
+        .map(|path| proven_by(&fs::read(path).unwrap_or_default()))
+        .sum()
+}
+
+fn proven_by(journal: &[u8]) -> u64 {
+    let number = |octets: &[u8]| octets.iter().fold(0, |all, &it| all << 8 | u64::from(it));
+    let mut keys: BTreeMap<u64, &[u8]> = BTreeMap::new();
+    let mut files: BTreeMap<&[u8], Vec<(u64, u64)>> = BTreeMap::new();
+    let mut records = journal.get(12..).unwrap_or_default();
+    while let Some((head, after)) = records.split_first_chunk::<8>() {
+        let Some((body, rest)) = after.split_at_checked(number(&head[..4]) as usize) else {
+            break;
+        };
+        records = rest;
+        let (file, len) = (
+            number(&body[1..5]),
+            number(body.get(5..9).unwrap_or_default()),
+        );
+        match body[0] {
+            1 => {
+                let key = &body[9..9 + len as usize];
+                keys.insert(file, key);
+                files.insert(key, Vec::new());
+            }
+            2 => {
+                let segments = body[9..].chunks(16);
+                let segments = segments.map(|it| (number(&it[..8]), number(&it[8..])));
+                files.get_mut(keys[&file]).unwrap().extend(segments);
+            }
+            _ => {}
+        }
+    }
+    // Segments may be told of twice.
+    let octets = |segments: &mut Vec<(u64, u64)>| {
+        segments.sort_unstable();
+        let mut end = 0;
+        let new = segments.iter().map(|&(from, to)| {
+            let begun = end.max(from);
+            end = end.max(to);
+            end - begun.min(end)
+        });
+        new.sum::<u64>()
+    };
+    files.values_mut().map(octets).sum()
+}
+
+/// Whether a journal proves something.
+pub(crate) fn has_proof(shoal: &Shoal<RealSshd>) -> bool {
+    proven(shoal) > 0
+}
+
+/// What one lane may send twice: on each of its two channels what came since the last fsync, and as much while that went on.
+pub(crate) const SEGMENT: u64 = 2 * 2 * CHECKPOINT;
+
+/// The only part in a folder.
+pub(crate) fn part(folder: &Path) -> Option<PathBuf> {
+    let entries = fs::read_dir(folder).ok()?;
+    let mut paths = entries.map(|entry| entry.unwrap().path());
+    paths.find(|path| text(path).ends_with(".part"))
+}
+
+/// Octets that a part has: those that were never written are holes.
+pub(crate) fn come(folder: &Path) -> u64 {
+    let metadata = part(folder).and_then(|part| fs::metadata(part).ok());
+    metadata.map_or(0, |metadata| metadata.blocks() * 512)
+}
+
+/// Marsaglia's xorshift64.
+pub(crate) struct Chance(pub(crate) u64);
+
+impl Chance {
+    pub(crate) fn below(&mut self, limit: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % limit
+    }
+}
+
+/// Octets that repeat nothing, others for each seed.
+pub(crate) fn noise(length: u64, seed: u64) -> Vec<u8> {
+    let mut chance = Chance(seed | 1);
+    let words = (0..length.div_ceil(8)).flat_map(|_| chance.below(u64::MAX).to_le_bytes());
+    words.take(length as usize).collect()
 }
