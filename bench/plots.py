@@ -67,10 +67,12 @@ def monitoring(results):
 
 
 def throughput(way):
-    """The rate of each client beside the round trip, without losses."""
+    """The rate of each client beside the round trip, without losses; nothing of a single line, or none without losses."""
 
     def picture(results):
         trips = sorted({row["round_trip_ms"] for row in results.rows("T9") if row["loss"] == 0})
+        if len(trips) < 2:
+            return None
         value = lambda name, trip: results.value("T9", "mb_a_second", name, way=way, round_trip_ms=trip, loss=0)  # noqa: E731
         names = list(dict.fromkeys(row["client"] for row in results.rows("T9") if row["way"] == way))
         series = [(name, [value(name, trip) for trip in trips]) for name in names]
@@ -118,8 +120,9 @@ def draw(folder, report):
     results = Results(folder)
     PICTURES.mkdir(exist_ok=True)
     for name, (experiment, picture) in DRAWN.items():
-        if results.has(experiment):
-            (PICTURES / f"{name}.svg").write_text(picture(results))
+        drawn = picture(results) if results.has(experiment) else None
+        if drawn:
+            (PICTURES / f"{name}.svg").write_text(drawn)
             report(f"drawn: {name}.svg")
     for document, names in SHOWN.items():
         show(REPO / "docs" / document, [name for name in names if (PICTURES / f"{name}.svg").exists()])
