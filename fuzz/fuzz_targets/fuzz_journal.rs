@@ -28,7 +28,7 @@ fuzz_target!(|octets: &[u8]| {
     assert!(valid >= len);
     if valid == len {
         assert_eq!(read, journal);
-        let rewritten = journal.rewritten();
+        let rewritten = journal.rewrite();
         assert_eq!(Journal::replay(&rewritten), Ok((journal, rewritten.len())));
     }
 });
