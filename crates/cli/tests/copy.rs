@@ -14,7 +14,8 @@ use std::thread;
 
 use sshoal_testbed::sshd::{Layout, RealSshd, SshdSpec};
 use support::copying::{
-    Barred, SmallDisk, a_full_disk_is_named, command, listing, parts, real, sshoal, text, write,
+    Barred, SmallDisk, a_full_disk_is_named, a_read_only_target_is_named, command, listing, parts,
+    real, sshoal, text, write,
 };
 use support::program::Running;
 use support::{Shoal, descendants, noise, shared_folder, wait_until};
@@ -300,6 +301,11 @@ fn what_fails_is_named_and_the_old_file_stays() {
 #[test]
 fn a_full_disk_is_named_and_the_old_file_stays() {
     a_full_disk_is_named(&real(SshdSpec::new(1)));
+}
+
+#[test]
+fn a_read_only_target_is_named_for_files_and_folders() {
+    a_read_only_target_is_named(&real(SshdSpec::new(1)));
 }
 
 #[test]

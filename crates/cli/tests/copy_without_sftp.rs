@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 
 use sshoal_testbed::sshd::SshdSpec;
 use support::copying::{
-    SOMEBODY, a_full_disk_is_named, give, listing, moved, parts, programs, real, sshoal, text,
-    write,
+    SOMEBODY, a_full_disk_is_named, a_read_only_target_is_named, give, listing, moved, parts,
+    programs, real, sshoal, text, write,
 };
 use support::{noise, shared_folder};
 use tempfile::TempDir;
@@ -144,6 +144,7 @@ fn owners_are_kept() {
 fn what_fails_is_named_and_the_old_file_stays() {
     let shoal = real(without_sftp(1));
     a_full_disk_is_named(&shoal);
+    a_read_only_target_is_named(&shoal);
     let dir = tempfile::tempdir().unwrap();
     let new = dir.path().join("new");
     fs::write(&new, "new").unwrap();

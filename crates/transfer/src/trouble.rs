@@ -259,14 +259,10 @@ impl Remote {
                 Remote::Said(format!("code {code}"))
             }
             _ if status.message.is_empty() => Remote::Said("failure".to_owned()),
+            // strerror(3), which some servers pass on.
+            _ if status.message.contains("Read-only file system") => Remote::ReadOnly,
             _ => Remote::Said(status.message.clone()),
         }
-    }
-
-    /// Without the server's words.
-    pub(crate) fn of_code(code: StatusCode) -> Remote {
-        let message = String::new();
-        Remote::of(&Status { code, message })
     }
 
     /// With what statvfs says, which version 3 has no code for.

@@ -129,6 +129,13 @@ impl SmallDisk {
         println!("a full disk is not tried: no file system may be mounted here");
         None
     }
+
+    /// Nothing can be written to it any more.
+    pub(crate) fn seal(&self) {
+        let mut mount = Command::new("mount");
+        mount.args(["-o", "remount,ro"]).arg(&self.0);
+        assert!(mount.status().unwrap().success());
+    }
 }
 
 impl Drop for SmallDisk {
@@ -153,6 +160,33 @@ pub(crate) fn a_full_disk_is_named(shoal: &Shoal<RealSshd>) {
         .says(&["no space left on the device", "make room"]);
     assert_eq!(fs::read(target.path().join("new")).unwrap(), b"old");
     assert_eq!(parts(target.path()).len(), 0);
+}
+
+/// A file system that is read-only: neither a file nor a folder can be put there, nor a folder into one that is there.
+pub(crate) fn a_read_only_target_is_named(shoal: &Shoal<RealSshd>) {
+    let target = shared_folder();
+    let Some(disk) = SmallDisk::mount(target.path(), "2m") else {
+        return;
+    };
+    fs::write(target.path().join("new"), "old").unwrap();
+    fs::create_dir(target.path().join("there")).unwrap();
+    disk.seal();
+    let dir = tempfile::tempdir().unwrap();
+    let (file, tree) = (dir.path().join("new"), dir.path().join("tree"));
+    fs::write(&file, "contents").unwrap();
+    fs::create_dir_all(tree.join("inner")).unwrap();
+    let there = target.path().join("there");
+    let missing = target.path().join("missing");
+    for words in [
+        ["put", text(&file), text(target.path())].as_slice(),
+        &["put", "-r", text(&tree), text(&there)],
+        &["put", "-r", text(&tree), text(&missing)],
+    ] {
+        sshoal(shoal, words)
+            .expect(3)
+            .says(&["the file system is read-only"]);
+    }
+    assert_eq!(fs::read(target.path().join("new")).unwrap(), b"old");
 }
 
 /// Everything below a folder by its path: what it is, its mode, time and contents.

@@ -3,6 +3,7 @@
 use super::closed::Place;
 use super::{Asked, Kind, Phase, Upload};
 use crate::owners::Owners;
+use crate::path::parent;
 use crate::sftp::{Attributes, FileType, Reply, Request, StatusCode};
 use crate::{Remote, Trouble};
 
@@ -57,7 +58,7 @@ impl Upload {
             // Most often it is there already, for which version 3 has no code.
             Reply::Status(status) => {
                 let path = self.path(entry);
-                let refused = status.code;
+                let refused = Remote::of(&status);
                 let asked = Asked::LookAtFolder { entry, refused };
                 self.ask(Request::Stat { path: &path }, asked);
             }
@@ -65,7 +66,7 @@ impl Upload {
         }
     }
 
-    pub(super) fn handle_folder_seen(&mut self, entry: usize, refused: StatusCode, reply: Reply) {
+    pub(super) fn handle_folder_seen(&mut self, entry: usize, refused: Remote, reply: Reply) {
         match reply {
             Reply::Attributes(there) if there.file_type() == FileType::Folder => {
                 if self.plan.entries[entry].is_kept(&there, self.plan.preserve) {
@@ -79,15 +80,26 @@ impl Upload {
                 self.make_folder(entry);
             }
             Reply::Status(status) => {
-                let why = match status.code {
-                    StatusCode::NoSuchFile => Remote::of_code(refused),
+                let refused = match status.code {
+                    StatusCode::NoSuchFile => refused,
                     _ => Remote::of(&status),
                 };
-                let doing = "making the folder";
-                self.folder_failed(entry, Trouble::Remote { doing, why });
+                if !self.may_explain(&refused) {
+                    return self.folder_not_made(entry, refused);
+                }
+                let path = self.path(entry);
+                let request = Request::Statvfs {
+                    path: parent(&path),
+                };
+                self.ask(request, Asked::ExplainFolder { entry, refused });
             }
             _ => self.folder_failed(entry, Trouble::NoFolderThere),
         }
+    }
+
+    pub(super) fn folder_not_made(&mut self, entry: usize, why: Remote) {
+        let doing = "making the folder";
+        self.folder_failed(entry, Trouble::Remote { doing, why });
     }
 
     /// Whether folders are to get anything at the end.

@@ -43,7 +43,7 @@ use crate::hashing::HostHashes;
 use crate::owners::ListStep;
 use crate::part_name::{PartTag, part_name};
 use crate::path::{MAX_PATH, join};
-use crate::sftp::{Pieces, Reply, Request, SftpError, SharedOctets, StatusCode};
+use crate::sftp::{Pieces, Reply, Request, SftpError, SharedOctets};
 use crate::{MAX_TOLD, Remote, Tally, Trouble};
 use closed::{Closed, Place};
 use comparing::Comparison;
@@ -161,7 +161,11 @@ enum Asked {
     LookAtFolder {
         entry: usize,
         /// Why it could not be made, if it is not there.
-        refused: StatusCode,
+        refused: Remote,
+    },
+    ExplainFolder {
+        entry: usize,
+        refused: Remote,
     },
     FolderOpened {
         place: Place,
@@ -426,6 +430,15 @@ impl Upload {
             Asked::MakeFolder { entry } => self.handle_folder_made(entry, reply),
             Asked::LookAtFolder { entry, refused } => {
                 self.handle_folder_seen(entry, refused, reply);
+            }
+            Asked::ExplainFolder { entry, refused } => {
+                self.folder_not_made(
+                    entry,
+                    match reply {
+                        Reply::Filesystem(filesystem) => refused.explained(&filesystem),
+                        _ => refused,
+                    },
+                );
             }
             Asked::FolderOpened { place } => self.handle_folder_opened(place, &reply),
             Asked::TargetClosed => self.handle_target_closed(&reply),

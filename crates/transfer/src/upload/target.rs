@@ -11,14 +11,18 @@ use crate::path::{join, parent, without_slashes};
 use crate::sftp::{Attributes, Extension, FileType, Reply, Request, StatusCode};
 use crate::{Remote, Trouble};
 
+const MAKING: &str = "making the target's folder";
+
 /// How far the search is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum TargetStep {
     Expand,
     Look,
     Make,
-    /// Somebody else may have made it meanwhile.
-    LookAgain,
+    /// Somebody else may have made it meanwhile. Why it was refused.
+    LookAgain(Remote),
+    /// The same, and what the file system may have to do with it.
+    Explain(Remote),
 }
 
 impl Upload {
@@ -122,32 +126,51 @@ impl Upload {
             (TargetStep::Make, Reply::Status(status)) if status.code == StatusCode::Failure => {
                 let path = self.roots[0].clone();
                 let request = Request::Stat { path: &path };
-                self.ask(request, Asked::Target(TargetStep::LookAgain));
+                let step = TargetStep::LookAgain(Remote::of(&status));
+                self.ask(request, Asked::Target(step));
             }
-            (TargetStep::LookAgain, Reply::Attributes(there))
+            (TargetStep::LookAgain(_), Reply::Attributes(there))
                 if there.file_type() == FileType::Folder =>
             {
                 self.settle_target(true);
                 self.note_closed(Place::Target, &there);
             }
             // It was not there after all, and making it has failed.
-            (TargetStep::LookAgain, Reply::Status(status))
+            (TargetStep::LookAgain(why), Reply::Status(status))
                 if status.code == StatusCode::NoSuchFile =>
             {
-                let why = Remote::of_code(StatusCode::Failure);
-                let doing = "making the target's folder";
-                self.no_target(Trouble::Remote { doing, why });
+                match self.may_explain(&why) {
+                    true => {
+                        let path = parent(&self.roots[0]).to_vec();
+                        let request = Request::Statvfs { path: &path };
+                        self.ask(request, Asked::Target(TargetStep::Explain(why)));
+                    }
+                    false => self.target_not_made(why),
+                }
             }
+            (TargetStep::Explain(why), Reply::Filesystem(filesystem)) => {
+                self.target_not_made(why.explained(&filesystem));
+            }
+            (TargetStep::Explain(why), _) => self.target_not_made(why),
             (step, Reply::Status(status)) => {
                 let doing = match step {
                     TargetStep::Expand => "looking for the home folder",
                     TargetStep::Look => "looking at the target",
-                    TargetStep::Make | TargetStep::LookAgain => "making the target's folder",
+                    TargetStep::Make | TargetStep::LookAgain(_) | TargetStep::Explain(_) => MAKING,
                 };
                 self.no_target(Trouble::remote(doing, &status));
             }
             _ => self.no_target(Trouble::NoFolderThere),
         }
+    }
+
+    fn target_not_made(&mut self, why: Remote) {
+        self.no_target(Trouble::Remote { doing: MAKING, why });
+    }
+
+    /// Whether the file system may tell more of a reason than the server has told.
+    pub(super) fn may_explain(&self, why: &Remote) -> bool {
+        matches!(why, Remote::Said(_)) && self.channels[0].client.has(Extension::Statvfs)
     }
 
     /// Every root's place is known.
