@@ -49,7 +49,7 @@ echo . || no "$1: its names cannot be told";
 # Which file that is, of what has just been opened.
 wh() { o=$(stat -L -c "%d:%i" "$1" 2>&1 </dev/null) && printf "=%s\n" "$o" || no "$o"; };
 
-# Whether it still is that one; and a call for it alone.
+# Whether it still is that one; and a call for it, unless another has its place by then.
 sa() { test "$(stat -L -c "%d:%i" "$1" 2>/dev/null </dev/null)" = "$2"; };
 of() { if sa "$3" $1; then shift; "$@"; else no "$3: another file has taken its place"; fi; };
 
@@ -106,7 +106,7 @@ test "$5" = "$6" || touch -c $2 -a -d @$6 "$1" 2>/dev/null </dev/null; echo 0;
 # has been removed.
 sy() {
 e=$(sync "$1" 2>&1 </dev/null) && { echo 0; return; };
-case $e in *"ermission denied"*) is sync;; *) no "$e";; esac;
+case $e in *": Permission denied"|*": Operation not permitted") is sync;; *) no "$e";; esac;
 };
 
 md() { is mkdir -m $2 "$1"; };
