@@ -43,7 +43,8 @@ pub(super) struct KexAdvice {
 pub(super) struct Better {
     pub(super) name: String,
     pub(super) saved: Duration,
-    /// It first, and behind it all that the client offers by itself.
+    /// All that the client offers by itself and this one, before all others; but what a quantum computer could not undo stays before
+    /// what it could, for the day when the server has it.
     pub(super) list: Vec<String>,
 }
 
@@ -179,19 +180,23 @@ pub(super) fn advice(
     advice.better = saved.map(|saved| Better {
         name: contender.to_owned(),
         saved,
-        list: first(contender, defaults),
+        list: with_first(contender, defaults),
     });
     Ok(Ok(Some(advice)))
 }
 
-/// One before all others.
-fn first(name: &str, others: &[String]) -> Vec<String> {
-    let others = others.iter().filter(|other| *other != name).cloned();
-    std::iter::once(name.to_owned()).chain(others).collect()
+/// See [`Better::list`].
+fn with_first(name: &str, defaults: &[String]) -> Vec<String> {
+    let others = || defaults.iter().filter(|other| *other != name);
+    let stays_first = |other: &&String| is_hybrid(other) && !is_hybrid(name);
+    let before = others().filter(stays_first).cloned();
+    let behind = others().filter(|other| !stays_first(other)).cloned();
+    before.chain([name.to_owned()]).chain(behind).collect()
 }
 
 impl KexAdvice {
-    /// The lines of ssh_config; none where nothing is better.
+    /// The lines of ssh_config; none where nothing is better, nor of sshoal's own client: an ssh that reads them, too, refuses them if
+    /// it lacks a name.
     pub(super) fn lines(&self, host: &str) -> Vec<String> {
         let lines = |better: &Better| {
             vec![
@@ -199,7 +204,8 @@ impl KexAdvice {
                 format!("    KexAlgorithms {}", better.list.join(",")),
             ]
         };
-        self.better.as_ref().map(lines).unwrap_or_default()
+        let of_ssh = self.better.as_ref().filter(|_| self.by == By::Ssh);
+        of_ssh.map(lines).unwrap_or_default()
     }
 
     /// Whether what is taken anyhow is more than others are.
@@ -286,7 +292,7 @@ mod tests {
         let better = Better {
             name: MLKEM.to_owned(),
             saved: Duration::from_millis(8),
-            list: first(MLKEM, &names(&[SNTRUP, MLKEM, CURVE])),
+            list: with_first(MLKEM, &names(&[SNTRUP, MLKEM, CURVE])),
         };
         assert_eq!(
             advice(Some(better)).lines("web1"),
@@ -296,5 +302,10 @@ mod tests {
             ]
         );
         assert_eq!(advice(None).lines("web1"), Vec::<String>::new());
+        // The server may have a better one some day.
+        assert_eq!(
+            with_first("ecdh", &names(&[MLKEM, CURVE, SNTRUP, "ecdh"])),
+            [MLKEM, SNTRUP, "ecdh", CURVE]
+        );
     }
 }

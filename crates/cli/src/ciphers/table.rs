@@ -230,6 +230,15 @@ fn recommended_kex(report: &Report, advice: &KexAdvice) -> String {
     let KexAdvice { by, usual, better } = advice;
     let client = client(*by);
     match better {
+        Some(better) if *by == By::Native => format!(
+            "\nFor {client} the key exchange {} takes {:.1} ms a login less than what it takes by itself, {usual}: -o KexAlgorithms={}\n",
+            better.name,
+            better.saved.as_secs_f64() * 1e3,
+            better.list.join(",")
+        ),
+        None if report.rounds == 1 => format!(
+            "\nOne round does not tell which key exchange is faster for {client} than the one that it takes by itself, {usual} (--rounds).\n"
+        ),
         Some(better) => format!(
             "\nRecommended for {client}: the key exchange {}, {:.1} ms a login less than what it takes by itself, {usual}. In ssh_config:\n{}",
             better.name,
