@@ -93,7 +93,7 @@ impl Scene {
 /// A file that has a predecessor: whoever looks finds one of them, whole.
 fn one_file_is_old_or_new(mut scene: Scene, contents: &[u8]) {
     let there = scene.target.join("source");
-    let (mut halves, mut news) = (0, 0);
+    let (mut halves, mut news, mut proofs) = (0, 0, 0);
     for round in 0..number("SSHOAL_KILLS", 15) {
         write(&there, OLD, 0o644);
         match round % 3 {
@@ -106,6 +106,7 @@ fn one_file_is_old_or_new(mut scene: Scene, contents: &[u8]) {
         let (before, proven) = (come(&scene.target), proven(&scene.shoal));
         halves += usize::from(before > 0);
         news += usize::from(is_new);
+        proofs += usize::from(!is_new && proven > 0);
         let again = moved(&scene.start().wait().expect(0));
         match is_new {
             true => assert_eq!(again, 0, "it was there"),
@@ -120,7 +121,11 @@ fn one_file_is_old_or_new(mut scene: Scene, contents: &[u8]) {
         assert_eq!(kept(&scene.shoal), Vec::<PathBuf>::new());
     }
     assert!(halves > 0, "nothing was ever half done");
-    println!("{halves} were half done, {news} in place");
+    assert!(
+        proofs > 0,
+        "of nothing that was half done was anything proven"
+    );
+    println!("{halves} were half done, {proofs} with proof, {news} in place");
 }
 
 #[test]
