@@ -11,7 +11,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::Command;
 
-use rustix::process::{Signal, kill_process};
+use rustix::process::{Pid, Signal, kill_process};
 use sshoal_testbed::sshd::SshdSpec;
 use support::program::Running;
 use support::records::{HostRecord, Records};
@@ -337,7 +337,7 @@ fn two_hundred_hosts_run_a_command_and_none_is_logged_in_to() {
 fn a_run_that_is_killed_leaves_no_command_s_session_behind() {
     let warm = Warm::up(&SshdSpec::new(2));
     let marks = shared_folder();
-    let line = format!("touch {}/%h; cat; sleep 3600", path(marks.path()));
+    let line = format!("echo $$ >{}/%h; cat; exec sleep 3600", path(marks.path()));
     let input = warm.shoal.file("input");
     // Nobody opens the other end: the command's input neither comes nor ends.
     assert!(
@@ -365,6 +365,12 @@ fn a_run_that_is_killed_leaves_no_command_s_session_behind() {
     drop(held);
     expect_warm(&ran(&warm, &["true"], 0), true);
     assert_eq!(warm.shoal.hosts.logins(), 2);
+    // sshd leaves what runs without a terminal alone.
+    for mark in fs::read_dir(marks.path()).unwrap() {
+        let process = fs::read_to_string(mark.unwrap().path()).unwrap();
+        let process = Pid::from_raw(process.trim().parse().unwrap()).unwrap();
+        kill_process(process, Signal::KILL).unwrap();
+    }
 }
 
 /// Becomes a guest of the process that keeps connections, says something, and waits until that hangs up; returns what it said.
