@@ -84,7 +84,7 @@ impl Upload {
                     StatusCode::NoSuchFile => refused,
                     _ => Remote::of(&status),
                 };
-                if !self.may_explain(&refused) {
+                if !self.may_explain(0, &refused) {
                     return self.folder_not_made(entry, refused);
                 }
                 let path = self.path(entry);

@@ -163,6 +163,7 @@ enum Asked {
         /// Why it could not be made, if it is not there.
         refused: Remote,
     },
+    /// What the file system may have to do with it.
     ExplainFolder {
         entry: usize,
         refused: Remote,
@@ -432,13 +433,11 @@ impl Upload {
                 self.handle_folder_seen(entry, refused, reply);
             }
             Asked::ExplainFolder { entry, refused } => {
-                self.folder_not_made(
-                    entry,
-                    match reply {
-                        Reply::Filesystem(filesystem) => refused.explained(&filesystem),
-                        _ => refused,
-                    },
-                );
+                let why = match reply {
+                    Reply::Filesystem(filesystem) => refused.explained(&filesystem),
+                    _ => refused,
+                };
+                self.folder_not_made(entry, why);
             }
             Asked::FolderOpened { place } => self.handle_folder_opened(place, &reply),
             Asked::TargetClosed => self.handle_target_closed(&reply),

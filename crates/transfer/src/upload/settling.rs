@@ -188,26 +188,21 @@ impl Upload {
         {
             return;
         }
-        let said_little = matches!(
-            &trouble,
-            Trouble::Remote {
-                why: Remote::Said(_),
-                ..
-            }
-        );
         let was_open = file.opened.is_some()
             && !matches!(
                 file.stage,
                 Stage::Reopen | Stage::Settle | Stage::Verify | Stage::SetMode | Stage::Rename
             );
-        file.trouble = Some(trouble);
+        file.trouble = Some(trouble.clone());
         file.stage = Stage::CleanUp;
         let (channel, path) = (file.channel, file.path.clone());
         if was_open {
             self.needs.push_back(UploadNeed::Release { entry });
         }
         // Before its part goes, and with it the reason.
-        if said_little && self.channels[channel].client.has(Extension::Statvfs) {
+        if let Trouble::Remote { why, .. } = &trouble
+            && self.may_explain(channel, why)
+        {
             let folder = crate::path::parent(&path);
             self.ask_file(
                 channel,

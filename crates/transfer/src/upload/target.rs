@@ -139,7 +139,7 @@ impl Upload {
             (TargetStep::LookAgain(why), Reply::Status(status))
                 if status.code == StatusCode::NoSuchFile =>
             {
-                match self.may_explain(&why) {
+                match self.may_explain(0, &why) {
                     true => {
                         let path = parent(&self.roots[0]).to_vec();
                         let request = Request::Statvfs { path: &path };
@@ -169,8 +169,8 @@ impl Upload {
     }
 
     /// Whether the file system may tell more of a reason than the server has told.
-    pub(super) fn may_explain(&self, why: &Remote) -> bool {
-        matches!(why, Remote::Said(_)) && self.channels[0].client.has(Extension::Statvfs)
+    pub(super) fn may_explain(&self, channel: usize, why: &Remote) -> bool {
+        matches!(why, Remote::Said(_)) && self.channels[channel].client.has(Extension::Statvfs)
     }
 
     /// Every root's place is known.
