@@ -7,7 +7,6 @@
 
 mod support;
 
-use std::env;
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
@@ -17,21 +16,16 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use sshoal_testbed::sshd::{RealSshd, SshdSpec};
+use support::chance::{Chance, number};
 use support::copying::{
-    CHECKPOINT, Chance, SEGMENT, come, give, kept, listing, moved, noise, over_lanes, parts,
-    proven, text, write,
+    CHECKPOINT, SEGMENT, come, give, kept, listing, moved, noise, over_lanes, parts, proven, text,
+    write,
 };
 use support::program::Running;
 use support::{Shoal, shared_folder, wait_until};
 
 const LEN: u64 = 10 * CHECKPOINT;
 const OLD: &[u8] = b"the old one";
-
-/// A variable's number, or this one.
-fn number(variable: &str, usual: u64) -> u64 {
-    let set = env::var(variable).ok();
-    set.map_or(usual, |text| text.parse().unwrap())
-}
 
 /// One copy, again and again, to one folder.
 struct Scene {
@@ -51,7 +45,7 @@ impl Scene {
             shoal,
             words: words.iter().map(|&word| word.to_owned()).collect(),
             target,
-            chance: Chance(number("SSHOAL_KILL_SEED", 20_261_128) | 1),
+            chance: Chance::of_kills(20_261_128),
             usual: Duration::ZERO,
         };
         let begun = Instant::now();
@@ -254,7 +248,8 @@ fn every_file_of_a_tree_that_is_fetched_is_old_or_new_whenever_the_client_is_kil
     a_tree_is_old_or_new(scene, &tree);
 }
 
-/// Kills a client ten times a round, each time when so much more has come, and lets another one end what it has begun: nothing is sent twice beyond a segment a lane.
+/// Kills a client ten times a round, each time when so much more has come, and lets another one end what it has begun: of what had come
+/// by then that one sends no more than a segment a lane. What those that were killed have sent again they tell nobody.
 fn is_killed(lanes: u64, rounds: usize, length: u64) {
     let shoal = Shoal::real(&SshdSpec::new(1));
     let dir = tempfile::tempdir().unwrap();

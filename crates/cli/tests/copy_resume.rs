@@ -11,9 +11,9 @@ use std::process::Command;
 
 use rustix::process::{Pid, Signal, kill_process};
 use sshoal_testbed::sshd::{RealSshd, SshdSpec};
+use support::chance::Chance;
 use support::copying::{
-    Barred, CHECKPOINT, Chance, SEGMENT, come, has_proof, kept, moved, noise, over_lanes, part,
-    text,
+    Barred, CHECKPOINT, SEGMENT, come, has_proof, kept, moved, noise, over_lanes, part, text,
 };
 use support::program::{Ended, Running};
 use support::{Shoal, descendants, shared_folder, wait_until};

@@ -20,34 +20,12 @@ use std::time::Duration;
 use loop_device::{Loop, Mount};
 use rustix::process::{Signal, kill_process};
 use sshoal_testbed::simulated::{Simulation, SimulationSpec};
+use support::chance::{Chance, number};
 use support::program::{Ended, Running};
 use support::{Shoal, wait_until};
 
 /// Hosts at a time: no more can be under way.
 const AT_A_TIME: usize = 16;
-
-/// A number from the environment.
-fn number(name: &str, otherwise: u64) -> u64 {
-    std::env::var(name).map_or(otherwise, |text| text.parse().unwrap())
-}
-
-/// Marsaglia's xorshift64.
-struct Random(u64);
-
-impl Random {
-    fn new() -> Random {
-        let seed = number("SSHOAL_KILL_SEED", 20_261_125);
-        println!("SSHOAL_KILL_SEED={seed}");
-        Random(seed)
-    }
-
-    fn below(&mut self, limit: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % limit
-    }
-}
 
 /// Hosts that count, and a user whose runs are kept.
 struct Scene {
@@ -101,7 +79,7 @@ impl Scene {
     }
 
     /// Lets the command run on so many hosts, and then for a moment.
-    fn wait_for(&self, counter: &str, some: usize, random: &mut Random, running: &mut Running) {
+    fn wait_for(&self, counter: &str, some: usize, random: &mut Chance, running: &mut Running) {
         wait_until("some have run", || {
             let ran = self.counts(counter).iter().sum::<u64>();
             ran as usize >= some || !running.is_running()
@@ -159,7 +137,7 @@ fn after_a_kill_every_command_has_run_once_or_may_have() {
     let kills = number("SSHOAL_KILLS", 10);
     let scene = Scene::new(number("SSHOAL_KILL_HOSTS", 60) as usize);
     let state = scene.shoal.dir.path().join("state");
-    let mut random = Random::new();
+    let mut random = Chance::of_kills(20_261_125);
     let mut in_doubt = 0;
     for kill in 0..kills {
         let counter = format!("kill{kill}");
@@ -214,7 +192,7 @@ fn after_a_power_loss_too_if_the_journal_is_synced() {
         return;
     }
     let scene = Scene::new(40);
-    let mut random = Random::new();
+    let mut random = Chance::of_kills(20_261_125);
     for loss in 0..number("SSHOAL_POWER_LOSSES", 3) {
         let counter = format!("loss{loss}");
         let device = formatted(OCTETS);

@@ -13,6 +13,7 @@ use std::time::{Duration, SystemTime};
 use sshoal_testbed::sshd::{RealSshd, SshdSpec};
 use tempfile::TempDir;
 
+use super::chance::Chance;
 use super::program::{Ended, Running};
 use super::{Shoal, shared_folder};
 
@@ -332,18 +333,6 @@ pub(crate) fn part(folder: &Path) -> Option<PathBuf> {
 pub(crate) fn come(folder: &Path) -> u64 {
     let metadata = part(folder).and_then(|part| fs::metadata(part).ok());
     metadata.map_or(0, |metadata| metadata.blocks() * 512)
-}
-
-/// Marsaglia's xorshift64.
-pub(crate) struct Chance(pub(crate) u64);
-
-impl Chance {
-    pub(crate) fn below(&mut self, limit: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % limit
-    }
 }
 
 /// Octets that repeat nothing, others for each seed.
