@@ -34,22 +34,25 @@ struct Scene {
     /// Where what is copied arrives.
     target: PathBuf,
     chance: Chance,
-    /// How long it takes that nobody kills.
+    /// What those that are killed are slowed down to, so that there is a middle to be killed in.
+    limit: &'static str,
+    /// How long one takes that nobody kills.
     usual: Duration,
 }
 
 impl Scene {
     /// The copy has been made once.
-    fn new(shoal: Shoal<RealSshd>, words: &[&str], target: PathBuf) -> Scene {
+    fn new(shoal: Shoal<RealSshd>, words: &[&str], target: PathBuf, limit: &'static str) -> Scene {
         let mut scene = Scene {
             shoal,
             words: words.iter().map(|&word| word.to_owned()).collect(),
             target,
             chance: Chance::of_kills(20_261_128),
+            limit,
             usual: Duration::ZERO,
         };
         let begun = Instant::now();
-        scene.start().wait().expect(0);
+        scene.start_slowly().wait().expect(0);
         scene.usual = begun.elapsed();
         scene
     }
@@ -59,6 +62,12 @@ impl Scene {
         Running::start(&mut over_lanes(&self.shoal, 1, &words))
     }
 
+    fn start_slowly(&self) -> Running {
+        let words: Vec<&str> = self.words.iter().map(String::as_str).collect();
+        let slow = [&words[..1], &["--limit", self.limit], &words[1..]].concat();
+        Running::start(&mut over_lanes(&self.shoal, 1, &slow))
+    }
+
     fn sleep_at_most(&mut self, most: Duration) {
         let most = most.as_micros() as u64;
         thread::sleep(Duration::from_micros(self.chance.below(most.max(1))));
@@ -66,15 +75,23 @@ impl Scene {
 
     /// Kills one at any moment; the verdict hangs on none in particular.
     fn kill_anywhere(&mut self) {
-        let running = self.start();
+        let running = self.start_slowly();
         self.sleep_at_most(self.usual);
+        drop(running);
+        self.shoal.wait_for_sessions();
+    }
+
+    /// Kills one as soon as something has come true.
+    fn kill_when(&mut self, what: &str, is_true: impl Fn(&Scene) -> bool) {
+        let mut running = self.start_slowly();
+        wait_until(what, || is_true(self) || !running.is_running());
         drop(running);
         self.shoal.wait_for_sessions();
     }
 
     /// Kills one when all has come, while it is brought to the disk, noted and put in place.
     fn kill_at_the_end(&mut self, len: u64) {
-        let mut running = self.start();
+        let mut running = self.start_slowly();
         wait_until("all has come", || {
             come(&self.target) >= len || !running.is_running()
         });
@@ -92,6 +109,7 @@ fn one_file_is_old_or_new(mut scene: Scene, contents: &[u8]) {
         write(&there, OLD, 0o644);
         match round % 3 {
             0 => scene.kill_at_the_end(LEN),
+            1 => scene.kill_when("something is proven", |it| proven(&it.shoal) > 0),
             _ => scene.kill_anywhere(),
         }
         let now = fs::read(&there).unwrap();
@@ -131,7 +149,7 @@ fn a_file_that_is_sent_over_an_old_one_is_old_or_new_whenever_the_client_is_kill
     let target = shared_folder();
     let words = ["put", "-p", "--json", text(&source), text(target.path())];
     let shoal = Shoal::real(&SshdSpec::new(1));
-    let scene = Scene::new(shoal, &words, target.path().to_owned());
+    let scene = Scene::new(shoal, &words, target.path().to_owned(), "100M");
     one_file_is_old_or_new(scene, &contents);
 }
 
@@ -145,7 +163,7 @@ fn a_file_that_is_fetched_over_an_old_one_is_old_or_new_whenever_the_client_is_k
     let words = ["get", "-p", "--json", text(&source), text(dir.path())];
     let shoal = Shoal::real(&SshdSpec::new(1));
     let target = dir.path().join(shoal.name(0));
-    let scene = Scene::new(shoal, &words, target);
+    let scene = Scene::new(shoal, &words, target, "100M");
     one_file_is_old_or_new(scene, &contents);
 }
 
@@ -191,7 +209,17 @@ fn a_tree_is_old_or_new(mut scene: Scene, tree: &Path) {
             write(&path, OLD, 0o644);
         }
         give_all(&copy, owner);
-        scene.kill_anywhere();
+        match round % 3 {
+            0 => scene.kill_when("some are in place", |_| {
+                let files = wanted.iter().filter(|(_, it)| it.0 >> 12 == 8);
+                let is_new = |(name, it): &(&Vec<u8>, &(u32, i64, Vec<u8>))| {
+                    let there = fs::metadata(copy.join(OsStr::from_bytes(name)));
+                    there.is_ok_and(|there| there.len() == it.2.len() as u64)
+                };
+                files.filter(is_new).count() > 10
+            }),
+            _ => scene.kill_anywhere(),
+        }
         let mut news = 0;
         for (name, (_, _, contents)) in listing(&copy) {
             let Some(new) = wanted.get(&name) else {
@@ -231,7 +259,7 @@ fn every_file_of_a_tree_that_is_sent_is_old_or_new_whenever_the_client_is_killed
     let target = shared_folder();
     let words = ["put", "-rp", "--json", text(&tree), text(target.path())];
     let shoal = Shoal::real(&SshdSpec::new(1));
-    let scene = Scene::new(shoal, &words, target.path().to_owned());
+    let scene = Scene::new(shoal, &words, target.path().to_owned(), "10M");
     a_tree_is_old_or_new(scene, &tree);
 }
 
@@ -244,7 +272,7 @@ fn every_file_of_a_tree_that_is_fetched_is_old_or_new_whenever_the_client_is_kil
     let words = ["get", "-rp", "--json", text(&tree), text(dir.path())];
     let shoal = Shoal::real(&SshdSpec::new(1));
     let target = dir.path().join(shoal.name(0));
-    let scene = Scene::new(shoal, &words, target);
+    let scene = Scene::new(shoal, &words, target, "10M");
     a_tree_is_old_or_new(scene, &tree);
 }
 
