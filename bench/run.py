@@ -78,6 +78,7 @@ def parse_arguments():
     parser.add_argument("--open-connections", type=int, help="simulated hosts of T4 and T6 (default: 10000)")
     parser.add_argument("--hold-seconds", type=int, help="how long T4's commands sleep (default: 90)")
     parser.add_argument("--lines", metavar="MS[:LOSS],...", help="lines of T9 and T10, as 100 or 100:1e-3 (default: all)")
+    parser.add_argument("--rate", help="of T9's lines, as 1gbit (default: as fast as the machine can)")
     parser.add_argument("--mebibytes", type=int, help="size of the file of T8 and T9 (default: 1024), and of what ciphers moves (default: 512)")
     parser.add_argument("--no-build", action="store_true", help="measure what is built and installed already")
     return parser.parse_args()

@@ -20,6 +20,12 @@ BEGIN, END = "<!-- bench:begin -->", "<!-- bench:end -->"
 NOTHING = "-"
 
 
+def is_no_ceiling(row):
+    """iperf3 before 2026-11-28: it sent a seventeenth of what was counted, over the time of the whole process."""
+    is_by_process = lambda: abs(row["mb_a_second"] - row["octets"] / row["wall_s"] / 1e6) < 1e-6  # noqa: E731
+    return row.get("client") == "iperf3" and is_by_process()
+
+
 class Results:
     """The rows of one benchmark run."""
 
@@ -27,6 +33,8 @@ class Results:
         self.folder = folder
         self.data = json.loads((folder / "raw.json").read_text())
         self.machine = json.loads((folder / "machine.json").read_text())
+        for experiment in self.data["experiments"].values():
+            experiment["rows"] = [row for row in experiment["rows"] if not is_no_ceiling(row)]
         # What came from other folders, by experiment and whose rows were taken.
         self.sources = {}
 
@@ -241,6 +249,14 @@ def large_file(results):
     return [f"One file of {size:,} MiB: {value('put')} MB/s by `put`, {value('get')} by `get`. {bulk_lines_ratios(results, 'T9-large')}"]
 
 
+def line_of_a_rate(results):
+    """T9-rate: the same where the line is the limit, beside what it carries."""
+    size, rate = results.settings("T9-rate")["octets"] >> 20, results.settings("T9-rate")["rate"]
+    value = lambda name, way: deviation(results, "T9-rate", "mb_a_second", name, "{:.1f}", way=way, round_trip_ms=100, loss=0)  # noqa: E731
+    found = [f"{way} {value('sshoal', way)} MB/s, {value('iperf3', way)} by iperf3 with 17 flows" for way in ("put", "get")]
+    return [f"The same on a line of {rate} and 100 ms, {size:,} MiB: {'; '.join(found)}, without what it takes to begin."]
+
+
 def bulk_lines_ratios(results, experiment):
     """What sshoal reaches at 100 ms without losses, beside each."""
     value = lambda name, way: results.value(experiment, "mb_a_second", name, way=way, round_trip_ms=100, loss=0)  # noqa: E731
@@ -422,6 +438,7 @@ SECTIONS = {
     "T8": bulk_loopback,
     "T9": bulk_lines,
     "T9-large": large_file,
+    "T9-rate": line_of_a_rate,
     "T10": small_files,
     "T10-100K": lambda results: small_files(results, "T10-100K"),
     "T12": process_starts,

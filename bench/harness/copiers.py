@@ -1,5 +1,6 @@
 """The clients that copy files, each with the words of somebody who knows it."""
 
+import json
 import os
 import shlex
 import shutil
@@ -7,6 +8,7 @@ from dataclasses import dataclass
 from typing import Callable
 
 from .install import REPO
+from .measure import Failed
 
 SSHOAL = str(REPO / "target/release/sshoal")
 # Flows of the ceiling that iperf3 finds: as many as sshoal begins with on a long way.
@@ -20,7 +22,7 @@ class Copier:
     name: str
     words: Callable
     ways: tuple = ("put", "get")
-    # Whether files arrive; iperf3 only fills the line.
+    # Whether files arrive; iperf3 only fills the line, and says by itself how fast: from its first octet to its last.
     arrives: bool = True
     kex: str = "own"
     # Measured after all others: it may take so long that once is enough.
@@ -92,7 +94,17 @@ def mscp(way, host, source, target):
 
 def iperf3(way, host, source, target):
     backwards = ["-R"] if way == "get" else []
-    return ["iperf3", "-c", host.addresses[0], "-P", FLOWS, "-n", source.stat().st_size // FLOWS, *backwards]
+    # The number is that of all flows together.
+    return ["iperf3", "--json", "-c", host.addresses[0], "-P", FLOWS, "-n", source.stat().st_size, *backwards]
+
+
+def told_by_iperf3(said, size):
+    """Octets a second that have arrived."""
+    arrived = json.loads(said)["end"]["sum_received"]
+    # What is on its way when the last octet leaves is not waited for.
+    if arrived["bytes"] < 0.9 * size:
+        raise Failed(f"iperf3: {arrived['bytes']} octets arrived of {size}")
+    return arrived["bytes"] / arrived["seconds"]
 
 
 def tar(way, host, source, target):

@@ -14,6 +14,8 @@ SEARCH_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 PATIENCE = 4000
 # Descriptors that 10,000 connections and the simulated hosts behind them need in one process.
 DESCRIPTORS = 65536
+# Those that a process needs beside its connections.
+SPARE_DESCRIPTORS = 100
 
 
 @dataclass
@@ -53,6 +55,12 @@ def raise_descriptor_limit():
     except ValueError:
         # Only root may go above the hard limit, and not everywhere.
         resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, DESCRIPTORS), hard))
+
+
+def keepable(hosts):
+    """So many of them, or as many as one process may have open files for: `sshoal up` needs two for each."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return min(hosts, (soft - SPARE_DESCRIPTORS) // 2)
 
 
 def environment(home, extra):

@@ -61,15 +61,16 @@ def on_loopback(folder, rounds, ways, names, report):
 
 
 def lines(options, record, report):
-    """T9: one file over lines of many lengths; then with losses. T9-large: a file of more than a GiB."""
+    """T9: one file over lines of many lengths; then with losses. T9-large: a file of more than a GiB. T9-rate: lines of a rate."""
     rows = []
-    name = "T9-large" if options.bulk_octets > 1 << 30 else "T9"
+    name = "T9-rate" if options.rate else "T9-large" if options.bulk_octets > 1 << 30 else "T9"
+    settings = {"octets": options.bulk_octets, "servers": "sshd"} | ({"rate": options.rate} if options.rate else {})
     with served(options) as folder:
         for round_trip_ms, loss in options.lines:
             line = {"round_trip_ms": round_trip_ms, "loss": loss}
-            found = on_line(folder, line, options.bulk_rounds, "put,get", chosen(options, "put"), report)
+            found = on_line(folder, line, options.bulk_rounds, "put,get", chosen(options, "put"), report, options.rate)
             rows += [{**line, **row} for row in found]
-            keep(record, name, {"octets": options.bulk_octets, "servers": "sshd"}, rows, report)
+            keep(record, name, settings, rows, report)
 
 
 def small_files(options, record, report):
@@ -110,11 +111,12 @@ def inner(folder, address, rounds, ways, names):
     return [sys.executable, str(INNER), str(folder), address, str(rounds), ways, ",".join(names)]
 
 
-def on_line(folder, line, rounds, ways, names, report):
+def on_line(folder, line, rounds, ways, names, report, rate=None):
     daemon = sshd(folder, "$SSHOAL_WAN_SERVER")
     # In a shell of its own, so that it is no child of sshd's, whose sessions are waited for; it ends with sshd's process group.
     server = f"(iperf3 -s >/dev/null 2>&1 &); exec {' '.join(daemon)} >/dev/null 2>&1"
     words = [str(TESTBED), "wan", "--quiet", "--delay-ms", str(line["round_trip_ms"] / 2), "--loss", str(line["loss"])]
+    words += ["--rate", rate] if rate else []
     client = inner(folder, "line", rounds, ways, names)
     account = Path(tempfile.mkdtemp(prefix="account-", dir=folder))
     whole = with_plain_account(account, [*words, "--server-cmd", server, "--wait-port", str(PORT), "--", *client])

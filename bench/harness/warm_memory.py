@@ -5,14 +5,14 @@ import json
 import tempfile
 
 from . import clients, hosts
-from .measure import Failed, run, run_checked
+from .measure import Failed, keepable, run, run_checked
 
 # What is kept: a name, and the flags of `sshoal up`.
 WAYS = {"up": [], "lazy": ["--lazy"]}
 
 
 def measure(options, record, report):
-    count = options.open_connections
+    count = keepable(options.open_connections)
     rows = []
     with hosts.simulated(count, options.server_cores) as shoal:
         # One host tells what the process takes by itself.

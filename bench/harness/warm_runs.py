@@ -13,7 +13,7 @@ from typing import Callable
 
 from . import clients, hosts
 from .install import BUILT, REPO
-from .measure import Failed, environment, run_checked
+from .measure import Failed, environment, keepable, run_checked
 from .rounds import ANSWER, interleaved
 
 COMMAND = "true"
@@ -29,13 +29,13 @@ NANOSECONDS = 1e9
 
 def measure(options, record, report):
     rows = simulated(options, record, report) + real(options, record, report)
-    settings = {"hosts": options.open_connections, "real_hosts": options.real_hosts, "window": options.window, "command": COMMAND}
+    settings = {"hosts": keepable(options.open_connections), "real_hosts": options.real_hosts, "window": options.window, "command": COMMAND}
     record.experiment("T6", settings, rows)
 
 
 def simulated(options, record, report):
     """sshoal alone: no other client keeps so many connections."""
-    count = options.open_connections
+    count = keepable(options.open_connections)
     with hosts.simulated(count, options.server_cores) as shoal, kept_by_sshoal(shoal, options.client_cores) as keeper:
         warm = Way("sshoal", keeper.run(shoal), keeper.environment, keeper.cpu_s)
 
