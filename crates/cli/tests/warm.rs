@@ -299,6 +299,45 @@ fn a_hundred_passengers_at_once_get_as_many_connections_as_the_server_s_sessions
 }
 
 #[test]
+fn a_further_connection_comes_to_no_other_server_than_the_first() {
+    let warm = Warm::cold(&SshdSpec::new(2).line("MaxSessions 1"));
+    let name = |host| warm.shoal.name(host);
+    let port = |host: usize| warm.shoal.hosts.addresses()[host].port();
+    // Behind the name are two servers, and either is trusted: the first time one answers, then always the other.
+    let known_hosts = warm.shoal.file("known_hosts");
+    let known = fs::read_to_string(&known_hosts).unwrap();
+    let both = known.replace(&name(1), &name(0));
+    let both = both.replace(&port(1).to_string(), &port(0).to_string());
+    fs::write(&known_hosts, format!("{known}{both}")).unwrap();
+    let (relay, was_there) = (warm.shoal.file("relay"), warm.shoal.file("was-there"));
+    let script = format!(
+        "if mkdir {was_there}; then to={}/{}; else to={}/{}; fi\n\
+         exec 3<>/dev/tcp/$to || exit 1\ncat <&3 &\nexec cat >&3\n",
+        name(0),
+        port(0),
+        name(1),
+        port(1)
+    );
+    fs::write(&relay, script).unwrap();
+    let mut up = warm.up_of_command(&[0]);
+    up.args(["-o", &format!("ProxyCommand=bash {relay}")]);
+    Running::start(&mut up).wait().expect(0);
+
+    let mut first = warm.ssh("cat").stdin(Stdio::piped()).spawn().unwrap();
+    wait_until("the first one has the only session", || {
+        warm.status()["hosts"][0]["sessions"] == 1
+    });
+    let second = Running::start(&mut warm.ssh("echo ${SSH_CONNECTION#* * }"));
+    wait_until("the other server was logged in to", || {
+        warm.shoal.hosts.logins() == 2
+    });
+    drop(first.stdin.take());
+    assert!(first.wait().unwrap().success());
+    let said = second.wait().expect(0).stdout();
+    assert_eq!(said, format!("{} {}\n", name(0), port(0)));
+}
+
+#[test]
 fn check_stop_and_exit_do_what_they_do_with_ssh_s_own_master() {
     let warm = Warm::up(&SshdSpec::new(2));
     let asked = |what: &str| {

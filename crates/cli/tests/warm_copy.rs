@@ -12,6 +12,7 @@ use std::process::{Command, Stdio};
 use rustix::process::{Signal, kill_process};
 use serde_json::Value;
 use sshoal_testbed::sshd::SshdSpec;
+use support::between::Between;
 use support::copying::{Barred, SmallDisk, listing, parts, text, write};
 use support::program::{Ended, Running};
 use support::warm::{Warm, has_ended};
@@ -459,6 +460,20 @@ fn a_host_that_is_not_kept_any_more_is_logged_in_to() {
 }
 
 #[test]
+fn a_keeper_that_is_another_one_when_it_is_asked_again_shares_no_other_host() {
+    let warm = Warm::up(&SshdSpec::new(2));
+    // It has as many hosts, and has numbered them otherwise.
+    let between = Between::new(&warm, |found| found.reverse());
+    let fetched = tempfile::tempdir().unwrap();
+    let mut get = command(&warm, &["get", "/etc/hostname", text(fetched.path())]);
+    get.env("XDG_RUNTIME_DIR", between.folder());
+    let ended = Running::start(&mut get).wait().expect(0);
+    expect_warm(&ended, false);
+    assert_eq!(between.identities().len(), 2);
+    assert_eq!(warm.shoal.hosts.logins(), 2 + 2);
+}
+
+#[test]
 fn one_that_is_found_out_to_be_down_when_its_turn_has_come_is_logged_in_to() {
     let warm = Warm::up(&SshdSpec::new(2));
     let slow = Slow::new();
@@ -506,6 +521,13 @@ fn where_a_server_allows_one_session_everything_goes_by_that() {
     };
     put(target.path());
     assert_eq!(warm.shoal.hosts.logins(), 1);
+    // Nor does the session that is kept open for another command take it.
+    let (config, hosts) = (warm.shoal.file("ssh_config"), warm.shoal.file("hosts"));
+    warm.run(&["run", "-F", &config, "-f", &hosts, "true"])
+        .expect(0);
+    let target = shared_folder();
+    put(target.path());
+    assert_eq!(warm.shoal.hosts.logins(), 1);
     // Beside a command that has it the host is logged in to once more, by whoever keeps its connections.
     let marks = shared_folder();
     let (begun, go_on) = (marks.path().join("begun"), marks.path().join("go-on"));
@@ -514,7 +536,6 @@ fn where_a_server_allows_one_session_everything_goes_by_that() {
         text(&begun),
         text(&go_on)
     );
-    let (config, hosts) = (warm.shoal.file("ssh_config"), warm.shoal.file("hosts"));
     let mut run = warm.sshoal(&["run", "-F", &config, "-f", &hosts, &line]);
     let running = Running::start(&mut run);
     wait_until("a command runs", || begun.exists());

@@ -7,12 +7,18 @@ mod support;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{Read, Write};
+use std::net::{Shutdown, TcpListener};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
-use sshoal_testbed::sshd::SshdSpec;
+use sshoal_testbed::sshd::{Layout, SshdSpec};
+use support::between::Between;
 use support::program::Running;
 use support::records::{HostRecord, Records};
 use support::warm::{Warm, has_ended};
@@ -201,6 +207,110 @@ fn a_server_that_does_not_answer_on_its_kept_connection_is_told_so() {
 }
 
 #[test]
+fn a_command_that_is_given_up_behind_others_octets_still_leaves_and_may_have_run() {
+    const FORWARDS: usize = 10;
+    let warm = Warm::up(&SshdSpec::new(1));
+    // The next command has a session already, and leaves at once.
+    expect_warm(&ran(&warm, &["true"], 0), true);
+    let sink = TcpListener::bind("127.0.0.1:0").unwrap();
+    let to = sink.local_addr().unwrap().to_string();
+    let name = warm.shoal.name(0);
+    let forward = || {
+        let mut ssh = warm.shares("ssh");
+        let words = ssh.args(["-W", &to, &name]).stdin(Stdio::piped());
+        words.stdout(Stdio::null()).spawn().unwrap()
+    };
+    let mut forwards: Vec<Child> = (0..FORWARDS).map(|_| forward()).collect();
+    let taken: Vec<_> = (0..FORWARDS).map(|_| sink.accept().unwrap()).collect();
+    let stopped = warm.stop(0);
+    let written = Arc::new(AtomicUsize::new(0));
+    let writers = forwards.iter_mut().map(|ssh| {
+        let (mut stdin, written) = (ssh.stdin.take().unwrap(), written.clone());
+        thread::spawn(move || {
+            let block = [0; 16 * 1024];
+            while stdin.write_all(&block).is_ok() {
+                written.fetch_add(block.len(), Ordering::SeqCst);
+            }
+        })
+    });
+    let writers: Vec<_> = writers.collect();
+    let mut before = 0;
+    wait_until("nothing more leaves", || {
+        thread::sleep(Duration::from_millis(300));
+        let now = written.load(Ordering::SeqCst);
+        std::mem::replace(&mut before, now) == now && now > 0
+    });
+
+    let marks = shared_folder();
+    let mark = marks.path().join("mark");
+    let line = format!("echo ran >>{}", path(&mark));
+    let records = ran(&warm, &["--login-timeout", "1", &line], 3);
+    let record = &records.hosts[0];
+    assert_eq!(record.fate, "may-have-run", "{record:?}");
+    assert!(!mark.exists());
+    for pid in &stopped {
+        let _ = kill_process(*pid, Signal::CONT);
+    }
+    wait_until("it has run", || mark.exists());
+    for ssh in &mut forwards {
+        ssh.kill().unwrap();
+        ssh.wait().unwrap();
+    }
+    drop(taken);
+    for writer in writers {
+        writer.join().unwrap();
+    }
+    assert_eq!(fs::read_to_string(&mark).unwrap(), "ran\n");
+}
+
+#[test]
+fn a_run_for_which_a_keeper_has_no_place_logs_in() {
+    const PLACES: usize = 256;
+    let warm = Warm::up(&SshdSpec::new(1));
+    let guests: Vec<UnixStream> = (0..PLACES).map(|_| guest(&warm)).collect();
+    expect_warm(&ran(&warm, &["true"], 0), false);
+    drop(guests);
+    wait_until("there is a place again", || {
+        ran(&warm, &["true"], 0).hosts[0].warm == Some(true)
+    });
+}
+
+#[test]
+fn hosts_whose_orders_wait_log_in_when_the_keeper_is_gone() {
+    const HOSTS: u32 = 32;
+    let warm = Warm::up(&SshdSpec {
+        layout: Layout::Shared,
+        ..SshdSpec::new(HOSTS)
+    });
+    let between = Between::deaf(&warm);
+    // Some are on their way, as many as a stream takes wait there, and the others for that.
+    let line = format!("echo %h; : {}", "x".repeat(110_000));
+    let mut command = run(&warm, &["-p", "32", &line]);
+    let running = Running::start(command.env("XDG_RUNTIME_DIR", between.folder()));
+    wait_until("some are on their way", || {
+        between.unheard() > line.len() as u64
+    });
+    between.hang_up();
+    let records = running.wait().expect(3).records().by_name();
+    let mut lost = 0;
+    for host in 0..HOSTS as usize {
+        let name = warm.shoal.name(host);
+        let record = &records[&name];
+        if record.failure.is_some() {
+            assert_eq!(
+                (record.failure(), &record.fate[..]),
+                ("lost", "may-have-run")
+            );
+            lost += 1;
+            continue;
+        }
+        assert_eq!(record.stdout, Some(format!("{name}\n")));
+        assert_eq!(record.warm, Some(false));
+    }
+    assert!((1..HOSTS / 2).contains(&lost), "{lost}");
+}
+
+#[test]
 fn a_host_that_is_not_kept_any_more_is_logged_in_to() {
     let warm = Warm::up(&SshdSpec::new(3));
     warm.run(&["down", &warm.shoal.name(1)]).expect(0);
@@ -214,6 +324,25 @@ fn a_host_that_is_not_kept_any_more_is_logged_in_to() {
         assert_eq!(record.stdout, Some(format!("{}\n", warm.shoal.name(host))));
     }
     assert_eq!(warm.shoal.hosts.logins(), 3 + 1);
+}
+
+#[test]
+fn a_keeper_that_is_another_one_when_it_is_asked_again_gets_no_host_another_s_command() {
+    let warm = Warm::up(&SshdSpec::new(2));
+    // It has as many hosts, and has numbered them otherwise.
+    let between = Between::new(&warm, |found| found.reverse());
+    let mut command = run(&warm, &["echo %h ${SSH_CONNECTION#* * }"]);
+    command.env("XDG_RUNTIME_DIR", between.folder());
+    let records = Running::start(&mut command).wait().expect(0).records();
+    expect_warm(&records, false);
+    let records = records.by_name();
+    for (host, address) in warm.shoal.hosts.addresses().iter().enumerate() {
+        let name = warm.shoal.name(host);
+        let said = format!("{name} {} {}\n", address.ip(), address.port());
+        assert_eq!(records[&name].stdout, Some(said));
+    }
+    assert_eq!(between.identities().len(), 2);
+    assert_eq!(warm.shoal.hosts.logins(), 2 + 2);
 }
 
 #[test]
@@ -373,8 +502,8 @@ fn a_run_that_is_killed_leaves_no_command_s_session_behind() {
     }
 }
 
-/// Becomes a guest of the process that keeps connections, says something, and waits until that hangs up; returns what it said.
-fn as_guest(warm: &Warm, octets: &[u8]) -> Vec<u8> {
+/// A guest of the process that keeps connections.
+fn guest(warm: &Warm) -> UnixStream {
     let control = warm.shoal.dir.path().join("run/sshoal/control");
     let mut stream = UnixStream::connect(control).unwrap();
     let question = "{\"ask\":\"board\",\"version\":1,\"deck\":0}\n";
@@ -382,11 +511,23 @@ fn as_guest(warm: &Warm, octets: &[u8]) -> Vec<u8> {
     let mut answer = [0; 5];
     stream.read_exact(&mut answer).unwrap();
     assert_eq!(&answer, b"true\n");
-    stream.write_all(octets).unwrap();
-    let mut said = Vec::new();
+    stream
+}
+
+/// All that a guest is told until the other end hangs up.
+fn told(mut guest: UnixStream) -> Vec<u8> {
+    let mut told = Vec::new();
     // It may hang up before it has read all.
-    let _ = stream.read_to_end(&mut said);
-    said
+    let _ = guest.read_to_end(&mut told);
+    told
+}
+
+/// What is written in hexadecimal digits.
+fn octets_of(digits: &str) -> Vec<u8> {
+    let digits: Vec<char> = digits.chars().collect();
+    let pairs = digits.chunks(2).map(|pair| pair.iter().collect());
+    let octets = pairs.map(|pair: String| u8::from_str_radix(&pair, 16).unwrap());
+    octets.collect()
 }
 
 #[test]
@@ -401,27 +542,48 @@ fn a_guest_that_breaks_the_protocol_is_left_and_nobody_else_notices() {
     );
     let bystander = Running::start(&mut run(&warm, &[&line]));
     wait_until("the bystander's command runs", || begun.exists());
+    let between = Between::new(&warm, |_| ());
+    let mut asking = run(&warm, &["true"]);
+    asking.env("XDG_RUNTIME_DIR", between.folder());
+    let records = Running::start(&mut asking).wait().expect(0).records();
+    expect_warm(&records, true);
+    let identity = octets_of(&between.identities()[0]);
     let frame = |kind: u8, fields: &[u8]| {
         let len = fields.len() as u32 + 1;
         [&len.to_be_bytes()[..], &[kind], fields].concat()
     };
-    let start = [
-        0, 0, 0, 7, 0, 0, 0, 0, 1, 0, 0, 0, 3, b'c', b'a', b't', 0, 0, 0, 0,
-    ];
+    const BEGAN: [u8; 9] = [0, 0, 0, 5, 1, 0, 0, 0, 7];
+    const ENDED_UNSENT_LOST: [u8; 7] = [4, 0, 0, 0, 7, 0, 3];
+    // Command 7 on host 0, with standard input and no variables: cat.
+    let start = |identity: &[u8]| {
+        let [number, host] = [[0, 0, 0, 7], [0; 4]];
+        let line = [1, 0, 0, 0, 3, b'c', b'a', b't', 0, 0, 0, 0];
+        frame(1, &[&number, &host, identity, &line].concat())
+    };
+    let input = |octets: usize| frame(2, &[&[0, 0, 0, 7][..], &vec![b'x'; octets]].concat());
+    let right = start(&identity);
     for octets in [
         u32::MAX.to_be_bytes().to_vec(),
         vec![0; 4],
         frame(99, &[0; 4]),
         frame(1, &[0; 3]),
-        [frame(1, &start), frame(1, &start)].concat(),
-        [
-            frame(1, &start),
-            frame(2, &[&[0, 0, 0, 7][..], &[0; 100_000]].concat()),
-        ]
-        .concat(),
+        [right.clone(), right.clone()].concat(),
+        [right.clone(), input(100_000)].concat(),
+        [right.clone(), frame(5, b"\0\0\0\x07").to_vec()].concat(),
     ] {
-        as_guest(&warm, &octets);
+        let mut guest = guest(&warm);
+        guest.write_all(&octets).unwrap();
+        // Before, it may have been told that the command began.
+        let told = told(guest);
+        assert!(told.is_empty() || told == BEGAN, "{told:?}");
     }
+    // A connection that is another one is no breach: nothing was sent, and the guest may go on.
+    let mut guest = guest(&warm);
+    guest.write_all(&start(&[7; 32])).unwrap();
+    guest.write_all(&right).unwrap();
+    guest.shutdown(Shutdown::Write).unwrap();
+    let told = told(guest);
+    assert_eq!(told[4..11], ENDED_UNSENT_LOST, "{told:?}");
     fs::write(&go_on, "").unwrap();
     let records = bystander.wait().expect(0).records();
     assert_eq!(records.hosts[0].stdout.as_deref(), Some("to the end\n"));

@@ -70,6 +70,9 @@ pub trait Kept {
     /// One more connection is logged in, the first one included: who serves it. With the first one all end.
     fn serve(self: Rc<Self>, is_first: bool) -> Box<dyn Serve>;
 
+    /// The server that the host's connection has come to; `None` while there is none. Further ones come to no other.
+    fn met(&self) -> Option<MetServer>;
+
     /// A further connection that was asked for is not to be had.
     fn not_connected(&self, failure: &Failure);
 
@@ -89,6 +92,17 @@ pub struct LoggedIn<'a> {
     pub address: Option<SocketAddr>,
     /// The connection.
     pub connection: &'a Connection,
+}
+
+/// A server that a host's connection has come to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MetServer {
+    /// Its address; `None` behind a jump host or a ProxyCommand.
+    pub address: Option<SocketAddr>,
+    /// The algorithm of its host key.
+    pub algorithm: &'static str,
+    /// That key, which was verified.
+    pub host_key: Vec<u8>,
 }
 
 /// Speaks to a run from any thread, while it goes on and after.
@@ -130,6 +144,9 @@ pub trait Serve {
 
     /// Whether [`advance`](Self::advance) would do something.
     fn has_work(&self) -> bool;
+
+    /// Whether [`advance`](Self::advance) would do something once the connection takes packets again.
+    fn waits_for_room(&self) -> bool;
 
     /// Ready when [`advance`](Self::advance) would do something, or when [`is_over`](Self::is_over) may have changed.
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<()>;
@@ -204,8 +221,13 @@ async fn further(
         return Err(Failure::new(FailureKind::Protocol, detail));
     };
     let place = worker.lane_limits.login().await;
-    let (link, round_trip) = connected(worker, native).await?;
-    let algorithms = native.endpoint.trust.ordered_algorithms().await?;
+    let met = kept.met();
+    let address = met.as_ref().and_then(|met| met.address);
+    let (link, round_trip) = connected(worker, native, address).await?;
+    let algorithms = match met {
+        Some(met) => vec![met.algorithm],
+        None => native.endpoint.trust.ordered_algorithms().await?,
+    };
     let begun = HostSession::begin(worker, host, native, link, round_trip, algorithms, None);
     let mut session = Box::new(begun.map_err(|ended| ended.failure)?);
     session.is_further(kept.clone(), place);
@@ -216,8 +238,12 @@ async fn further(
     }
 }
 
-/// Connects as the first connection did.
-async fn connected(worker: &Rc<Worker>, native: &NativePlan) -> Result<(Link, Duration), Failure> {
+/// Connects as the first connection did, and to the same address: a name may have several, of servers that have not the same files.
+async fn connected(
+    worker: &Rc<Worker>,
+    native: &NativePlan,
+    address: Option<SocketAddr>,
+) -> Result<(Link, Duration), Failure> {
     let endpoint = &native.endpoint;
     let connecting = Instant::now();
     let connect = async {
@@ -229,7 +255,10 @@ async fn connected(worker: &Rc<Worker>, native: &NativePlan) -> Result<(Link, Du
             let tunnel = jump::tunnel(worker, jump, endpoint).await;
             return tunnel.map(Link::Tunnel).map_err(|ended| ended.failure);
         }
-        let addresses = dial::addresses(endpoint).await?;
+        let addresses = match address {
+            Some(address) => vec![address],
+            None => dial::addresses(endpoint).await?,
+        };
         dial::connect(&addresses, &endpoint.tcp).await
     };
     let limit = worker.plan.deadlines.connect;
@@ -307,6 +336,12 @@ impl Keeping {
         let kept = match &mut self.further {
             Some(further) => {
                 (further.login, further.held) = (None, None);
+                let met = further.kept.met();
+                let shown = connection.host_key_proof().map(|(key, _)| key);
+                if met.as_ref().map(|met| &met.host_key[..]) != shown {
+                    let detail = "a further connection came to a server with another host key";
+                    return Err(Failure::new(FailureKind::Lost, detail));
+                }
                 further.kept.clone()
             }
             None => {
@@ -353,8 +388,11 @@ impl Keeping {
         }
     }
 
-    pub(crate) fn has_work(&self) -> bool {
-        self.serve.as_ref().is_some_and(|serve| serve.has_work())
+    /// Whether there is something to do with a connection that takes packets now, or not.
+    pub(crate) fn has_work(&self, takes_packets: bool) -> bool {
+        let has_work =
+            |serve: &dyn Serve| serve.has_work() || (takes_packets && serve.waits_for_room());
+        self.serve.as_deref().is_some_and(has_work)
     }
 
     /// Whether the connection is to end now; nobody serves it any more.

@@ -65,7 +65,7 @@ pub use hints::lengthen_time_slice;
 pub use identity::{Identities, Identity};
 pub use input::Input;
 pub use interfaces::LocalAddresses;
-pub use keep::{Keeper, Kept, LoggedIn, More, RunHandle, Serve};
+pub use keep::{Keeper, Kept, LoggedIn, MetServer, More, RunHandle, Serve};
 pub use kill::{KILL_SCRIPT, KillCondition, KillPlan};
 pub use known_hosts::{
     IndexCache, KnownHostsCommand, KnownHostsFile, KnownHostsFiles, Searched, Unreadable,

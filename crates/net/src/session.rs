@@ -432,7 +432,8 @@ impl<'a> HostSession<'a> {
             // What has left may have made room for more.
             self.drive.answer_events(&mut self.state);
             let keeping = self.state.keeping.as_ref();
-            if !keeping.is_some_and(|keeping| keeping.has_work()) {
+            let takes_packets = self.drive.connection.takes_packets();
+            if !keeping.is_some_and(|keeping| keeping.has_work(takes_packets)) {
                 break;
             }
         }

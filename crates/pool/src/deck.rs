@@ -76,10 +76,15 @@ impl Deck {
         deck
     }
 
-    /// A guest has come.
-    fn serve(self: Rc<Self>, guest: UnixStream) {
-        if self.guests.get() >= MAX_GUESTS {
+    /// A guest has come. He hears whether he is served.
+    fn serve(self: Rc<Self>, mut guest: UnixStream) {
+        let has_room = self.guests.get() < MAX_GUESTS;
+        // It is new, and has room for a line.
+        let told = write_line(&mut guest, &has_room);
+        if !has_room {
             tracing::warn!("a run was sent away: {MAX_GUESTS} are served already");
+        }
+        if !has_room || told.is_err() {
             return;
         }
         self.guests.set(self.guests.get() + 1);

@@ -37,6 +37,8 @@ pub(crate) struct Dock {
     waker: RefCell<Option<Waker>>,
     /// Sessions that are open, asked for, or about to be.
     taken: Cell<usize>,
+    /// Whether a session is kept open that nobody has yet: the server may count it for a while after it was given up.
+    has_spare: Cell<bool>,
     /// The server has opened no session, and none has ended since.
     is_full: Cell<bool>,
     /// Nobody serves it any more.
@@ -59,6 +61,7 @@ impl Dock {
             unanswered: Cell::new(0),
             waker: RefCell::default(),
             taken: Cell::new(0),
+            has_spare: Cell::new(false),
             is_full: Cell::new(false),
             is_over: Cell::new(false),
             is_ending: Cell::new(false),
@@ -119,7 +122,7 @@ impl Dock {
 
     /// A passenger gets its session here, or whoever is forwarded his channel.
     pub(crate) fn take(self: &Rc<Self>, seat: &Rc<Seat>) {
-        let is_alone = self.taken.get() == 0;
+        let is_alone = self.taken.get() == 0 && !self.has_spare.get();
         if seat.takes_a_place() {
             self.taken.set(self.taken.get() + 1);
         }
@@ -167,6 +170,8 @@ pub(crate) struct Berth {
     idle: Option<Pin<Box<Sleep>>>,
     is_idle: bool,
     round_trip: Option<Duration>,
+    /// Why there will be nothing more of the connection, for those who are on it then.
+    why: String,
 }
 
 impl Berth {
@@ -186,6 +191,7 @@ impl Berth {
             idle: None,
             is_idle: false,
             round_trip: None,
+            why: HAS_ENDED.to_owned(),
         }
     }
 
@@ -243,6 +249,7 @@ impl Berth {
             Event::ChannelRefused { .. } | Event::Closed(_) => {
                 self.opened -= usize::from(spare.is_open);
                 (self.spare, self.wants_spare) = (None, Some(false));
+                self.dock.has_spare.set(false);
                 self.over.push((channel, None));
             }
             _ => {}
@@ -259,6 +266,7 @@ impl Berth {
         let channel = connection.open_spare_session()?;
         let is_open = false;
         self.spare = (channel != LocalChannel::REFUSED).then_some(Spare { channel, is_open });
+        self.dock.has_spare.set(self.spare.is_some());
         Ok(())
     }
 
@@ -267,6 +275,7 @@ impl Berth {
     fn close_spare(&mut self, connection: &mut Connection) -> Result<(), ConnectionError> {
         if let Some(spare) = self.spare.take() {
             self.opened -= usize::from(spare.is_open);
+            self.dock.has_spare.set(false);
             connection.close(spare.channel)?;
         }
         Ok(())
@@ -291,7 +300,8 @@ impl Berth {
         match is_over {
             true => seat.lose(why),
             false => {
-                self.dock.is_full.set(true);
+                // With nobody on it, it has room for one.
+                self.dock.is_full.set(self.dock.taken() > 0);
                 self.dock.host.admit_elsewhere(seat, self.opened);
             }
         }
@@ -333,7 +343,8 @@ impl Berth {
             Brought::Elsewhere => {
                 self.seats.remove(&channel);
                 self.over.push((channel, None));
-                self.proxied.retain(|other| !Rc::ptr_eq(other, &seat));
+                self.opened -= usize::from(proxied.forget_session());
+                self.put_off(&seat);
                 self.dock.leave();
                 self.send_elsewhere(seat, "the server opened no session");
             }
@@ -366,12 +377,18 @@ impl Berth {
             None => self.proxied.push(seat.clone()),
             Some(had_session) => {
                 self.opened -= usize::from(had_session);
-                self.proxied.retain(|other| !Rc::ptr_eq(other, seat));
+                self.put_off(seat);
                 self.dock.leave();
                 self.dock.host.assign();
             }
         }
         Ok(())
+    }
+
+    /// A passenger in proxy mode is here no longer.
+    fn put_off(&mut self, seat: &Rc<Seat>) {
+        self.proxied.retain(|other| !Rc::ptr_eq(other, seat));
+        self.stalled.retain(|other| !Rc::ptr_eq(other, seat));
     }
 
     /// Says what concerns the whole connection, and who answers for channels that the server wants to open.
@@ -506,7 +523,9 @@ impl Serve for Berth {
                 continue;
             }
             let places = usize::from(seat.takes_a_place());
-            match seat.serve(connection, &mut self.spare)? {
+            let served = seat.serve(connection, &mut self.spare)?;
+            self.dock.has_spare.set(self.spare.is_some());
+            match served {
                 Served::Asked(LocalChannel::REFUSED) => {
                     self.dock.taken.set(self.dock.taken.get() - places);
                     self.send_elsewhere(seat, "there is no room for another channel");
@@ -539,6 +558,10 @@ impl Serve for Berth {
             || dock.is_doubted.get()
     }
 
+    fn waits_for_room(&self) -> bool {
+        !self.stalled.is_empty()
+    }
+
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<()> {
         if self.has_work() || self.is_over() {
             return Poll::Ready(());
@@ -559,6 +582,9 @@ impl Serve for Berth {
     }
 
     fn handle_end(&mut self, connection: &Connection) {
+        if let Some(error) = connection.error() {
+            self.why = format!("{HAS_ENDED}: {error}");
+        }
         for (channel, seat) in &self.seats {
             seat.note_fate(connection.exec_fate(*channel));
         }
@@ -572,7 +598,7 @@ impl Drop for Berth {
         self.dock.host.lose(&self.dock);
         let due = self.dock.due.take();
         for seat in self.seats.values().chain(due.iter()).chain(&self.proxied) {
-            seat.lose(HAS_ENDED);
+            seat.lose(&self.why);
         }
     }
 }

@@ -15,6 +15,7 @@ use sshoal_proto::{Command, ExecFate, SessionRequest};
 use sshoal_warm::{End, Fate, FrameError, Frames, INPUT_WINDOW, News, Order, Start};
 use tokio::io::Interest;
 use tokio::sync::Notify;
+use tokio::task::yield_now;
 
 use crate::deck::Deck;
 use crate::host::Host;
@@ -156,6 +157,11 @@ impl Served<'_> {
     /// Waits for news, for orders, or for room.
     async fn wait(&mut self) -> Result<(), Gone> {
         let has_room = self.output.len() < MAX_OUTPUT;
+        if has_room && !self.guest.due.borrow().is_empty() {
+            // More was due than could be written: nobody says so once more. Others have their turn before.
+            yield_now().await;
+            return Ok(());
+        }
         let interest = match self.output.is_empty() {
             true => Interest::READABLE,
             // Orders make news, too.

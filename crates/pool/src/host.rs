@@ -13,7 +13,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use sshoal_fleet::{Failure, FailureKind};
-use sshoal_net::{Kept, LoggedIn, More, Serve};
+use sshoal_net::{Kept, LoggedIn, MetServer, More, Serve};
 use tokio::net::UnixListener;
 use tokio::sync::Notify;
 use tokio::task::{AbortHandle, spawn_local};
@@ -94,7 +94,8 @@ struct Met {
     /// Its identification string.
     server: String,
     address: Option<SocketAddr>,
-    host_key: (String, Vec<u8>),
+    algorithm: &'static str,
+    host_key: Vec<u8>,
     /// How long connecting took.
     connecting: Duration,
 }
@@ -188,6 +189,7 @@ impl Host {
         let Met {
             server,
             address,
+            algorithm,
             host_key,
             connecting,
         } = met.as_ref().filter(|_| is_up)?;
@@ -200,7 +202,7 @@ impl Host {
                 .round_trip()
                 .unwrap_or(*connecting)
                 .min(*connecting),
-            host_key: host_key.clone(),
+            host_key: ((*algorithm).to_owned(), host_key.clone()),
         })
     }
 
@@ -454,7 +456,8 @@ impl Kept for Host {
         if self.entry.is_finished() {
             return Err(Failure::new(FailureKind::Lost, HAS_ENDED));
         }
-        let nobody_waits = self.waiting.borrow().is_empty();
+        let is_waiting = |seat: &Rc<Seat>| !seat.is_left();
+        let nobody_waits = !self.waiting.borrow().iter().any(is_waiting);
         if self.entry.terms.is_lazy && nobody_waits {
             self.course.set(Course::Parked);
             self.entry.change(State::Lazy, None);
@@ -503,6 +506,15 @@ impl Kept for Host {
         drop(docks);
         self.assign();
         Box::new(Berth::new(dock))
+    }
+
+    fn met(&self) -> Option<MetServer> {
+        let met = self.met.borrow();
+        met.as_ref().map(|met| MetServer {
+            address: met.address,
+            algorithm: met.algorithm,
+            host_key: met.host_key.clone(),
+        })
     }
 
     /// Those who wait go on waiting where others may leave; where nobody can, they hear why.
@@ -557,7 +569,8 @@ impl Met {
         Some(Met {
             server: met.connection.server()?.as_str().to_owned(),
             address: met.address,
-            host_key: (algorithm.to_owned(), host_key.to_vec()),
+            algorithm,
+            host_key: host_key.to_vec(),
             connecting: met.connecting,
         })
     }

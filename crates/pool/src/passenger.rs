@@ -4,6 +4,7 @@
 use std::io;
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
+use std::time::{Duration, Instant};
 
 use sshoal_mux::{Event, Forward, Passenger, PassengerError, Reply, Request, RequestId};
 use tokio::io::Interest;
@@ -13,9 +14,12 @@ use tokio::task::spawn_local;
 
 use crate::forward::{self, Opened};
 use crate::host::Host;
-use crate::proxied::ProxiedSession;
+use crate::proxied::{Prospect, ProxiedSession};
 use crate::receive::receive;
 use crate::session::Session;
+
+/// How long a passenger may take to read what there is when nothing more comes.
+const LAST_WORDS: Duration = Duration::from_secs(30);
 
 /// Why a passenger is not served any more, unless all is done.
 #[derive(Debug, thiserror::Error)]
@@ -41,6 +45,8 @@ struct Served<'a> {
     opening: Option<Opening>,
     /// What is to be done once the answers are written.
     last: Last,
+    /// Until when what the server has sent is handed on, of which no more comes.
+    last_moment: Option<Instant>,
 }
 
 /// A forward whose request has no answer yet.
@@ -74,6 +80,7 @@ pub(crate) async fn serve_sharer(host: &Rc<Host>, socket: UnixStream) {
 async fn serve_one(mut served: Served<'_>) {
     let host = served.host;
     if let Err(ended) = served.run().await {
+        served.dismiss(&ended);
         tracing::debug!(host = host.entry.member.label, %ended, "a passenger was not served to the end");
     }
 }
@@ -88,6 +95,7 @@ impl<'a> Served<'a> {
             proxied: None,
             opening: None,
             last: Last::Nothing,
+            last_moment: None,
         }
     }
 }
@@ -104,13 +112,17 @@ impl Served<'_> {
                     (Event::Packet(_), None) => {}
                 }
             }
-            if let Some(proxied) = &self.proxied
-                && let Err(why) = proxied.advance(&mut self.passenger)?
-            {
-                self.passenger.dismiss(&why)?;
-                // It hears so if its socket takes it at once.
-                self.write()?;
-                return Err(Ended::Proxy(why));
+            if let Some(proxied) = &self.proxied {
+                match proxied.advance(&mut self.passenger)? {
+                    Prospect::Open => {}
+                    Prospect::AtFault(why) => return Err(Ended::Proxy(why)),
+                    Prospect::Over(why) => {
+                        self.write()?;
+                        if !self.has_more() || self.is_late() {
+                            return Err(Ended::Proxy(why));
+                        }
+                    }
+                }
             }
             if let Some(session) = &mut self.session
                 && session.advance(&mut self.passenger)?
@@ -118,8 +130,7 @@ impl Served<'_> {
                 self.last = Last::Close;
             }
             self.write()?;
-            let has_more = self.proxied.as_ref().is_some_and(ProxiedSession::has_more);
-            let is_written = self.passenger.poll_transmit().is_none() && !has_more;
+            let is_written = !self.has_more();
             match self.last {
                 Last::Close if is_written => return Ok(()),
                 Last::EndHost if is_written => {
@@ -207,6 +218,31 @@ impl Served<'_> {
         Ok(())
     }
 
+    /// Whether there is more for the passenger than its socket has taken.
+    fn has_more(&self) -> bool {
+        let waits = self.proxied.as_ref().is_some_and(ProxiedSession::has_more);
+        waits || self.passenger.poll_transmit().is_some()
+    }
+
+    /// Nothing more comes from the server: whether the passenger has had its time to read what has come.
+    fn is_late(&mut self) -> bool {
+        let now = Instant::now();
+        now >= *self.last_moment.get_or_insert(now + LAST_WORDS)
+    }
+
+    /// Whoever speaks the connection protocol hears why it is left, if its socket takes that at once.
+    fn dismiss(&mut self, ended: &Ended) {
+        let why = match ended {
+            Ended::Proxy(why) => why.clone(),
+            Ended::Protocol(error) => error.to_string(),
+            Ended::Socket(_) | Ended::Left => return,
+        };
+        if self.proxied.is_some() && self.passenger.dismiss(&why).is_ok() {
+            // It may be gone.
+            let _ = self.write();
+        }
+    }
+
     fn write(&mut self) -> io::Result<()> {
         while let Some(octets) = self.passenger.poll_transmit() {
             match self.socket.try_write(octets) {
@@ -227,7 +263,9 @@ impl Served<'_> {
             (true, false) => Interest::READABLE | Interest::WRITABLE,
             (false, _) => Interest::WRITABLE,
         };
+        let last_moment = self.last_moment;
         tokio::select! {
+            () = sleep_until(last_moment), if last_moment.is_some() => return Ok(()),
             ready = self.socket.ready(interest), if is_heard || !is_written => drop(ready?),
             () = session_news(&mut self.session) => return Ok(()),
             () = proxy_news(&self.proxied) => return Ok(()),
@@ -243,6 +281,12 @@ impl Served<'_> {
             self.passenger.handle_input(&octets, descriptors)?;
         }
         Ok(())
+    }
+}
+
+async fn sleep_until(moment: Option<Instant>) {
+    if let Some(moment) = moment {
+        tokio::time::sleep_until(moment.into()).await;
     }
 }
 

@@ -255,9 +255,9 @@ impl Pool {
             Ask::Find { identities } => write_line(&mut stream, &self.find(&identities)),
             Ask::Board { version, deck } => {
                 let is_known = version == sshoal_warm::VERSION && self.has_deck(deck);
-                write_line(&mut stream, &is_known)?;
-                if is_known {
-                    self.take_boarder(deck, Boarder::Guest(stream));
+                match is_known {
+                    true => self.take_boarder(deck, Boarder::Guest(stream)),
+                    false => write_line(&mut stream, &false)?,
                 }
                 Ok(())
             }

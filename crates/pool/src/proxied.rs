@@ -15,6 +15,15 @@ pub(crate) struct ProxiedSession {
     seat: Rc<Seat>,
 }
 
+/// What is to be expected of a passenger's connection.
+pub(crate) enum Prospect {
+    Open,
+    /// Nothing more comes from the server; why.
+    Over(String),
+    /// The passenger has done what it may not.
+    AtFault(String),
+}
+
 impl ProxiedSession {
     /// It waits for a place among the sessions like everybody.
     pub(crate) fn begin(host: &Rc<Host>) -> ProxiedSession {
@@ -46,26 +55,26 @@ impl ProxiedSession {
         self.seat.proxied().is_some_and(Proxied::has_more)
     }
 
-    /// Hands on what the server has sent; the inner error says why nothing more comes.
+    /// Hands on what the server has sent; returns whether more of that can come.
     pub(crate) fn advance<D>(
         &self,
         passenger: &mut Passenger<D>,
-    ) -> Result<Result<(), String>, PassengerError> {
+    ) -> Result<Prospect, PassengerError> {
         let Some(proxied) = self.seat.proxied() else {
-            return Ok(Ok(()));
+            return Ok(Prospect::Open);
         };
         let octets = proxied.deliver(passenger)?;
         let received = &self.host.entry.counts.received;
         received.fetch_add(octets as u64, Ordering::Relaxed);
         let down = self.seat.down();
         let lost = || {
-            let why = down.refusal.clone();
+            let why = down.refusal.clone().or_else(|| down.lost.clone());
             why.unwrap_or_else(|| HAS_ENDED.to_owned())
         };
         Ok(match (proxied.fault(), down.is_closed) {
-            (Some(fault), _) => Err(fault),
-            (None, true) => Err(lost()),
-            (None, false) => Ok(()),
+            (Some(fault), _) => Prospect::AtFault(fault),
+            (None, true) => Prospect::Over(lost()),
+            (None, false) => Prospect::Open,
         })
     }
 

@@ -173,6 +173,11 @@ impl Proxied {
         }
     }
 
+    /// It goes on elsewhere; returns whether it had a session here.
+    pub(crate) fn forget_session(&self) -> bool {
+        self.has_session.take()
+    }
+
     /// The server wants to open a channel by `open` for a place that it listens at for this passenger; returns whether the
     /// passenger is asked.
     pub(crate) fn offer(&self, seat: &Seat, ours: LocalChannel, open: &[u8]) -> bool {

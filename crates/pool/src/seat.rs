@@ -356,11 +356,12 @@ impl Seat {
             return Ok(Served::Asked(channel));
         };
         if up.is_left {
+            // What is queued of it still leaves: that is known of a channel that is closed.
+            connection.close(channel)?;
             let mut down = self.down.borrow_mut();
             down.has_left = true;
             down.fate.get_or_insert(connection.exec_fate(channel));
             self.tell();
-            connection.close(channel)?;
             return Ok(Served::Idle);
         }
         if !self.down.borrow().is_opened {

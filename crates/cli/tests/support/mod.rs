@@ -2,6 +2,7 @@
 
 #![allow(dead_code)] // each test file uses some of it
 
+pub(crate) mod between;
 pub(crate) mod chance;
 pub(crate) mod copying;
 pub(crate) mod cutter;

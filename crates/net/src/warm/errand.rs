@@ -53,6 +53,10 @@ pub(crate) async fn run(
         _ = orders.recv() => return Err(aborted(ExecFate::NotSent)),
     }
     worker.record(host).await?;
+    if !stream.is_open() {
+        // It has ended meanwhile, and tells nobody anything any more.
+        return Err(goes_cold(worker, host, KEEPER_GONE.to_owned()));
+    }
     let mut errand = Errand {
         worker,
         host,

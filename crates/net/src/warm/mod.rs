@@ -39,7 +39,7 @@ use stream::Stream;
 pub(crate) const KEPT: &str = "by the connection that `sshoal up` keeps";
 /// What is said when the process that keeps connections is gone.
 pub(crate) const KEEPER_GONE: &str =
-    "the process that `sshoal up` left, which keeps the connection, has ended";
+    "the process that `sshoal up` left, which keeps the connection, has ended or hung up";
 
 /// Which hosts of a run are reached by connections that are kept already.
 pub enum WarmPlan {
