@@ -379,6 +379,9 @@ pub(crate) struct OutputArgs {
     /// Exit with the largest status of any host.
     #[arg(short = 'S', long)]
     pub(crate) largest_status: bool,
+    /// What a plan gives its steps: their statuses are to tell what kind of end there was, whatever is configured.
+    #[arg(long, hide = true)]
+    pub(crate) as_step: bool,
 }
 
 /// ssh takes a blank in place of the equals sign, and so do we.

@@ -75,7 +75,7 @@ pub(crate) fn run(
     let canaries = rolling.as_ref().map_or(0, |plan| plan.rolling.canaries);
     let reads = || Reads::of(args.stdin.as_deref(), None);
     let kept = (&args.journal, args.output.quiet);
-    let journal = sitting.journal("each", kept, (&hosts, canaries), reads)?;
+    let journal = sitting.journal("each", kept, (&hosts, canaries, false), reads)?;
     let plan = RunPlan {
         work: Work::Local(commands),
         jumps: Vec::new(),

@@ -126,7 +126,8 @@ impl Showing<'_> {
     }
 
     fn exit_policy(&self) -> ExitPolicy {
-        match self.output.largest_status || self.tty {
+        let is_largest = self.output.largest_status && !self.output.as_step;
+        match is_largest || self.tty {
             true => ExitPolicy::LargestRemote,
             false => ExitPolicy::ByKind,
         }

@@ -112,7 +112,9 @@ pub(crate) fn run(args: &RunArgs, sitting: &Sitting<'_>) -> Result<u8, Box<dyn s
     let canaries = rolling.as_ref().map_or(0, |plan| plan.rolling.canaries);
     let reads = || Reads::of(args.stdin.as_deref(), args.script.as_deref());
     let noted = (&args.journal, args.output.quiet);
-    let journal = sitting.journal("run", noted, (&hosts, canaries), reads)?;
+    // What outlives the run is found by it alone.
+    let is_needed = matches!(&detached, Some(it) if it.task == Task::Begin);
+    let journal = sitting.journal("run", noted, (&hosts, canaries, is_needed), reads)?;
     let to_attach_to = match (&detached, &journal) {
         (
             Some(Detached {

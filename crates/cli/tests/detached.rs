@@ -195,6 +195,65 @@ fn a_run_survives_lost_connections_and_its_output_comes_once() {
 }
 
 #[test]
+fn a_command_whose_folder_has_gone_is_not_begun_a_second_time() {
+    let scene = Scene::new();
+    let line = scene.line(&format!("echo it >>@/count; echo begun @; {LOOP}"));
+    let mut command = scene
+        .shoal
+        .command(&["--json", "--record", "--survive", &line]);
+    let running = Running::start(&mut command);
+    wait_until("it runs", || scene.count("count") == 1);
+    let remove =
+        "for out in ~/.cache/sshoal/*/out; do ! grep -q @ \"$out\" || rm -r \"${out%/out}\"; done";
+    let by_another = ["--journal=off", &scene.line(remove)];
+    scene.shoal.run(&by_another).expect(0);
+    scene.cut();
+    let record = running.wait().expect(1).records().hosts.remove(0);
+    assert_eq!(
+        (record.outcome.as_str(), record.exit_status),
+        ("exit", Some(69))
+    );
+    let said = record.stderr.unwrap();
+    assert!(
+        said.contains("was begun here, and its folder is gone"),
+        "{said}"
+    );
+    assert_eq!(scene.count("count"), 1);
+    // What came before the connection was lost is still there to be shown.
+    let mut show = scene.shoal.user.command(env!("CARGO_BIN_EXE_sshoal"));
+    let shown = Running::start(show.args(["show", "last"])).wait();
+    let shown = shown.expect(1).stdout();
+    assert!(shown.contains("begun"), "{shown}");
+}
+
+#[test]
+fn while_a_run_goes_on_more_of_its_commands_may_begin_and_none_is_ended_by_it() {
+    let scene = Scene::new();
+    let line = scene.line(&format!("touch @/begun; {LOOP}"));
+    let running = Running::start(&mut scene.shoal.command(&["--survive", &line]));
+    wait_until("it runs", || scene.mark("begun").exists());
+    for flag in ["--kill", "--remove"] {
+        scene
+            .attach(&[flag])
+            .expect(2)
+            .says(&["more of its commands may begin"]);
+    }
+    fs::remove_file(scene.mark("go")).unwrap();
+    running.wait().expect(0);
+}
+
+#[test]
+fn a_command_that_outlives_its_connection_has_the_umask_of_the_login() {
+    let scene = Scene::new();
+    let usual = scene.shoal.run(&["umask"]).expect(0).stdout();
+    assert!(usual.ends_with("0022\n"), "{usual}");
+    let survives = scene.shoal.run(&["--survive", "umask"]).expect(0);
+    assert_eq!(survives.stdout(), usual);
+    scene.detach("umask");
+    assert_eq!(scene.attach(&[]).expect(0).stdout(), usual);
+}
+
+#[test]
 fn a_command_that_survives_connections_is_ended_all_the_same() {
     let scene = Scene::new();
     let line = scene.line(&format!("trap '' TERM; touch @/begun; {LOOP}"));

@@ -50,6 +50,8 @@ pub(crate) async fn attempt(worker: Rc<Worker>, host: HostId, mut orders: Orders
                 tracing::warn!(kind = %failure.kind, detail = failure.detail, ?fate, "failed");
                 if let Some(journal) = &worker.plan.journal
                     && fate.safe_to_resend()
+                    // One that outlives its connection runs, whatever became of an attempt to reach it again.
+                    && !worker.is_announced(host)
                 {
                     journal.note_unsent(host);
                 }

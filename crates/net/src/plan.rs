@@ -29,7 +29,7 @@ use crate::warm::{self, Sharing, WarmBerth, WarmPlan};
 /// Octets of output that all hosts together may have sent and nobody has read: the sum of the channels' windows.
 const UNREAD_BUDGET: usize = 64 * 1024 * 1024;
 /// What stands in the command line of one that outlives its connection for nothing that has come.
-const START: &[u8] = b"0 0";
+const START: &[u8] = b"first 0 0";
 /// The least window, octets: two packets, so that one is under way while the other is read.
 const LEAST_WINDOW: usize = 64 * 1024;
 
@@ -382,18 +382,20 @@ pub struct NativePlan {
 }
 
 impl NativePlan {
-    /// What the session asks for when so many octets of output and of errors have come before.
-    pub(crate) fn request_after(&self, [out, err]: [u64; 2]) -> SessionRequest {
+    /// What the session asks for; when the host has begun the command before, and so many octets of output and of errors have come.
+    pub(crate) fn request_after(&self, come: Option<[u64; 2]>) -> SessionRequest {
         let mut request = self.request.clone();
         if let (Some(at), Command::Exec(line)) = (self.resumes_at, &mut request.command)
+            && let Some([out, err]) = come
             && line.get(at..at + START.len()) == Some(START)
         {
-            line.splice(at..at + START.len(), format!("{out} {err}").into_bytes());
+            let again = format!("again {out} {err}");
+            line.splice(at..at + START.len(), again.into_bytes());
         }
         request
     }
 
-    /// The command outlives its connection: `line` is what the command line has before its first `0 0`.
+    /// The command outlives its connection: `line` is what the command line has before its first `first 0 0`.
     pub fn outlives(&mut self, line: &[u8]) {
         if let Command::Exec(command) = &self.request.command {
             let whole = [line, START].concat();

@@ -220,9 +220,10 @@ impl Worker {
         drop(kept);
     }
 
-    /// Octets of output and of errors that have come of a command that outlives its connection.
-    pub(crate) fn come(&self, host: HostId) -> [u64; 2] {
-        self.come.borrow().get(&host).copied().unwrap_or_default()
+    /// Octets of output and of errors that have come of a command that outlives its connection; `None` if it is not known to have
+    /// begun.
+    pub(crate) fn come(&self, host: HostId) -> Option<[u64; 2]> {
+        self.come.borrow().get(&host).copied()
     }
 
     /// Whether such a command is what the host runs.

@@ -11,7 +11,8 @@ use crate::args::{Command, EXIT_STATUS, OutputArgs, seconds};
 use crate::kill::GRACE;
 use crate::rolling::RollingArgs;
 use crate::run;
-use crate::runs::{Further, Journal, Sitting, arguments};
+use crate::runs::{Further, Journal, Sitting, arguments, doubt};
+use crate::say::say;
 
 /// How long a lost host is tried again while its command is followed.
 const PATIENCE: Duration = Duration::from_secs(600);
@@ -46,6 +47,10 @@ enum AttachError {
         "run {0} was begun without --detach and without --survive: its commands have ended with their connections"
     )]
     NotDetached(RunId),
+    #[error(
+        "run {0} is being carried out, and more of its commands may begin: wait for its end, or interrupt it; `sshoal runs` lists it"
+    )]
+    IsOn(RunId),
     #[error("run {0} has begun no command")]
     NothingBegun(RunId),
     #[error("the command line of run {run} is not understood: {why}")]
@@ -86,13 +91,22 @@ pub(crate) fn attach(args: &AttachArgs) -> Result<u8, Box<dyn std::error::Error>
     if begun.detach.detached().is_none() {
         return Err(AttachError::NotDetached(id).into());
     }
+    let task = args.task();
+    if known.is_on && matches!(task, Task::Kill(_) | Task::Remove) {
+        return Err(AttachError::IsOn(id).into());
+    }
+    let lacks_records = known.may_lack_records() && known.state.count(Left::ToRun) > 0;
+    if lacks_records {
+        say(doubt(&known));
+    }
     let states = known.state.states.iter().enumerate();
-    let may_run = states.filter(|(_, state)| state.left() != Left::ToRun);
+    let may_run = states.filter(|(_, state)| {
+        state.may_have_run() || (lacks_records && state.left() == Left::ToRun)
+    });
     let hosts: Vec<u32> = may_run.map(|(host, _)| host as u32).collect();
     if hosts.is_empty() {
         return Err(AttachError::NothingBegun(id).into());
     }
-    let task = args.task();
     begun.detach.task = Some(task);
     begun.detach.survive = task.is_followed().then_some(PATIENCE);
     begun.output = args.output.clone();

@@ -1,5 +1,6 @@
 # A command that outlives its connection: begins it, follows it, tells how it is, takes its folder away. Read by
-# /bin/sh -s RUN NUMBER told|mute OUT ERR [COMMAND] behind a line that sets task.
+# /bin/sh -s RUN NUMBER told|mute first|again OUT ERR [COMMAND] behind a line that sets task. `again`: who asks knows that the command was
+# begun here.
 #
 # The folder, for its owner alone, is ~/.cache/sshoal/RUN.NUMBER@HOST, or /tmp/sshoal-UID/RUN.NUMBER@HOST where there is no home to write
 # to. Hosts may share a home, and a run may name one of them several times, NUMBER by NUMBER, so that each has one of its own:
@@ -9,16 +10,22 @@
 #   status     its exit status, once it has ended
 #   collected  once all of it was sent to somebody
 
+mask=$(umask)
 umask 077
-run=$1 number=$2 announce=$3 out=$4 err=$5 command=$6
+run=$1 number=$2 announce=$3 turn=$4 out=$5 err=$6 command=$7
 name=$run.$number@$(uname -n)
 # Read by something else that was not told what to do.
 [ -n "$err" ] || exit 69
-# It is this that answers, and what comes now is the command's. Who asks knows that by these words, and shows them to nobody.
-if [ "$announce" = told ]; then
-    printf 'sshoal-%s-%s;' "$run" "$number"
-    printf 'sshoal-%s-%s;' "$run" "$number" >&2
-fi
+
+# It is this that answers, and what comes now is the command's. Who asks knows that by these words, and shows them to nobody. A
+# command that begins has its folder before: whoever has heard them never has it begin a second time.
+announce() {
+    if [ "$announce" = told ]; then
+        printf 'sshoal-%s-%s;' "$run" "$number"
+        printf 'sshoal-%s-%s;' "$run" "$number" >&2
+    fi
+    announce=done
+}
 
 # Statuses of our own, as in sysexits.h: no such run, no status will come, no folder can be made.
 EX_UNAVAILABLE=69 EX_SOFTWARE=70 EX_CANTCREAT=73
@@ -26,6 +33,7 @@ EX_UNAVAILABLE=69 EX_SOFTWARE=70 EX_CANTCREAT=73
 fail() {
     status=$1
     shift
+    announce
     printf 'sshoal: %s\n' "$*" >&2
     exit "$status"
 }
@@ -63,17 +71,16 @@ sweep() {
     done
 }
 
-# What stays beside the command: $1 the folder, $2 the command. A signal to its group is the command's, not its own.
+# What stays beside the command: $1 the folder, $2 the command, $3 the login's umask. A signal to its group is the command's, not its own.
 beside='
 trap : HUP INT TERM
 if [ -r /proc/$$/stat ]; then
     stat=$(cat /proc/$$/stat)
-    set -- "$1" "$2" ${stat##*\) }
-    start=${22}
+    set -- "$1" "$2" "$3" ${stat##*\) }
+    start=${23}
 fi
-echo "$$ $start" >"$1/process.new"
-mv "$1/process.new" "$1/process"
-"${SHELL:-/bin/sh}" -c "$2" </dev/null >"$1/out" 2>"$1/err"
+echo "$$ $start" >"$1/process.new" && mv "$1/process.new" "$1/process" || exit
+(umask "$3" && exec "${SHELL:-/bin/sh}" -c "$2") </dev/null >"$1/out" 2>"$1/err"
 echo $? >"$1/status.new"
 mv "$1/status.new" "$1/status"
 '
@@ -81,12 +88,13 @@ mv "$1/status.new" "$1/status"
 begin() {
     find_folder && return
     make_folder || return 0
+    announce
     : >"$folder/out" && : >"$folder/err" || fail $EX_CANTCREAT "$folder cannot be written: the command was not started"
     way=
     command -v setsid >/dev/null 2>&1 && way=setsid
     (
         trap '' HUP
-        SSHOAL_RUN=$run.$number. $way /bin/sh -c "$beside" sh "$folder" "$command" </dev/null >/dev/null 2>&1 &
+        SSHOAL_RUN=$run.$number. $way /bin/sh -c "$beside" sh "$folder" "$command" "$mask" </dev/null >/dev/null 2>&1 &
     )
     sweep
 }
@@ -96,7 +104,7 @@ await_process() {
     tries=0
     until [ -s "$folder/process" ]; do
         tries=$((tries + 1))
-        [ "$tries" -lt 300 ] || fail $EX_SOFTWARE "the command did not begin: see $folder"
+        [ "$tries" -lt 300 ] || fail $EX_SOFTWARE "it is not known whether the command began: see $folder"
         nap 0.1
     done
     read -r process start <"$folder/process"
@@ -136,7 +144,7 @@ follow() {
     await_process
     while :; do
         # Nobody reads any more: another one may go on from where this one was.
-        kill -0 "$PPID" 2>/dev/null || exit $EX_SOFTWARE
+        [ -d "/proc/$PPID" ] || kill -0 "$PPID" 2>/dev/null || exit $EX_SOFTWARE
         look
         to=$(size out)
         part out "$out" "$to" || exit $EX_SOFTWARE
@@ -165,6 +173,7 @@ tell() {
 }
 
 case $task in begin | survive) ;; *)
+    announce
     find_folder || fail $EX_UNAVAILABLE "run $run is not on this host: it never began here, or was collected and taken away"
     ;;
 esac
@@ -172,11 +181,18 @@ esac
 case $task in
 begin)
     begin
+    announce
     tell
     exit
     ;;
 survive)
-    begin
+    if [ "$turn" = again ]; then
+        find_folder ||
+            fail $EX_UNAVAILABLE "the command was begun here, and its folder is gone, or the host has another name now: how it ended is not known"
+    else
+        begin
+    fi
+    announce
     follow
     ;;
 follow)

@@ -19,7 +19,7 @@ use crate::script::quoted;
 pub(crate) use attach::{AttachArgs, attach};
 
 /// So many octets of output and of errors have come when the line is sent first.
-const START: &[u8] = b"0 0";
+const START: &[u8] = b"first 0 0";
 const SCRIPT: &str = include_str!("detached.sh");
 /// How long a lost host is tried again, unless the user says otherwise.
 const SURVIVE: &str = "600";

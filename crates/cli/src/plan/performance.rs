@@ -13,7 +13,7 @@ use std::time::Instant;
 use rustix::process::{Signal, getpgrp};
 use rustix::termios::tcgetpgrp;
 use sshoal_net::{Signals, Wanted};
-use sshoal_plan::{Course, Plan};
+use sshoal_plan::{Course, Plan, Verb};
 use sshoal_spawn::{Child, Command, Stdio};
 use tokio::net::unix::pipe::Receiver;
 use tokio::sync::mpsc;
@@ -218,8 +218,12 @@ impl Performance<'_> {
     }
 
     fn start(&self, step: usize) -> io::Result<Child> {
+        let verb = self.plan.steps()[step].action.verb;
         let step = &self.commands[step];
         let mut more = Vec::new();
+        // Only those have the largest status to exit with.
+        let has_statuses = matches!(verb, Verb::Run | Verb::Script | Verb::Each);
+        more.extend(has_statuses.then_some("--as-step"));
         more.extend(step.lets_fail.then_some("--forgive"));
         more.extend(self.args.dry_run.then_some("--dry-run"));
         more.extend(self.args.json.then_some("--json"));

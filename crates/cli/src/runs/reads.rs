@@ -63,6 +63,14 @@ impl Reads {
             Some(path) => reads.files.push(identity("standard input", path)?),
         }
         if let Some(path) = script {
+            // It was read already: to open it once more might wait for ever.
+            if !fs::metadata(path)?.is_file() {
+                let path = path.display();
+                reads.once = Some(format!(
+                    "the script was {path}, which is no file with a content of its own"
+                ));
+                return Ok(reads);
+            }
             reads.files.push(identity("the script", path)?);
         }
         Ok(reads)
@@ -137,11 +145,9 @@ mod tests {
     use super::*;
 
     fn state(reads: Reads) -> RunState {
-        RunState {
-            files: reads.files,
-            once: reads.once,
-            ..RunState::default()
-        }
+        let mut state = RunState::default();
+        (state.files, state.once) = (reads.files, reads.once);
+        state
     }
 
     #[test]

@@ -80,7 +80,7 @@ impl Sitting<'_> {
         &self,
         command: &str,
         (args, quiet): (&JournalArgs, bool),
-        (hosts, canaries): (&[Host], u32),
+        (hosts, canaries, is_needed): (&[Host], u32, bool),
         reads: impl FnOnce() -> io::Result<Reads>,
     ) -> Result<Option<Arc<RunJournal>>, JournalError> {
         let durability = match args.journal {
@@ -99,7 +99,7 @@ impl Sitting<'_> {
                     canaries,
                     ..Plan::default()
                 };
-                begin(plan, arguments, hosts, reads, durability)
+                begin((plan, is_needed), arguments, hosts, reads, durability)
             }
         };
         prune::in_background(&args.keep);
@@ -162,7 +162,7 @@ fn has_failed(state: &HostState) -> bool {
 }
 
 fn begin(
-    plan: Plan,
+    (plan, is_needed): (Plan, bool),
     arguments: &[OsString],
     hosts: &[Host],
     reads: impl FnOnce() -> io::Result<Reads>,
@@ -189,6 +189,7 @@ fn begin(
         files,
         once,
         hosts: hosts.iter().map(planned).collect(),
+        is_needed,
     };
     RunJournal::create(&folder, new, durability).map(Some)
 }

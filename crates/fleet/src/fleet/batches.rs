@@ -113,6 +113,10 @@ impl Fleet {
         }
         self.course = Course::Halted;
         for index in 0..self.hosts.len() as u32 {
+            // Its command runs, and is being reached again.
+            if self.cuts.get(&index).is_some_and(|cut| cut.until.is_some()) {
+                continue;
+            }
             match self.hosts[index as usize].state {
                 State::Waiting | State::BackingOff | State::Held | State::Later => {
                     self.cancel(now, index);

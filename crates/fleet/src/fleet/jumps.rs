@@ -106,7 +106,7 @@ impl Fleet {
 
     /// Whether somebody waits for the end of a jump host's back-off.
     pub(super) fn may_need_jump(&self) -> bool {
-        self.course == Course::Running && self.progress.waiting > 0
+        matches!(self.course, Course::Running | Course::Halted) && self.progress.waiting > 0
     }
 
     /// Ends back-offs that are over.

@@ -148,9 +148,9 @@ fn sort_by_id(hosts: &mut [Host]) -> Result<Vec<u32>, PlanError> {
 }
 
 impl Fleet {
-    /// Whether a host could start but for pacing.
+    /// Whether a host could start but for pacing. In a run that was halted only those that were cut off wait: their commands run.
     pub(super) fn may_start(&self) -> bool {
-        self.course == Course::Running
+        matches!(self.course, Course::Running | Course::Halted)
             && self.gates.connects.has_room()
             && self.progress.in_flight() < self.gates.sessions
             && self.starts.ready.first().is_some()

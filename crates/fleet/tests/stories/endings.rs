@@ -160,6 +160,28 @@ fn try_again(story: &mut Story) {
 }
 
 #[test]
+fn a_command_that_survives_is_reached_again_in_a_run_that_was_halted() {
+    let reached = |mut story: Story| {
+        try_again(&mut story);
+        story.bring(0, Phase::Command);
+        story.tell(0, Event::Finished(Outcome::Exit(0)));
+        assert_eq!(story.outcome(), Outcome::Exit(0));
+        assert!(story.fleet.is_done());
+    };
+    // Halted while it is waited for.
+    let mut story = cut_off_and_to_survive();
+    story.fleet.halt(story.now);
+    reached(story);
+    // And cut off once more when nothing is begun any more.
+    let mut story = cut_off_and_to_survive();
+    try_again(&mut story);
+    story.fleet.halt(story.now);
+    story.bring(0, Phase::Command);
+    cut(&mut story);
+    reached(story);
+}
+
+#[test]
 fn a_host_that_is_to_survive_losses_comes_back_after_each_and_however_its_way_fails() {
     let mut story = cut_off_and_to_survive();
     for kind in [FailureKind::Refused, FailureKind::Unreachable] {

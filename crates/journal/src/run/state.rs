@@ -27,6 +27,8 @@ pub struct RunState {
     pub status: Option<u8>,
     /// Where the last of them was carried out; `None` if that was not noted.
     pub boot: Option<Boot>,
+    /// Hosts whose command may have run before the last of them began: that it did not then says nothing of before.
+    doubted: Vec<u32>,
 }
 
 /// How far a host is.
@@ -70,6 +72,9 @@ impl RunState {
                 self.sittings += 1;
                 (self.ended, self.status) = (None, None);
                 self.boot = boot;
+                let hosts = (0..).zip(&self.states);
+                let doubted = hosts.filter(|(_, state)| state.left() == Left::MaybeRan);
+                self.doubted = doubted.map(|(host, _)| host).collect();
             }
             RunRecord::Sent(hosts) => {
                 for host in hosts {
@@ -87,6 +92,9 @@ impl RunState {
     }
 
     fn set(&mut self, host: u32, state: HostState) {
+        if state.has_not_run() && self.doubted.binary_search(&host).is_ok() {
+            return;
+        }
         if let Some(known) = self.states.get_mut(host as usize) {
             *known = state;
         }
@@ -112,6 +120,26 @@ impl RunState {
 }
 
 impl HostState {
+    /// Whether its command may have run, as far as is known.
+    pub fn may_have_run(&self) -> bool {
+        !self.has_not_run()
+    }
+
+    /// Whether its command is proven not to have run.
+    fn has_not_run(&self) -> bool {
+        match self {
+            HostState::NotSent => true,
+            HostState::Sent => false,
+            HostState::Ended(ended) => match &ended.ending {
+                Ending::NotStarted => true,
+                Ending::Failed { known, .. } => {
+                    matches!(known, Known::NotSent | Known::Discarded)
+                }
+                _ => false,
+            },
+        }
+    }
+
     /// What becomes of it when the run is gone on with.
     pub fn left(&self) -> Left {
         match self {

@@ -350,6 +350,49 @@ fn only_what_is_known_not_to_have_run_is_run_unasked() {
 }
 
 #[test]
+fn that_a_command_did_not_run_this_time_says_nothing_of_the_time_before() {
+    let mut state = RunState::default();
+    state.apply(RunRecord::Hosts(vec![PlannedHost::default(); 4]));
+    let began = |pid| RunRecord::Began {
+        at_ms: 1,
+        pid,
+        boot: None,
+    };
+    let result = |host, state: HostState| match state {
+        HostState::Ended(ending) => RunRecord::Result {
+            host,
+            ending: *ending,
+        },
+        _ => unreachable!(),
+    };
+    state.apply(began(1));
+    state.apply(RunRecord::Sent(vec![0, 1, 2]));
+    state.apply(result(0, lost(Known::MayHaveRun)));
+    assert_eq!(state.count(Left::MaybeRan), 3);
+    state.apply(began(2));
+    let refused = ended(Ending::Failed {
+        kind: "refused".to_owned(),
+        detail: String::new(),
+        remedy: String::new(),
+        known: Known::NotSent,
+    });
+    state.apply(result(0, refused.clone()));
+    state.apply(result(1, ended(Ending::NotStarted)));
+    state.apply(RunRecord::Sent(vec![2]));
+    state.apply(RunRecord::Unsent(2));
+    state.apply(result(3, refused));
+    assert_eq!(state.count(Left::MaybeRan), 3);
+    assert_eq!(state.states[3].left(), Left::Nothing);
+    // What has run now has come to its end.
+    state.apply(result(2, ended(Ending::Exit(0))));
+    assert_eq!(state.count(Left::MaybeRan), 2);
+    state.apply(began(3));
+    state.apply(RunRecord::Unsent(2));
+    let may_have_run = state.states.iter().map(HostState::may_have_run);
+    assert_eq!(may_have_run.collect::<Vec<_>>(), [true, true, false, false]);
+}
+
+#[test]
 fn the_last_word_on_a_host_counts() {
     let mut state = RunState::default();
     state.apply(RunRecord::Hosts(vec![PlannedHost::default(); 2]));

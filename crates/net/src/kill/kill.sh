@@ -60,6 +60,9 @@ done
 [ -n "$connection" ] || answer unknown
 # A server that makes no sessions has one for all.
 [ "$own_session" = "$connection_session" ] && own_session=none
+# What is older than this connection is of another one, and where no addresses are known all have the same words.
+connected=$since
+case $SSH_CONNECTION in UNKNOWN*) SSH_CONNECTION= ;; esac
 # Such a command may have been begun by an earlier connection.
 [ -z "$run" ] || since=0
 
@@ -90,7 +93,7 @@ belongs() {
     if [ -n "$run" ]; then
         case $environ in *"SSHOAL_RUN=$run"*) return 0 ;; esac
     fi
-    [ -n "$SSH_CONNECTION" ] || return 1
+    [ -n "$SSH_CONNECTION" ] && [ "$start" -ge "$connected" ] || return 1
     case $environ in
     *"SSH_CONNECTION=$SSH_CONNECTION"[0-9]*) return 1 ;;
     *"SSH_CONNECTION=$SSH_CONNECTION"*) return 0 ;;

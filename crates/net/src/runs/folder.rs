@@ -127,7 +127,8 @@ pub fn find_run(text: &str) -> Result<RunId, FindError> {
 /// It cannot be removed.
 pub fn remove_run(folder: &Path, run: RunId) -> io::Result<bool> {
     let path = run_path(folder, run);
-    let file = match open(&path, fs::OpenOptions::new().read(true)) {
+    // Over NFS only who may write gets a lock that nobody shares (flock(2)).
+    let file = match open(&path, fs::OpenOptions::new().read(true).append(true)) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
         file => file?,
     };

@@ -57,6 +57,8 @@ pub struct NewRun {
     pub once: Option<String>,
     /// Its hosts, in the order in which they start.
     pub hosts: Vec<PlannedHost>,
+    /// Whether nothing more is to be begun where the journal cannot be written.
+    pub is_needed: bool,
 }
 
 /// A run's journal that is being written.
@@ -66,8 +68,8 @@ pub struct RunJournal {
     /// What the journal calls the hosts, if not as the fleet does.
     numbers: Option<Vec<u32>>,
     keeps_output: bool,
-    /// Whether the run ends where a record cannot be written: with [`Durability::Sync`], and where it is gone on with, since the journal
-    /// then knows what must not be sent again.
+    /// Whether the run ends where a record cannot be written: with [`Durability::Sync`], where commands are found by it that outlive
+    /// the run, and where it is gone on with, since the journal then knows what must not be sent again.
     is_needed: bool,
     /// Whether it is of an earlier version, which lacks some records.
     is_old: bool,
@@ -86,12 +88,17 @@ struct Records {
     file: File,
     /// Why one could not be written. There are no further ones then: behind a part of that one they would not be found.
     broken: Option<String>,
+    /// Whether there is nothing left of them.
+    is_gone: bool,
 }
 
 impl Records {
     fn new(file: File) -> Mutex<Records> {
-        let broken = None;
-        Mutex::new(Records { file, broken })
+        Mutex::new(Records {
+            file,
+            broken: None,
+            is_gone: false,
+        })
     }
 
     fn check(&self) -> io::Result<()> {
@@ -129,7 +136,7 @@ impl RunJournal {
             path,
             numbers: None,
             keeps_output,
-            is_needed: durability == Durability::Sync,
+            is_needed: new.is_needed || durability == Durability::Sync,
             is_old: false,
             sent: unsent(hosts),
             left: AtomicUsize::new(hosts),
@@ -383,22 +390,23 @@ impl RunJournal {
     /// that lacks what was sent would have it sent again.
     fn append(&self, octets: &[u8]) -> io::Result<()> {
         let mut records = self.records();
-        if self.is_needed {
-            return records.append(octets, &self.path);
-        }
-        if records.broken.is_some() {
+        if records.is_gone {
             return Ok(());
         }
         let Err(error) = records.append(octets, &self.path) else {
             return Ok(());
         };
-        let removed = fs::remove_file(&self.path);
-        let what = match removed {
-            Ok(()) => "it was removed".to_owned(),
-            Err(why) => {
-                format!("it is not complete and must not be used, but cannot be removed ({why})")
-            }
+        if self.is_needed {
+            return Err(error);
+        }
+        let emptied = || records.file.set_len(0).is_ok();
+        let what = match fs::remove_file(&self.path) {
+            Ok(()) => "it was removed",
+            Err(_) if emptied() => "it was emptied",
+            // Whoever went on with it would have sent again what it lacks.
+            Err(_) => return Err(error),
         };
+        records.is_gone = true;
         let text = format!(
             "the journal cannot be written: {error}; {what}, and this run cannot be resumed"
         );
