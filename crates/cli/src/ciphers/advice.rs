@@ -11,6 +11,8 @@ use super::weak;
 const SAME: f64 = 0.03;
 /// The same of rates whose rounds do not tell them apart.
 const LIKELY_SAME: f64 = 0.15;
+/// What was as fast as that part of the fastest, in the short rounds of the table, may be as fast as it.
+const NEAR: f64 = 0.7;
 /// Rounds of a duel, and how many must be won: by chance alone that happens once in 28.
 pub(super) const ROUNDS: usize = 8;
 pub(super) const WINS: usize = 7;
@@ -47,30 +49,27 @@ pub(super) enum Verdict {
 
 /// The advice for a client, if it has measured anything that may be recommended with this server.
 pub(super) fn advice(
-    rows: &[Row],
+    rows: &[&Row],
     by: By,
     usual: Option<Pair>,
     server: &ServerLists,
 ) -> Option<Advice> {
-    let measured = rows.iter().filter(|row| {
-        let Row { by: of, pair, .. } = row;
-        *of == by && pair.is_recommendable() && !weak::is_exposed(&pair.cipher, server)
-    });
-    let mut ranked: Vec<(&Row, f64)> = measured
-        .filter_map(|row| row.rate().map(|rate| (row, rate)))
-        .collect();
-    ranked.sort_by(|(_, one), (_, other)| other.total_cmp(one));
+    let ranked = by_rate(rows.iter().copied(), by, server);
     let &(fastest, most) = ranked.first()?;
     let is_level = |(row, rate): &(&Row, f64)| {
         let is_likely = *rate >= most * (1.0 - LIKELY_SAME);
-        *rate >= most * (1.0 - SAME) || (is_likely && !are_apart(rates(row), rates(fastest)))
+        *rate >= most * (1.0 - SAME) || (is_likely && !are_apart(row, fastest))
     };
     let (mut level, slower): (Vec<_>, Vec<_>) = ranked.into_iter().partition(is_level);
     sort_by_cost(&mut level);
     let ranked = level.into_iter().chain(slower);
     let mut ranked: Vec<&Row> = ranked.map(|(row, _)| row).collect();
     let is_usual = |row: &&Row| Some(&row.pair) == usual.as_ref();
-    let now = rows.iter().filter(|row| row.by == by).find(is_usual);
+    let now = rows
+        .iter()
+        .copied()
+        .filter(|row| row.by == by)
+        .find(is_usual);
     let at = ranked.iter().position(is_usual);
     let contenders = ranked[..at.unwrap_or(0)].iter();
     let contenders = contenders.map(|row| row.pair.clone()).collect();
@@ -94,7 +93,36 @@ pub(super) fn advice(
     })
 }
 
-/// The cheapest first, by the ends of which the costs of all are known.
+/// Those of a client's that may be recommended with this server and were measured, the fastest first.
+fn by_rate<'r>(
+    rows: impl Iterator<Item = &'r Row>,
+    by: By,
+    server: &ServerLists,
+) -> Vec<(&'r Row, f64)> {
+    let measured = rows.filter(|row| {
+        let Row { by: of, pair, .. } = row;
+        *of == by && pair.is_recommendable() && !weak::is_exposed(&pair.cipher, server)
+    });
+    let rated = measured.filter_map(|row| row.rate().map(|rate| (row, rate)));
+    let mut ranked: Vec<(&Row, f64)> = rated.collect();
+    ranked.sort_by(|(_, one), (_, other)| other.total_cmp(one));
+    ranked
+}
+
+/// Which of a client's may be the fastest, by rounds that are short: at most so many.
+pub(super) fn near_the_fastest(
+    rows: &[Row],
+    by: By,
+    server: &ServerLists,
+    most: usize,
+) -> Vec<Pair> {
+    let ranked = by_rate(rows.iter(), by, server);
+    let fastest = ranked.first().map_or(0.0, |(_, rate)| *rate);
+    let near = ranked.iter().filter(|(_, rate)| *rate >= fastest * NEAR);
+    near.take(most).map(|(row, _)| row.pair.clone()).collect()
+}
+
+/// The cheapest first, by the ends of which the costs of all are known; of those that cost the same, the fastest.
 fn sort_by_cost(rows: &mut [(&Row, f64)]) {
     let all_know =
         |end: fn(&Cost) -> Option<f64>| rows.iter().all(|(row, _)| end(&row.cost()).is_some());
@@ -102,6 +130,9 @@ fn sort_by_cost(rows: &mut [(&Row, f64)]) {
     let known: Vec<_> = ends.into_iter().filter(|&end| all_know(end)).collect();
     let cost = |row: &Row| -> f64 { known.iter().filter_map(|end| end(&row.cost())).sum() };
     rows.sort_by(|(one, _), (other, _)| cost(one).total_cmp(&cost(other)));
+    let least = rows.first().map_or(0.0, |(row, _)| cost(row));
+    let same = rows.partition_point(|(row, _)| cost(row) <= least * (1.0 + SAME));
+    rows[..same].sort_by(|(_, one), (_, other)| other.total_cmp(one));
 }
 
 fn rates(row: &Row) -> Vec<f64> {
@@ -131,9 +162,18 @@ fn won(row: &Row, usual: &Row) -> Option<Verdict> {
     (is_worth_it && cheaper.count() >= WINS).then_some(Verdict::Cheaper(part))
 }
 
+/// Whether the one is slower than the other beyond doubt: where both were measured in turn, in [`WINS`] of [`ROUNDS`].
+fn are_apart(low: &Row, high: &Row) -> bool {
+    if [low.rounds.len(), high.rounds.len()] != [ROUNDS; 2] {
+        return are_all_below(rates(low), rates(high));
+    }
+    let rounds = low.rounds.iter().zip(&high.rounds);
+    rounds.filter(|(low, high)| low.rate < high.rate).count() >= WINS
+}
+
 /// Whether all of the one are below all of the other, but for a tenth of each. A single round does not tell how much it
 /// might differ from another.
-fn are_apart(mut low: Vec<f64>, mut high: Vec<f64>) -> bool {
+fn are_all_below(mut low: Vec<f64>, mut high: Vec<f64>) -> bool {
     low.sort_by(f64::total_cmp);
     high.sort_by(f64::total_cmp);
     let highest = low.len().checked_sub(1 + low.len() / ONE_IN);
@@ -212,6 +252,12 @@ mod tests {
 
     use super::*;
     use crate::ciphers::figures::{Direction, Round, median};
+
+    /// The advice by these rows alone.
+    fn advice(rows: &[Row], by: By, usual: Option<Pair>, server: &ServerLists) -> Option<Advice> {
+        let rows: Vec<&Row> = rows.iter().collect();
+        super::advice(&rows, by, usual, server)
+    }
 
     fn pair(name: &str) -> Pair {
         let (cipher, mac) = match name.split_once(' ') {
@@ -348,6 +394,57 @@ mod tests {
     }
 
     #[test]
+    fn of_those_that_cost_the_same_the_fastest_is_first() {
+        let found = |cost: f64| {
+            let rows = [
+                row(CHACHA, By::Ssh, 99.0, 3.0),
+                row(UMAC, By::Ssh, 98.0, 2.95),
+                row(GCM, By::Ssh, 100.0, cost),
+            ];
+            let advice = advice(&rows, By::Ssh, None, &strict()).unwrap();
+            advice.best().clone()
+        };
+        assert_eq!(found(3.0), pair(GCM));
+        assert_eq!(found(3.1), pair(CHACHA));
+    }
+
+    #[test]
+    fn what_was_measured_in_turn_is_told_apart_by_the_rounds_won() {
+        let slower = [90.0, 93.0, 88.0, 101.0, 90.0, 91.0, 92.0, 89.0];
+        let mut faster = [97.0, 99.0, 96.0, 110.0, 95.0, 99.0, 100.0, 97.0];
+        let found = |faster: &[f64]| {
+            let rows = [
+                of_rounds(GCM, By::Ssh, faster, &[3.0; 8]),
+                of_rounds(UMAC, By::Ssh, &slower, &[1.0; 8]),
+            ];
+            let advice = advice(&rows, By::Ssh, None, &strict()).unwrap();
+            advice.best().clone()
+        };
+        assert_eq!(found(&faster), pair(GCM));
+        (faster[0], faster[5]) = (89.0, 90.0);
+        assert_eq!(found(&faster), pair(UMAC));
+    }
+
+    #[test]
+    fn few_that_may_be_the_fastest_are_measured_again() {
+        let rows = [
+            row(CHACHA, By::Ssh, 69.0, 1.0),
+            row(UMAC, By::Ssh, 71.0, 1.0),
+            row(
+                "aes128-cbc hmac-sha2-256-etm@openssh.com",
+                By::Ssh,
+                95.0,
+                1.0,
+            ),
+            row(GCM, By::Ssh, 100.0, 1.0),
+            row(CHACHA, By::Native, 99.0, 1.0),
+        ];
+        let found = |most| near_the_fastest(&rows, By::Ssh, &strict(), most);
+        assert_eq!(found(4), [pair(GCM), pair(UMAC)]);
+        assert_eq!(found(1), [pair(GCM)]);
+    }
+
+    #[test]
     fn what_was_not_tried_again_is_not_recommended() {
         let found = |rates: &[f64]| {
             let costs = vec![3.0; rates.len()];
@@ -420,11 +517,11 @@ mod tests {
     fn of_many_rounds_one_in_ten_may_be_out_of_the_way() {
         let mut rates = vec![150.0; 20];
         (rates[3], rates[7]) = (1.0, 2.0);
-        assert!(are_apart(vec![100.0; 20], rates.clone()));
+        assert!(are_all_below(vec![100.0; 20], rates.clone()));
         rates[11] = 3.0;
-        assert!(!are_apart(vec![100.0; 20], rates));
-        assert!(!are_apart(vec![1.0], vec![2.0]));
-        assert!(!are_apart(Vec::new(), Vec::new()));
+        assert!(!are_all_below(vec![100.0; 20], rates));
+        assert!(!are_all_below(vec![1.0], vec![2.0]));
+        assert!(!are_all_below(Vec::new(), Vec::new()));
     }
 
     #[test]

@@ -1,12 +1,13 @@
 //! `sshoal ciphers`: what each cipher, MAC and key exchange gives between this machine and a host, and which to use.
 //!
 //! `pairs` says what there is to measure, `trials` measures it, `figures` makes medians of it, `advice` draws the
-//! conclusion, which `confirming` puts to the test; `kex` does so for key exchanges; `table`, `json` and `picture` show all that, and the server cache remembers it for the other commands.
+//! conclusion from it and from `finals`, where the fastest are measured once more, and `confirming` puts it to the test; `kex` does so for key exchanges; `table`, `json` and `picture` show all that, and the server cache remembers it for the other commands.
 
 mod advice;
 mod args;
 mod confirming;
 mod figures;
+mod finals;
 mod installed;
 mod json;
 mod kex;
@@ -146,7 +147,15 @@ pub(crate) fn run(args: &CiphersArgs) -> Result<u8, Box<dyn std::error::Error>> 
     let is_decisive = !is_single && wanted.ciphers.is_empty() && wanted.macs.is_empty();
     let mut found = Vec::new();
     for by in [By::Ssh, By::Native] {
-        let Some(advice) = advice(&rows, by, usual(by), &lists) else {
+        let finals = match is_single {
+            true => Vec::new(),
+            false => match finals::measured(&trials, &host, &scale, (&rows, by), &lists)? {
+                Ok(finals) => finals,
+                Err(status) => return Ok(status),
+            },
+        };
+        let judged = finals::judged(&rows, &finals);
+        let Some(advice) = advice(&judged, by, usual(by), &lists) else {
             continue;
         };
         if is_single {
