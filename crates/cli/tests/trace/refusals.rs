@@ -2,7 +2,8 @@
 //! that of the other tiers.
 
 use std::ffi::OsString;
-use std::fs;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
 use serde_json::Value;
@@ -191,19 +192,54 @@ fn on_a_host_without_sudo_the_user_looks_at_proc() {
     assert!(all.iter().any(|process| ran(process, script)), "{all:#?}");
 }
 
+/// A host whose sudo wants a password, and that password.
+fn wanting_a_password() -> Option<(Host, &'static str)> {
+    let password = "right horse";
+    let host = Host::start(&Injection::several("motd:20").unwrap())?;
+    host.enter(&format!(
+        "grep -rl sshoal-slow /etc/sudoers /etc/sudoers.d | while read -r file; do
+             sed -i 's/NOPASSWD: //' \"$file\"
+         done
+         echo 'sshoal-slow:{password}' | chpasswd"
+    ));
+    Some((host, password))
+}
+
+/// What `why --trace` finds where whoever is asked answers with these lines, one after the other, and how often that was.
+fn found_by_answers(host: &Host, answers: &str) -> (Value, usize) {
+    let desk = tempfile::tempdir().unwrap();
+    let file = |name: &str| desk.path().join(name).display().to_string();
+    let (asker, asked, lines) = (file("asker"), file("asked"), file("answers"));
+    fs::write(&lines, answers).unwrap();
+    let script = format!("#!/bin/sh\necho >>{asked}\nsed -n \"$(wc -l <{asked})p\" {lines}\n");
+    fs::write(&asker, script).unwrap();
+    fs::set_permissions(&asker, Permissions::from_mode(0o700)).unwrap();
+    let mut command = host.why(&["--trace", "--repeat", "1", "--no-ssh", "--json"]);
+    let asks = command
+        .env("SSH_ASKPASS", &asker)
+        .env("SSH_ASKPASS_REQUIRE", "force");
+    let ended = Running::start(asks).wait().expect(0);
+    let found = serde_json::from_str(&ended.stdout()).unwrap();
+    (found, fs::read_to_string(asked).unwrap().lines().count())
+}
+
 #[test]
 fn without_sudo_s_password_the_user_looks_at_proc() {
     if !may_trace() {
         return;
     }
-    let Some(host) = Host::start(&Injection::several("motd:20").unwrap()) else {
+    let Some((host, password)) = wanting_a_password() else {
         return;
     };
-    host.enter(
-        "grep -rl sshoal-slow /etc/sudoers /etc/sudoers.d | while read -r file; do
-             sed -i 's/NOPASSWD: //' \"$file\"
-         done",
-    );
     let found = host.followed("");
     followed_without_root(&found, "sudo wants a password there: there is no terminal");
+
+    let (found, asked) = found_by_answers(&host, "a wrong one\nanother\na third\n");
+    followed_without_root(&found, "sudo did not take the password there: ");
+    assert_eq!(asked, 3);
+
+    let (found, asked) = found_by_answers(&host, &format!("a wrong one\n{password}\n"));
+    assert_eq!(found["tier"], "root", "{}", found["tier_notes"]);
+    assert_eq!(found["trace"]["by"], "tracefs");
+    assert_eq!(asked, 2);
 }

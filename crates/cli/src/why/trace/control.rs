@@ -45,6 +45,8 @@ const WHOLE_PATIENCE: Duration = Duration::from_secs(180);
 const FOR_ITS_END: Duration = Duration::from_secs(10);
 /// How often the host's clock is asked for; the quickest answer counts.
 const CLOCK_QUESTIONS: u32 = 4;
+/// Passwords that sudo is given, at most: as many as it asks for by itself (sudoers(5), passwd_tries).
+const PASSWORDS: u32 = 3;
 /// Octets of standard error that are kept.
 const MAX_ERRORS: usize = 4096;
 /// Octets that are heard, a trace's and some more: that there were too many is then said by who reads them.
@@ -201,20 +203,32 @@ impl Control {
         self.wait(|it| it.recording.armed().map(|_| ()))
     }
 
-    /// That which sudo wants. Where it cannot be had, the tracer does without root.
+    /// That which sudo takes. Where it cannot be had, the tracer does without root.
     fn password(&mut self, label: &str) -> Result<Option<Secret>, Untraced> {
-        let question = format!("[sudo] password for {label}: ");
-        let answer = prompt::secret(&question, &|| true);
-        let way: &[u8] = match &answer {
-            Ok(_) => b"sudo\n",
-            Err(PromptError::Interrupted) => return Err(Untraced::CutShort(INTERRUPTED)),
-            Err(error) => {
-                self.no_root = Some(format!("sudo wants a password there: {error}"));
-                b"user\n"
-            }
-        };
-        self.write(way);
-        Ok(answer.ok())
+        let mut before = String::new();
+        for attempt in 1..=PASSWORDS {
+            let question = format!("{before}[sudo] password for {label}: ");
+            let password = match prompt::secret(&question, &|| true) {
+                Ok(password) => password,
+                Err(PromptError::Interrupted) => return Err(Untraced::CutShort(INTERRUPTED)),
+                Err(error) => {
+                    self.no_root = Some(format!("sudo wants a password there: {error}"));
+                    break;
+                }
+            };
+            let lines = Secret::new([b"sudo\n", password.expose(), b"\n"].concat());
+            self.write(lines.expose());
+            let begin = format!("attempt {attempt} ");
+            let verdict = self.wait(|it| it.line(&begin))?;
+            let Some(said) = verdict.strip_prefix("wrong") else {
+                self.no_root = None;
+                return Ok(Some(password));
+            };
+            before = format!("{}\n", said.trim());
+            self.no_root = Some(format!("sudo did not take the password there:{said}"));
+        }
+        self.write(b"user\n");
+        Ok(None)
     }
 
     /// By what the tracer follows: `tracefs`, `proc-connector`, `proc`.

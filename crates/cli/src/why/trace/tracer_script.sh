@@ -14,8 +14,17 @@ set -- @RECEIVE@
 case $by in
 nobody | root) exec /bin/sh -c "$1" ;;
 password)
-	IFS= read -r way
+	attempt=0
+	while IFS= read -r way && [ "$way" = sudo ]; do
+		IFS= read -r p
+		attempt=$((attempt + 1))
+		said=$(printf '%s\n' "$p" 2>/dev/null | sudo -kS -p '' -- /bin/sh -c : 2>&1) && break
+		unset p
+		printf 'sshoal-tracer: attempt %s wrong %s\n' "$attempt" "$(printf '%s\n' "$said" | tail -n 1)"
+	done
+	unset p
 	[ "$way" = sudo ] || exec /bin/sh -c "$1"
+	printf 'sshoal-tracer: attempt %s right\n' "$attempt"
 	;;
 esac
 @AS_ROOT@
