@@ -30,6 +30,8 @@ pub(crate) type OfNames = fn(&[u8], &[u8]) -> bool;
 pub(crate) struct FakeServer {
     pub(crate) nodes: BTreeMap<Vec<u8>, Node>,
     pub(crate) modes: BTreeMap<Vec<u8>, (u32, u32)>,
+    /// Times of last access; those of modification where there is none.
+    pub(crate) accessed: BTreeMap<Vec<u8>, u32>,
     /// Whom things belong to, and whom what is made belongs to; without the latter the server tells of no owners.
     pub(crate) owners: BTreeMap<Vec<u8>, (u32, u32)>,
     pub(crate) account: Option<(u32, u32)>,
@@ -51,6 +53,16 @@ pub(crate) struct FakeServer {
     pub(crate) is_plain: bool,
     /// Which renames it refuses, by the old name and the new one.
     pub(crate) refuses_renames: Option<OfNames>,
+    /// Times of last access are not kept.
+    pub(crate) forgets_access: bool,
+    /// When contents are written; if none, that changes no time.
+    pub(crate) written_at: Option<u32>,
+    /// What an OPEN of what is there leads to in its place: a link has that for a moment.
+    pub(crate) opens_instead: Option<Vec<u8>>,
+    /// The one of them that leads to what is there all the same, counted from 1.
+    pub(crate) opens_right: usize,
+    /// How often what is there was opened to be written.
+    pub(crate) opened_again: usize,
     /// FSTAT tells of another file than LSTAT.
     pub(crate) changes_when_opened: bool,
     /// So many times attributes cannot be set.
@@ -242,6 +254,7 @@ impl FakeServer {
                 if is_done {
                     self.nodes.remove(path);
                     self.owners.remove(path);
+                    self.accessed.remove(path);
                     self.inodes.remove(path);
                 }
                 let refusal = if is_there { DENIED } else { MISSING };
@@ -374,13 +387,19 @@ impl FakeServer {
         from: &mut Decoder<'_>,
         out: &mut Vec<u8>,
     ) -> Result<(), sshoal_wire::DecodeError> {
-        let path = from.string()?.to_vec();
+        let mut path = from.string()?.to_vec();
         let flags = from.u32()?;
         let (creates, only_new) = (flags & 8 != 0, flags & 0x20 != 0);
         let mode = Attributes::decode(from)?.mode;
         if !self.may_open(&path, flags) {
             status(out, id, DENIED);
             return Ok(());
+        }
+        if flags == 2 {
+            self.opened_again += 1;
+            let instead = self.opens_instead.clone();
+            let instead = instead.filter(|_| self.opened_again != self.opens_right);
+            path = instead.unwrap_or(path);
         }
         let there = self.nodes.get(&path);
         let is_followed = !only_new && matches!(there, Some(Node::Link(_)));
@@ -451,6 +470,10 @@ impl FakeServer {
         let (path, _) = channel.handles[&number(from.string()?)].clone();
         let (offset, data) = (from.u64()? as usize, from.string()?);
         self.largest_write = self.largest_write.max(data.len());
+        if let Some(now) = self.written_at {
+            let mode = self.modes.get(&path).map_or(0, |(mode, _)| *mode);
+            self.modes.insert(path.clone(), (mode, now));
+        }
         if let Some(room) = &mut self.room {
             if *room < data.len() {
                 status(out, id, FAILURE);

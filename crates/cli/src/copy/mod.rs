@@ -236,6 +236,7 @@ fn output(args: &CopyArgs) -> OutputArgs {
         quiet: args.shown.quiet,
         verbose: args.shown.verbose,
         largest_status: false,
+        as_step: false,
     }
 }
 

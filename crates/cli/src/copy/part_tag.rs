@@ -7,7 +7,7 @@
 use std::ffi::OsStr;
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::hash::{Hash, Hasher};
-use std::io::{self, Read};
+use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -18,6 +18,9 @@ use sshoal_transfer::PartTag;
 
 /// How long a journal is kept that nothing is added to: as long as that of a run.
 const KEPT: Duration = Duration::from_secs(30 * 24 * 60 * 60);
+
+/// Octets of what tells users apart.
+const SECRET: usize = 16;
 
 /// A transfer's tag, and its lock for as long as this lives.
 pub(super) struct PartTags {
@@ -171,23 +174,37 @@ fn lock(path: PathBuf) -> io::Result<(File, PathBuf)> {
     }
 }
 
-/// A few octets that nobody else has, made on first use.
-fn secret(path: &Path) -> io::Result<Vec<u8>> {
-    let mut octets = vec![0; 16];
+/// A few octets that nobody else has, made on first use. They have their name when all of them are there: of several that make
+/// some at a time, the first one's are everybody's.
+fn secret(path: &Path) -> io::Result<[u8; SECRET]> {
+    let known = || -> io::Result<[u8; SECRET]> {
+        let octets = fs::read(path)?;
+        octets
+            .try_into()
+            .map_err(|_| io::ErrorKind::InvalidData.into())
+    };
+    match known() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        // What a full disk has left there is of no use.
+        Err(error) if error.kind() == io::ErrorKind::InvalidData => fs::remove_file(path)?,
+        known => return known,
+    }
+    let mut octets = [0; SECRET];
     random(&mut octets);
+    let new = path.with_extension(std::process::id().to_string());
     let made = OpenOptions::new()
         .write(true)
-        .create_new(true)
+        .create(true)
+        .truncate(true)
         .mode(0o600)
-        .open(path)
-        .and_then(|mut file| io::Write::write_all(&mut file, &octets));
+        .open(&new)
+        .and_then(|mut file| io::Write::write_all(&mut file, &octets))
+        .and_then(|()| fs::hard_link(&new, path));
+    // It has the other name, or is of no use.
+    let _ = fs::remove_file(&new);
     match made {
         Ok(()) => Ok(octets),
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            octets.clear();
-            File::open(path)?.read_to_end(&mut octets)?;
-            Ok(octets)
-        }
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => known(),
         Err(error) => Err(error),
     }
 }

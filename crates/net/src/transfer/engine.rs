@@ -119,8 +119,12 @@ impl Engine {
         let salt = account.bytes().fold(0x811c_9dc5, |hash: u32, octet| {
             (hash ^ u32::from(octet)).wrapping_mul(0x0100_0193)
         });
+        let mut seed = [0; 8];
+        sshoal_crypto::random(&mut seed);
+        let mut upload = Box::new(Upload::new(put.upload.clone(), salt));
+        upload.set_seed(u64::from_be_bytes(seed));
         Engine::Put {
-            upload: Box::new(Upload::new(put.upload.clone(), salt)),
+            upload,
             source: put.source.clone(),
             open: HashMap::new(),
             keeper: keeper(&put.journals, host),

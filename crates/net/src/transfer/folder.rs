@@ -1,13 +1,14 @@
 //! Writing what a host has into its folder, and nowhere else: every folder on the way is opened by its name in the one
 //! above it, and no link is followed, whoever made it.
 
+use std::collections::HashMap;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use rustix::fs::{
     AtFlags, CWD, FileType, Gid, Mode, OFlags, Stat, Timespec, Timestamps, Uid, chmod, chownat,
@@ -49,6 +50,15 @@ pub(super) struct Folder {
     hashes: bool,
     /// Modes of folders that could not be written into.
     lent: Arc<Lent>,
+    /// Small files that are in their parts.
+    small: Arc<Mutex<SmallParts>>,
+}
+
+/// By path which file each part is, and the other way round. None is open: when one is removed, the next one may have its number.
+#[derive(Debug, Default)]
+struct SmallParts {
+    by_path: HashMap<Vec<u8>, Option<Identity>>,
+    by_identity: HashMap<Identity, Vec<u8>>,
 }
 
 /// A file that is being written.
@@ -88,6 +98,7 @@ impl Folder {
             parts,
             keeper,
             hashes: false,
+            small: Arc::default(),
         }
     }
 
@@ -103,6 +114,26 @@ impl Folder {
 
     pub(super) fn keeper(&mut self) -> Option<Arc<Keeper>> {
         self.keeper.take()
+    }
+
+    /// A small file is in its part, which is this file.
+    pub(super) fn note_small(&self, path: &[u8], part: Identity) {
+        let mut small = self.small.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(before) = small.by_identity.insert(part, path.to_vec()) {
+            // Its part has gone.
+            small.by_path.insert(before, None);
+        }
+        small.by_path.insert(path.to_vec(), Some(part));
+    }
+
+    /// Which file that was, if it was noted: `None` in that if it has gone since.
+    pub(super) fn forget_small(&self, path: &[u8]) -> Option<Option<Identity>> {
+        let mut small = self.small.lock().unwrap_or_else(PoisonError::into_inner);
+        let part = small.by_path.remove(path)?;
+        if let Some(identity) = part {
+            small.by_identity.remove(&identity);
+        }
+        Some(part)
     }
 
     /// A folder in it; the host's own is made if it is not there, and can be written into if it is the user's.
@@ -269,6 +300,7 @@ impl Folder {
                 own_at(&folder, name, owner)?;
                 return Ok(true);
             }
+            Some(stat) if is_device(&stat) => return Err(device_in_the_way()),
             _ => {}
         }
         let part = self.part(name);
@@ -359,6 +391,7 @@ impl Part {
         keep(self.file.as_fd(), kept)?;
         fsync(&self.file)?;
         let (part, name) = (self.part.as_slice(), self.name.as_slice());
+        expect(&self.folder, part, Some(Identity::of(&fstat(&self.file)?)))?;
         renameat(&self.folder, part, &self.folder, name)?;
         self.end();
         Ok(())
@@ -373,6 +406,26 @@ impl Part {
     /// Nothing has to be known of it any more.
     fn end(&self) {
         self.progress.iter().for_each(Progress::end);
+    }
+}
+
+/// Which file it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct Identity(u64, u64);
+
+impl Identity {
+    pub(super) fn of(stat: &Stat) -> Identity {
+        Identity(stat.st_dev, stat.st_ino)
+    }
+}
+
+/// Fails if that name is not this file's any more: where a file system takes two names for one, two files have one part.
+pub(super) fn expect(folder: &OwnedFd, part: &[u8], file: Option<Identity>) -> io::Result<()> {
+    match look(folder, part)? {
+        Some(stat) if Some(Identity::of(&stat)) == file => Ok(()),
+        _ => Err(io::Error::other(
+            "something else has taken the name of its part: another program, or a file whose name is the same to this file system",
+        )),
     }
 }
 
@@ -548,8 +601,17 @@ pub(super) fn there(folder: &OwnedFd, name: &[u8], like: Option<(u64, u32)>) -> 
                 false => There::File(Mode::from_raw_mode(stat.st_mode & 0o777)),
             }
         }
+        Some(stat) if is_device(&stat) => return Err(device_in_the_way()),
         _ => There::Other,
     })
+}
+
+fn is_device(stat: &Stat) -> bool {
+    is_a(stat, FileType::BlockDevice) || is_a(stat, FileType::CharacterDevice)
+}
+
+fn device_in_the_way() -> io::Error {
+    io::Error::other("a device is there, and is not replaced")
 }
 
 fn is_a(stat: &Stat, file_type: FileType) -> bool {

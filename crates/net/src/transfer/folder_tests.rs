@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used)]
 
+use std::ffi::OsStr;
+
 use sshoal_transfer::CHECKPOINT;
 
 use super::*;
@@ -66,6 +68,24 @@ fn what_is_given_up_leaves_nothing_and_what_was_there_stays() {
         std::fs::read_dir(dir.path().join("host")).unwrap().count(),
         1
     );
+}
+
+#[test]
+fn what_somebody_else_has_put_under_a_part_s_name_is_not_put_in_place() {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = folder(dir.path());
+    let part = folder.begin(b"f", None, true, 0o600).unwrap().unwrap();
+    part.write(0, b"mine").unwrap();
+    // As a file does whose name this file system takes for the same.
+    let name = dir
+        .path()
+        .join("host")
+        .join(OsStr::from_bytes(&folder.part(b"f")));
+    std::fs::remove_file(&name).unwrap();
+    std::fs::write(&name, "its half").unwrap();
+    let error = part.finish(4, KEPT).unwrap_err().to_string();
+    assert!(error.contains("has taken the name of its part"), "{error}");
+    assert!(!dir.path().join("host/f").exists());
 }
 
 #[test]

@@ -3,13 +3,15 @@
 use std::io::{self, Write};
 use std::os::fd::OwnedFd;
 
-use rustix::fs::{AtFlags, fchmod, fsync, ftruncate, renameat, unlinkat};
+use rustix::fs::{AtFlags, fchmod, fstat, fsync, ftruncate, renameat, unlinkat};
 use sshoal_transfer::{FetchedSmall, SmallNeed, SmallPart};
 
 use super::changed::Changed;
 use super::disk::Jobs;
 use super::engine::Answer;
-use super::folder::{Folder, Kept, LEAST_HOLE, There, adjust_at, create, keep, split, there};
+use super::folder::{
+    Folder, Identity, Kept, LEAST_HOLE, There, adjust_at, create, expect, keep, split, there,
+};
 use super::performing::PANICKED;
 
 /// A folder in a host's, open for as long as files in it follow each other.
@@ -127,7 +129,7 @@ fn store(opened: &mut Opened<'_>, it: &SmallPart) -> io::Result<()> {
     let part = folder.part(name);
     let made_with = replaces.unwrap_or(rustix::fs::Mode::from_raw_mode(it.mode & 0o777));
     let mut file = create(above, &part, made_with)?;
-    let mut write = || {
+    let mut write = || -> io::Result<Identity> {
         let is_hole = it.data.len() >= LEAST_HOLE && it.data.iter().all(|&octet| octet == 0);
         match is_hole {
             true => ftruncate(&file, it.data.len() as u64)?,
@@ -137,14 +139,16 @@ fn store(opened: &mut Opened<'_>, it: &SmallPart) -> io::Result<()> {
             fchmod(&file, mode)?;
         }
         keep(&file, kept)?;
-        Ok(fsync(&file)?)
+        fsync(&file)?;
+        Ok(Identity::of(&fstat(&file)?))
     };
     let written = write();
-    if written.is_err() {
+    match written {
+        Ok(identity) => folder.note_small(&it.path, identity),
         // What cannot be removed is told by its name.
-        let _ = unlinkat(above, part.as_slice(), AtFlags::empty());
+        Err(_) => drop(unlinkat(above, part.as_slice(), AtFlags::empty())),
     }
-    written
+    written.map(drop)
 }
 
 /// Removes parts.
@@ -155,6 +159,7 @@ fn discard<'a>(folder: &Folder, paths: impl Iterator<Item = &'a Vec<u8>>) {
             // What cannot be removed is told by its name.
             let _ = unlinkat(above, folder.part(name), AtFlags::empty());
         }
+        folder.forget_small(path);
     }
 }
 
@@ -162,7 +167,11 @@ fn discard<'a>(folder: &Folder, paths: impl Iterator<Item = &'a Vec<u8>>) {
 fn place(opened: &mut Opened<'_>, path: &[u8]) -> io::Result<()> {
     let folder = opened.folder;
     let (above, name) = opened.above(path)?;
-    Ok(renameat(above, folder.part(name), above, name)?)
+    let part = folder.part(name);
+    if let Some(identity) = folder.forget_small(path) {
+        expect(above, &part, identity)?;
+    }
+    Ok(renameat(above, part, above, name)?)
 }
 
 #[cfg(test)]
@@ -230,6 +239,15 @@ mod tests {
         assert_eq!(std::fs::read(host.join("a/f")).unwrap(), b"theirs");
         assert_eq!(std::fs::read(&victim).unwrap(), b"mine");
         assert_eq!(names(outside.path()), [b"victim"]);
+        // What has its part's name meanwhile is another one's.
+        store(&mut opened, &part(b"a/f", b"mine")).unwrap();
+        let name = host.join("a/.f.00000001.part");
+        let other = outside.path().join("other");
+        std::fs::write(&other, "another's").unwrap();
+        std::fs::rename(&other, &name).unwrap();
+        assert!(place(&mut opened, b"a/f").is_err());
+        assert_eq!(std::fs::read(host.join("a/f")).unwrap(), b"theirs");
+        std::fs::remove_file(&name).unwrap();
         // Other folders meanwhile are no trouble.
         store(&mut opened, &part(b"g", &[0; 9000])).unwrap();
         place(&mut opened, b"g").unwrap();

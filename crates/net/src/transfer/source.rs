@@ -260,9 +260,20 @@ impl Source {
     }
 }
 
+/// As most of /proc is.
+fn of_untold_size() -> io::Error {
+    io::Error::other(
+        "its size is told as 0, and it has contents; `cat FILE | sshoal put - REMOTE` sends them",
+    )
+}
+
 impl OpenFile {
     fn open(path: &Path, pool: Arc<Pool>, hashes: bool) -> io::Result<OpenFile> {
         let (file, metadata) = open(path)?;
+        let is_device = metadata.file_type().is_block_device();
+        if !is_device && metadata.size() == 0 && read_at(&file, &mut [0], 0)? > 0 {
+            return Err(of_untold_size());
+        }
         let reach = Reach::of(&file);
         let version = Version::of(&metadata);
         let opened = Opened {
@@ -283,7 +294,7 @@ impl OpenFile {
                 version,
                 reach,
             },
-            is_device: metadata.file_type().is_block_device(),
+            is_device,
             opened,
             identity: identity.collect(),
             blocks: Mutex::default(),
@@ -304,6 +315,9 @@ impl OpenFile {
         let mut data = vec![0; metadata.size() as usize + 1];
         let filled = read_at(&file, &mut data, 0).map_err(failed)?;
         let now = file.metadata().map_err(failed)?;
+        if metadata.size() == 0 && filled > 0 {
+            return Err(failed(of_untold_size()));
+        }
         if filled as u64 != metadata.size() || Version::of(&now) != Version::of(&metadata) {
             return Err(SmallProblem::Changed);
         }

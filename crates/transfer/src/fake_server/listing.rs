@@ -32,6 +32,8 @@ pub(crate) struct Listings {
     pub(crate) follows_links: bool,
     /// A name that is not told, whatever the folder.
     pub(crate) hidden: Option<Vec<u8>>,
+    /// A name that listings have twice.
+    pub(crate) repeated: Option<Vec<u8>>,
     /// Folders have no end: names follow that stand for nothing.
     pub(crate) is_endless: bool,
     /// READDIRs so far, how often some came together, and the most that did.
@@ -149,6 +151,9 @@ impl FakeServer {
                 }
                 if self.listings.hides_types {
                     attributes.mode = None;
+                }
+                if self.listings.repeated.as_deref() == Some(name) {
+                    found.push((name.to_vec(), attributes));
                 }
                 found.push((name.to_vec(), attributes));
             }

@@ -27,6 +27,9 @@ impl FakeServer {
         if let Some(owner) = set.owner {
             self.owners.insert(path.clone(), owner);
         }
+        if let Some((accessed, _)) = set.times.filter(|_| !self.forgets_access) {
+            self.accessed.insert(path.clone(), accessed);
+        }
         if set.mode.is_some() || set.times.is_some() {
             let before = self.modes.get(&path).copied().unwrap_or((0, MODIFIED));
             let mode = set.mode.unwrap_or(before.0);
@@ -53,6 +56,10 @@ impl FakeServer {
         let owner = self.owners.remove(old);
         self.owners.remove(new);
         self.owners.extend(owner.map(|owner| (new.to_vec(), owner)));
+        let accessed = self.accessed.remove(old);
+        self.accessed.remove(new);
+        let accessed = accessed.map(|accessed| (new.to_vec(), accessed));
+        self.accessed.extend(accessed);
         let mode = self.modes.remove(old);
         self.modes.remove(new);
         self.modes.extend(mode.map(|mode| (new.to_vec(), mode)));
@@ -60,7 +67,7 @@ impl FakeServer {
         true
     }
 
-    pub(super) fn attributes(&self, path: &[u8]) -> Option<Attributes> {
+    pub(crate) fn attributes(&self, path: &[u8]) -> Option<Attributes> {
         let folder = Node::Folder;
         let node = match path {
             b"." | b"/" => &folder,
@@ -82,7 +89,10 @@ impl FakeServer {
         Some(Attributes {
             size: Some(size),
             mode: Some(file_type | mode),
-            times: Some((modified, modified)),
+            times: Some((
+                self.accessed.get(path).copied().unwrap_or(modified),
+                modified,
+            )),
             owner: self.owners.get(path).copied().or(self.account),
         })
     }

@@ -2,12 +2,15 @@
 //! has nothing else to do.
 
 use super::files::{File, FileStep, QUEUED, Stage, Writer};
+use super::opening::Mark;
 use super::resuming::MOST_UNPROVEN;
 use super::{Asked, Block, Upload, UploadNeed};
 use crate::Trouble;
 use crate::ranges::{LEAST_DIVIDED, LEAST_STOLEN, Span};
-use crate::sftp::{Attributes, Open, Request, SharedOctets};
+use crate::sftp::SharedOctets;
 
+/// Of less than this no further channel takes half.
+pub(super) const LEAST_HELPED: u64 = 2 * LEAST_STOLEN;
 /// Blocks that each of many channels may have read ahead.
 const LEAST_AHEAD: usize = 2;
 
@@ -17,7 +20,8 @@ impl Upload {
         let can_help = |file: &&mut File| {
             let known = file.opened.as_ref().and_then(|opened| opened.size);
             let refused = |writer: &Writer| writer.channel == channel && writer.is_refused;
-            file.stage == Stage::Write && known.is_some() && !file.writers.iter().any(refused)
+            let is_known = file.stage == Stage::Write && known.is_some();
+            is_known && file.mark.lets_help() && !file.writers.iter().any(refused)
         };
         let Some((&entry, file)) = self
             .files
@@ -29,6 +33,12 @@ impl Upload {
         };
         let mut writers = file.writers.iter();
         let own = writers.position(|it| it.channel == channel && it.handle.is_some());
+        match (own, file.mark) {
+            (None, Mark::None | Mark::Asked(_)) if !file.has_share() => return,
+            (None, Mark::None) => return self.mark_part(entry),
+            (None, Mark::Asked(_)) => return,
+            _ => {}
+        }
         let Some(span) = file.take_share(own.is_some()) else {
             return;
         };
@@ -37,14 +47,8 @@ impl Upload {
             return;
         }
         let writer = file.writers.len();
-        let part = file.part.clone();
         file.writers.push(Writer::new(channel, span));
-        let request = Request::Open {
-            path: &part,
-            how: Open::Write,
-            attributes: Attributes::default(),
-        };
-        self.ask_file(channel, entry, FileStep::Open { writer }, request);
+        self.open_part(entry, writer);
     }
 
     /// A channel gets nothing more to do: what it has not begun goes to others.
@@ -111,7 +115,8 @@ impl Upload {
             let is_noted = proves && file.is_noted();
             let todo = file.todo.as_deref();
             // The first channel is never retired.
-            let first = |it: &Writer| it.channel == 0 && it.is_refused;
+            let is_alone = !file.mark.lets_help();
+            let first = |it: &Writer| is_alone || it.channel == 0 && it.is_refused;
             let mut nothing = Vec::new();
             let returned = match is_retired && !file.writers.iter().any(first) {
                 true => &mut nothing,
@@ -177,6 +182,13 @@ impl Upload {
             return self.device_data(offset, wanted, data);
         }
         self.channels[channel].work.ahead -= 1;
+        if let Some(file) = self.files.get_mut(&entry)
+            && file.stage == Stage::Again
+        {
+            file.writers[writer].open -= 1;
+            self.go_on(entry);
+            return self.advance();
+        }
         let Some(file) = self
             .files
             .get_mut(&entry)
@@ -291,6 +303,12 @@ impl File {
         let spans = self.writers.iter().map(|writer| writer.span);
         let spans = spans.chain(self.returned.iter().copied());
         spans.map(|span| span.left()).max().unwrap_or(0)
+    }
+
+    /// Whether a channel that has not opened the file could have something of it.
+    fn has_share(&self) -> bool {
+        let mut writers = self.writers.iter();
+        !self.returned.is_empty() || writers.any(|it| it.span.left() >= LEAST_HELPED)
     }
 
     /// What a channel may have that has nothing to do; `is_open` if it has opened the file.

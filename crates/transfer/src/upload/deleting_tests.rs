@@ -213,6 +213,8 @@ fn where_names_that_were_sent_are_missing_nothing_goes() {
     let mut server = server();
     // As if it wrote names in its own way.
     server.listings.hidden = Some(b"empty".to_vec());
+    // One that is told twice does not make up for it.
+    server.listings.repeated = Some(b"x".to_vec());
     let mut story = Story::new(server, tree().1);
     let told = story.play(tree_plan(&[]));
     let expected = [

@@ -2,13 +2,14 @@
 //!
 //! ```text
 //! Look -> open here -> Create or Resume -> Write (one span a writer) -> check here -> Settle (owner, mode, times, fsync, close) -> Rename
-//!   \                                            (a mode that the host could not hash it by) Verify -> SetMode _/
+//!   \       \_ Again (the part cannot be told from another file) _/              (a mode that the host could not hash it by) Verify -> SetMode _/
 //!    \________________________________________________________________________________________________________ CleanUp
 //! ```
 
 use std::collections::VecDeque;
 use std::ops::Range;
 
+use super::opening::Mark;
 use super::placing::Aside;
 use super::resuming::{Progress, ResumeStep, Unproven};
 use super::verifying::Hashes;
@@ -36,6 +37,7 @@ pub(super) struct File {
     pub(super) late_mode: Option<u32>,
     pub(super) opened: Option<Opened>,
     pub(super) writers: Vec<Writer>,
+    pub(super) mark: Mark,
     /// Octets that somebody has to write whose own are done: their writer has gone.
     pub(super) returned: Vec<Span>,
     pub(super) stage: Stage,
@@ -67,8 +69,12 @@ pub(super) struct File {
 pub(super) struct Writer {
     pub(super) channel: usize,
     pub(super) handle: Option<Handle>,
+    /// What was opened by the part's path, and is not known to be the part.
+    pub(super) unknown: Option<Handle>,
+    /// Whether it is being opened, or looked at.
+    pub(super) is_opening: bool,
     pub(super) span: Span,
-    /// Whether the server would not open the file on its channel.
+    /// Whether the server would not open the file on its channel, or opened another.
     pub(super) is_refused: bool,
     /// Blocks that are being read, wait to be written or are not confirmed.
     pub(super) open: usize,
@@ -80,6 +86,8 @@ impl Writer {
         Writer {
             channel,
             handle: None,
+            unknown: None,
+            is_opening: false,
             span,
             is_refused: false,
             open: 0,
@@ -94,7 +102,8 @@ impl Writer {
 
     /// The handle, to be closed on its channel.
     pub(super) fn take_handle(&mut self) -> Option<(usize, Handle)> {
-        Some((self.channel, self.handle.take()?))
+        let handle = self.handle.take().or_else(|| self.unknown.take());
+        Some((self.channel, handle?))
     }
 }
 
@@ -113,6 +122,8 @@ pub(super) enum Stage {
     Create,
     Write,
     CheckHere,
+    /// Nobody can tell the part from another file: it is sent anew when nothing of it is under way.
+    Again,
     /// The handle went with its connection.
     Reopen,
     Settle,
@@ -133,6 +144,13 @@ pub(super) enum FileStep {
     Open {
         writer: usize,
     },
+    /// Whether that is the part.
+    LookAtOpened {
+        writer: usize,
+    },
+    Mark,
+    /// Whether the host keeps the mark.
+    LookAtMark,
     Write {
         writer: usize,
         offset: u64,
@@ -240,6 +258,7 @@ impl Upload {
             late_mode: None,
             opened: None,
             writers: Vec::new(),
+            mark: Mark::first(self.seed),
             returned: Vec::new(),
             stage: Stage::Look,
             unanswered: 0,
@@ -313,6 +332,15 @@ impl Upload {
             (FileStep::Open { writer }, _) => {
                 self.handle_not_opened(channel, entry, writer, refused)
             }
+            (FileStep::LookAtOpened { writer }, reply) => {
+                self.handle_opened_seen(entry, writer, &reply);
+            }
+            (FileStep::Mark, _) => {
+                if refused.is_some() {
+                    file.mark = Mark::Refused;
+                }
+            }
+            (FileStep::LookAtMark, reply) => file.mark.seen(&reply),
             (
                 FileStep::Write {
                     writer,
@@ -417,6 +445,7 @@ impl Upload {
                     self.needs.push_back(UploadNeed::Check { entry, hashes });
                 }
             }
+            Stage::Again if file.is_quiet() => self.open_anew(entry),
             Stage::Settle if file.unanswered == 0 => self.verify_part(entry),
             Stage::SetMode if file.unanswered == 0 => self.rename_part(entry),
             Stage::Touch if file.unanswered == 0 => {

@@ -268,6 +268,8 @@ fn what_its_owner_may_not_read_is_hashed_before_it_has_its_mode_and_its_name() {
         assert_eq!((told.tally.verified, told.tally.done), (1, 1));
         assert_eq!(story.server.file(b"/f"), Some(&noise(100_000)[..]));
         assert_eq!(modes_of(&story, b"/f"), 0o200);
+        let accessed = story.server.accessed.get(&b"/f"[..]).copied();
+        assert_eq!(accessed, preserve.then_some(5), "times come with the mode");
         let set = story.server.set.iter();
         let after = set.filter(|(path, _)| path == b"/f").count();
         assert_eq!(after, 0, "it had its name already");

@@ -147,6 +147,9 @@ impl Upload {
         match (step, &reply) {
             (LinkStep::Look, Reply::Attributes(there)) => match there.file_type() {
                 FileType::Folder => self.link_failed(entry, Trouble::FolderInTheWay),
+                FileType::BlockDevice | FileType::CharacterDevice => {
+                    self.link_failed(entry, Trouble::DeviceInTheWay);
+                }
                 FileType::Link if is_symbolic => {
                     let has = there.owner.map(|owner| (entry, owner));
                     self.link_owners.extend(has);

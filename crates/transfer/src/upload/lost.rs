@@ -1,11 +1,11 @@
 //! A channel whose connection has ended: what it had to do goes to others.
 
 use super::files::{FileStep, Stage};
-use super::opening::OWN_USE;
+use super::opening::Mark;
 use super::settling::CLOSING;
 use super::{Asked, Upload};
 use crate::ranges::Span;
-use crate::sftp::{Attributes, Extension, Open, Request};
+use crate::sftp::Request;
 
 /// The channel that gets the files of one that was lost.
 const HEIR: usize = 0;
@@ -84,7 +84,7 @@ impl Upload {
         for writer in 0..file.writers.len() {
             let it = &mut file.writers[writer];
             if it.channel == channel {
-                it.handle = None;
+                (it.handle, it.unknown, it.is_opening) = (None, None, false);
                 self.channels[channel].work.unproven -= it.unproven.give_back();
                 let span = std::mem::take(&mut it.span);
                 file.give_back(span);
@@ -101,6 +101,8 @@ impl Upload {
             self.channels[channel].files -= 1;
             self.channels[HEIR].files += 1;
             self.inherit(entry);
+        } else {
+            self.see_who_writes(entry);
         }
         self.go_on(entry);
     }
@@ -130,7 +132,7 @@ impl Upload {
             Stage::Rename => self.rename_part_again(entry),
             Stage::CleanUp => self.close_up(entry),
             // It is this machine that is waited for.
-            Stage::OpenHere | Stage::CheckHere | Stage::Forget => {}
+            Stage::OpenHere | Stage::CheckHere | Stage::Forget | Stage::Again => {}
             // Or what hashes there, which has a session of its own.
             Stage::Compare | Stage::Verify => {}
         }
@@ -138,34 +140,19 @@ impl Upload {
 
     /// What is left to be done to a file needs a handle.
     pub(super) fn reopen(&mut self, entry: usize) {
-        let Some(file) = self.files.get_mut(&entry) else {
-            return;
-        };
-        file.stage = Stage::Reopen;
-        let (channel, mode) = (file.channel, file.mode);
-        // It may have a mode already by which nobody opens it.
-        if mode & OWN_USE != OWN_USE && self.channels[channel].client.has(Extension::Lsetstat) {
-            let path = &file.part.clone();
-            let attributes = Attributes {
-                mode: Some(mode | OWN_USE),
-                ..Attributes::default()
-            };
-            let request = Request::Lsetstat { path, attributes };
-            self.ask_file(channel, entry, FileStep::Clear, request);
+        if let Some(file) = self.files.get_mut(&entry) {
+            file.stage = Stage::Reopen;
+            self.open_again(entry);
         }
-        self.open_again(entry);
     }
 
+    /// The maker of the part has no handle any more.
     fn open_again(&mut self, entry: usize) {
-        let Some(file) = self.files.get(&entry) else {
-            return;
-        };
-        let (channel, part) = (file.channel, file.part.clone());
-        let request = Request::Open {
-            path: &part,
-            how: Open::Write,
-            attributes: Attributes::default(),
-        };
-        self.ask_file(channel, entry, FileStep::Open { writer: 0 }, request);
+        let mark = self.files.get(&entry).map(|file| file.mark);
+        match mark {
+            Some(Mark::Kept(_)) => self.open_part(entry, 0),
+            Some(_) => self.begin_again(entry),
+            None => {}
+        }
     }
 }

@@ -62,6 +62,9 @@ const SMALL_REQUESTS: usize = 512;
 pub struct Upload {
     plan: Arc<UploadPlan>,
     tag: PartTag,
+    /// What marks of parts are made of, and how many there have been.
+    seed: Option<u64>,
+    marks: u64,
     channels: Channels<Asked, Ahead>,
     phase: Phase,
     /// Where each root goes on this host.
@@ -220,6 +223,8 @@ impl Upload {
         }
         Upload {
             tag: PartTag(plan.tag.0 ^ salt),
+            seed: None,
+            marks: 0,
             plan,
             channels: Channels::new(),
             phase: Phase::Target,
@@ -255,6 +260,12 @@ impl Upload {
             end_told: false,
             reads_at_once: false,
         }
+    }
+
+    /// What parts are marked by, so that further channels know them: a number that nobody can foresee, for this host alone.
+    /// Without it, each file is sent by one channel.
+    pub fn set_seed(&mut self, seed: u64) {
+        self.seed = Some(seed);
     }
 
     /// One more channel; returns its number.
@@ -524,6 +535,8 @@ mod failing_tests;
 mod hashing_tests;
 #[cfg(test)]
 mod lost_tests;
+#[cfg(test)]
+mod opening_tests;
 #[cfg(test)]
 mod owners_tests;
 #[cfg(test)]

@@ -36,7 +36,7 @@ pub(super) struct Progress {
     /// What is proven when the fsync that is asked for is confirmed.
     asked: Option<Segments>,
     /// What the part was before it was opened.
-    found: Option<Attributes>,
+    pub(super) found: Option<Attributes>,
 }
 
 /// What one writer has begun of a file of which a journal is kept, and nobody has proven.
@@ -143,6 +143,7 @@ impl Upload {
         file.writers[0].span = Span { at: 0, end: size };
         file.stage = Stage::Write;
         self.left = self.left.saturating_sub(file.progress.kept);
+        self.mark_large_part(entry);
     }
 
     /// The part is not what was left: it goes, and before that all that is known of it.

@@ -44,7 +44,8 @@ impl Upload {
         self.advance();
     }
 
-    /// Owner; then mode, times and length; then everything to the disk. A mode by which the host cannot hash it is set later.
+    /// Owner; then mode, times and length; then everything to the disk. A mode by which the host cannot hash it is set later, and times
+    /// with it: until then a part that is marked can be opened once more.
     pub(super) fn settle(&mut self, entry: usize) {
         let preserve = self.plan.preserve;
         let is_hashed = self.plan.hashing.verifies != Verify::Never;
@@ -57,7 +58,8 @@ impl Upload {
             return self.reopen(entry);
         };
         file.stage = Stage::Settle;
-        if wanted == Wanted::Look || file.has_unknown_mode(preserve) && is.is_none() {
+        let is_unknown = file.has_unknown_mode(preserve) || file.has_unknown_times(preserve);
+        if wanted == Wanted::Look || is_unknown && is.is_none() {
             let request = Request::Fstat { handle: &handle };
             return self.ask_file(channel, entry, FileStep::LookAtPart, request);
         }
@@ -72,7 +74,9 @@ impl Upload {
             // What ends in a hole.
             size: opened.size.filter(|_| file.todo.is_some()),
             mode: mode.filter(|_| file.late_mode.is_none()),
-            times: preserve.then_some(opened.times),
+            times: file
+                .final_times(preserve)
+                .filter(|_| file.late_mode.is_none()),
             owner: None,
         };
         let is_kept_open = file.late_mode.is_some();
@@ -138,6 +142,7 @@ impl Upload {
     /// What has arrived is what was sent, as far as that is asked: it gets the mode that would have kept the host from hashing it, and
     /// its name.
     pub(super) fn put_in_place(&mut self, entry: usize) {
+        let preserve = self.plan.preserve;
         let Some(file) = self.files.get_mut(&entry) else {
             return;
         };
@@ -152,6 +157,7 @@ impl Upload {
         let handle = &handle;
         let attributes = Attributes {
             mode: Some(mode),
+            times: file.final_times(preserve),
             ..Attributes::default()
         };
         let request = Request::Fsetstat { handle, attributes };
@@ -283,6 +289,23 @@ impl File {
                 Some(made.unwrap_or(self.mode | OWN_USE) & (self.mode | !OWN_USE))
             }
             (false, None) => None,
+        }
+    }
+
+    /// Whether nobody has said which times it is to have, and its mark has taken its own.
+    fn has_unknown_times(&self, preserve: bool) -> bool {
+        !preserve && self.mark.is_set()
+    }
+
+    /// The times that its part gets before its name; none if it has them. What is marked and keeps none was last read, as the host
+    /// sees it, when it was last written.
+    fn final_times(&self, preserve: bool) -> Option<(u32, u32)> {
+        let opened = self.opened.as_ref()?;
+        let written = self.part_is.and_then(|part| part.modified());
+        match preserve {
+            true => Some(opened.times),
+            false if self.mark.is_set() => Some(written.map_or(opened.times, |it| (it, it))),
+            false => None,
         }
     }
 

@@ -20,7 +20,9 @@ pub(super) struct Story {
     /// Interrupt after so many rounds.
     pub(super) interrupt_after: Option<usize>,
     pub(super) channels: usize,
-    /// What the journal says of entry 0; `None` if there is none.
+    /// What nobody can foresee.
+    pub(super) seed: Option<u64>,
+    /// What the journal says of the one file that is worth it; `None` if there is none.
     pub(super) proven: Option<Segments>,
     /// Entries of which it has to say nothing any more.
     pub(super) over: Vec<usize>,
@@ -34,6 +36,8 @@ pub(super) struct Story {
     pub(super) retired: Option<(usize, std::ops::Range<usize>)>,
     /// Octets that went over them afterwards.
     pub(super) sent_by_retired: usize,
+    /// Octets that went over each.
+    pub(super) sent: Vec<usize>,
     /// How the host hashes, and how many files it was asked for.
     pub(super) hasher: Hasher,
     pub(super) hashed: usize,
@@ -99,6 +103,7 @@ impl Story {
             vanished: None,
             interrupt_after: None,
             channels: 1,
+            seed: Some(1),
             proven: None,
             over: Vec::new(),
             data: None,
@@ -106,6 +111,7 @@ impl Story {
             lost: Vec::new(),
             retired: None,
             sent_by_retired: 0,
+            sent: Vec::new(),
             hasher: Hasher::Hashes,
             hashed: 0,
             accounts: b"",
@@ -116,6 +122,8 @@ impl Story {
     /// Plays it to its end.
     pub(super) fn play(&mut self, plan: UploadPlan) -> Told {
         let mut upload = Upload::new(Arc::new(plan), 0);
+        self.seed.into_iter().for_each(|seed| upload.set_seed(seed));
+        self.sent = vec![0; self.channels];
         let mut hasher = FakeHasher::default();
         let mut channels: Vec<FakeChannel> =
             (0..self.channels).map(|_| FakeChannel::default()).collect();
@@ -163,6 +171,7 @@ impl Story {
                 let sent = upload.transmit(number).collect::<Vec<_>>().concat();
                 let sent = sent[..sent.len().min(40_000)].to_vec();
                 upload.transmitted(number, sent.len());
+                self.sent[number] += sent.len();
                 let is_retired = |(when, channels): &(usize, std::ops::Range<usize>)| {
                     round >= *when && channels.contains(&number)
                 };
@@ -217,7 +226,10 @@ impl Story {
                         data: self.data.clone(),
                         mode: self.mode,
                         times: (5, MODIFIED),
-                        proven: self.proven.clone(),
+                        proven: self
+                            .proven
+                            .clone()
+                            .filter(|_| self.contents[entry].len() as u64 >= 2 * CHECKPOINT),
                     }),
                 },
             ),
@@ -383,6 +395,7 @@ fn a_large_file_is_divided_between_channels() {
         told.failed
     );
     assert!(story.server.file(b"/big") == Some(&noise(len)[..]));
+    assert!(story.sent.iter().all(|&sent| sent > len / 3));
     assert!(story.server.largest_write <= 128 * 1024);
 }
 

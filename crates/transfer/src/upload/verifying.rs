@@ -20,6 +20,13 @@ pub(super) struct Hashes {
     pub(super) are_equal: bool,
 }
 
+impl Hashes {
+    /// Whether the host is to hash the part, and has not said that it has.
+    pub(super) fn is_awaited(&self) -> bool {
+        self.is_asked && self.host.is_none()
+    }
+}
+
 impl Upload {
     /// Whether files are hashed, as far as is known.
     pub(super) fn verifies(&self) -> bool {
@@ -60,6 +67,8 @@ impl Upload {
         if let Some(file) = self.files.get_mut(&entry) {
             file.hashes.host = Some(hash);
             self.judge(entry);
+            // Who sends it anew waits for the hash of the part that goes.
+            self.go_on(entry);
         }
     }
 

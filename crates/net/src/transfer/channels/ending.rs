@@ -56,11 +56,13 @@ impl Transfer {
         self.first_trouble.get_or_insert((path, trouble));
     }
 
+    fn awaits_server(&self) -> bool {
+        self.stage == Stage::Running && self.channels[0].started && self.engine.awaits_server()
+    }
+
     /// When a server is waited for no longer that is asked something and says nothing.
     pub(super) fn silence_ends(&self) -> Option<Instant> {
-        let awaits =
-            self.stage == Stage::Running && self.channels[0].started && self.engine.awaits_server();
-        awaits.then(|| self.silent_since + PATIENCE)
+        self.awaits_server().then(|| self.silent_since + PATIENCE)
     }
 
     /// Something has come on a channel.
@@ -107,6 +109,12 @@ impl Transfer {
         if self.stage != Stage::Running {
             return None;
         }
+        let awaits = self.awaits_server();
+        if awaits && !std::mem::replace(&mut self.awaited, awaits) {
+            // Nothing was asked before.
+            self.silent_since = now;
+        }
+        self.awaited = awaits;
         if self.silences.is_mute() || self.silence_ends().is_some_and(|end| now >= end) {
             let detail = format!("the server has not answered for {} s", PATIENCE.as_secs());
             return Some(self.failure(detail));

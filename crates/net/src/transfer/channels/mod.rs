@@ -49,8 +49,10 @@ pub(crate) struct Transfer {
     output: Vec<(Stream, Vec<u8>)>,
     stage: Stage,
     begun: Instant,
-    /// Since when nothing has come, by whatever way.
+    /// Since when nothing has come, by whatever way, nor gone, nor been held back by the rate.
     silent_since: Instant,
+    /// Whether the server was asked something when that was last looked at.
+    awaited: bool,
     silences: Silences,
     /// How far a shell is that stands in for an SFTP server.
     standing_in: StandingIn,
@@ -129,6 +131,7 @@ impl Transfer {
             stage: Stage::Running,
             begun: Instant::now(),
             silent_since: Instant::now(),
+            awaited: false,
             silences: Silences::new(round_trip, Instant::now()),
             standing_in: StandingIn::default(),
             wake: None,
@@ -239,7 +242,14 @@ impl Transfer {
                         return Ok(None);
                     }
                     let it = &self.channels[at];
-                    return match it.started && !it.lost && self.stage == Stage::Running {
+                    let is_missed = it.started && !it.lost && self.stage == Stage::Running;
+                    return match is_missed {
+                        // The first one goes on.
+                        true if lane == LaneId::FIRST => {
+                            self.lose(at);
+                            self.perform();
+                            Ok(None)
+                        }
                         true => Err(self.ended_early()),
                         false => Ok(None),
                     };

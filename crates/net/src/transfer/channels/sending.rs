@@ -53,7 +53,6 @@ impl Transfer {
                 self.engine.speak(Dialect::of(server.software()));
             }
             self.begin_standing_in(connection)?;
-            self.add_channel(connection)?;
             self.wake = None;
         }
         self.perform();
@@ -61,6 +60,12 @@ impl Transfer {
         if lane == LaneId::FIRST {
             fed += self.feed_streams(connection, has_room)?;
             fed += self.feed_asking(connection, has_room)?;
+            // Where few sessions are allowed, a second channel is what can be done without.
+            self.add_channel(connection)?;
+            // What the rate has held back is no silence of the server's.
+            if fed > 0 || self.wake.is_some() {
+                self.silent_since = Instant::now();
+            }
         }
         for at in 0..self.channels.len() {
             if self.channels[at].lane != lane {
@@ -148,7 +153,7 @@ impl Transfer {
                 Grant::Octets(granted) => len = granted,
                 Grant::Not(until) => {
                     self.wake = self.wake.into_iter().chain([until]).min();
-                    self.silences.excuse(at, Instant::now());
+                    self.excuse(at);
                     return Ok(0);
                 }
             }
@@ -160,10 +165,17 @@ impl Transfer {
         }
         if taken > 0 {
             self.engine.transmitted(at, taken);
-            self.silences.excuse(at, Instant::now());
+            self.excuse(at);
             self.note();
         }
         Ok(taken)
+    }
+
+    /// The server says nothing because this side has not sent all, or not taken it.
+    fn excuse(&mut self, at: usize) {
+        let now = Instant::now();
+        self.silent_since = now;
+        self.silences.excuse(at, now);
     }
 
     /// Tells the server what has been taken of what it sent, as fast as the rate allows.
@@ -175,7 +187,7 @@ impl Transfer {
                     Grant::Octets(granted) => octets = granted,
                     Grant::Not(until) => {
                         self.wake = self.wake.into_iter().chain([until]).min();
-                        self.silences.excuse(at, Instant::now());
+                        self.excuse(at);
                         return Ok(());
                     }
                 }

@@ -128,10 +128,6 @@ impl Download {
     /// Whether a stream's answer is waited for.
     pub(in crate::download) fn awaits_batch(&self) -> bool {
         let mut streams = self.small.streams.iter();
-        streams.any(|it| {
-            matches!(it.stage, Stage::Greeted | Stage::Asked)
-                && it.transmit().is_empty()
-                && it.held == 0
-        })
+        streams.any(|it| matches!(it.stage, Stage::Greeted | Stage::Asked) && it.held == 0)
     }
 }

@@ -101,7 +101,7 @@ impl Upload {
         let Some(folder) = self.deleting.open.remove(&id) else {
             return;
         };
-        let lacks = !surplus.is_only_told() && folder.sent < surplus.names(&folder.place);
+        let lacks = !surplus.is_only_told() && folder.sent.len() < surplus.names(&folder.place);
         let trouble = trouble.or(lacks.then_some(Trouble::NamesMissing));
         match trouble {
             Some(trouble) => self.refuse(&folder.place, trouble),
@@ -189,11 +189,15 @@ impl Upload {
         if !is_plain_name(&name) {
             return folder.reads.stop(Some(Trouble::BadName(shown(&name))));
         }
+        let too_many = |what, limit| Some(Trouble::TooMany { what, limit });
+        if names > MAX_NAMES {
+            let trouble = too_many("names in the folders there", MAX_NAMES);
+            return folder.reads.stop(trouble);
+        }
         let place = join(&folder.place, &name);
         let goes = folder.goes_from.is_some();
         if !goes && surplus.is_sent(&place) {
-            folder.sent += 1;
-            if surplus.folder(&place).is_some() {
+            if folder.sent.insert(name) && surplus.folder(&place).is_some() {
                 self.deleting.to_list.push(Folder::new(place, None));
             }
             return;
@@ -206,12 +210,6 @@ impl Upload {
         let may_be_folder = matches!(file_type, FileType::Folder | FileType::Unknown);
         self.deleting.octets += name.len() + NAME;
         folder.surplus.push((name, may_be_folder));
-        let too_many = |what, limit| Some(Trouble::TooMany { what, limit });
-        if names > MAX_NAMES {
-            folder
-                .reads
-                .stop(too_many("names in the folders there", MAX_NAMES));
-        }
         if self.deleting.octets > MAX_OCTETS {
             let what = "octets of names there that are to be deleted";
             folder.reads.stop(too_many(what, MAX_OCTETS));

@@ -11,7 +11,7 @@
 mod clearing;
 mod looking;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::{Asked, Phase, Upload};
 use crate::Trouble;
@@ -67,8 +67,8 @@ struct Folder {
     had_mode: Option<u32>,
     handle: Option<Handle>,
     reads: Reads,
-    /// Names that the sources have, and that were told.
-    sent: usize,
+    /// Names that the sources have, and that were told; each counts once, however often it was.
+    sent: HashSet<Vec<u8>>,
     surplus: Names,
     is_listed: bool,
     /// Requests about what is surplus, and folders in it, that are not settled.
@@ -107,7 +107,7 @@ impl Folder {
             had_mode: None,
             handle: None,
             reads: Reads::default(),
-            sent: 0,
+            sent: HashSet::new(),
             surplus: Vec::new(),
             is_listed: false,
             unsettled: 0,

@@ -72,7 +72,8 @@ pub(super) enum Word {
 
 /// What is run on the host, by whatever shell the account has. It reads three lines: a folder, a file that has been made
 /// there over SFTP and so proves that both see the same files, and what the list of hashes will be called. Modes are in the
-/// archive as they are to be: BusyBox' tar would take the umask from them. Everything is on the disk before it says so; where
+/// archive as they are to be: BusyBox' tar would take the umask from them. Those of GNU and BSD do not, and make a folder that has gone
+/// meanwhile by it: not for everybody. Everything is on the disk before it says so; where
 /// sync(1) knows no single file system, all are brought there.
 pub(super) fn command(preserve: bool, verifies: bool) -> String {
     let touch = if preserve { "" } else { "m" };
@@ -91,7 +92,7 @@ pub(super) fn command(preserve: bool, verifies: bool) -> String {
     format!(
         "exec sh -c 'LC_ALL=C; export LC_ALL; IFS= read -r d; IFS= read -r p; IFS= read -r l; cd; cd \"$d\" && test -f \"$p\" \
          && command -v tar >/dev/null && command -v sync >/dev/null || exit 3; s=; {find}\
-         echo sshoal-ready $(umask) ${{s:+sums}}; umask 0; tar -xpo{touch}f -{check} \
+         echo sshoal-ready $(umask) ${{s:+sums}}; case $(tar --version 2>&1) in *GNU*|*bsdtar*) umask 077;; *) umask 0;; esac; tar -xpo{touch}f -{check} \
          && case $(sync --help 2>&1) in *-f*) sync -f .;; *) sync;; esac; echo sshoal-end $?'"
     )
 }

@@ -158,8 +158,10 @@ impl Upload {
         }
         let mut streams = self.small.streams.iter();
         streams.any(|stream| match stream.stage {
-            Stage::Opening | Stage::Over | Stage::Filling => false,
-            Stage::Greeted | Stage::Complete => stream.transmit().is_empty(),
+            Stage::Opening | Stage::Over => false,
+            // It does not take what there is.
+            Stage::Filling => !stream.transmit().is_empty(),
+            Stage::Greeted | Stage::Complete => true,
         })
     }
 }
