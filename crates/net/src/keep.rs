@@ -20,6 +20,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
+use sshoal_crypto::HostCertificate;
 use sshoal_fleet::{Failure, FailureKind, HostId};
 use sshoal_proto::{Connection, ConnectionError, Event};
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
@@ -266,6 +267,14 @@ async fn connected(
     Ok((link, connecting.elapsed()))
 }
 
+/// The key in a certificate, or the key itself.
+fn public_key(blob: &[u8]) -> Vec<u8> {
+    match HostCertificate::read(blob) {
+        Ok(certificate) => certificate.public_key().to_vec(),
+        Err(_) => blob.to_vec(),
+    }
+}
+
 /// A place among the signatures that agents are asked for at a time.
 type Place = Pin<Box<dyn Future<Output = Option<OwnedSemaphorePermit>>>>;
 
@@ -338,7 +347,9 @@ impl Keeping {
                 (further.login, further.held) = (None, None);
                 let met = further.kept.met();
                 let shown = connection.host_key_proof().map(|(key, _)| key);
-                if met.as_ref().map(|met| &met.host_key[..]) != shown {
+                // A certificate may be a newer one of the same key.
+                let known = met.as_ref().map(|met| public_key(&met.host_key));
+                if known != shown.map(public_key) {
                     let detail = "a further connection came to a server with another host key";
                     return Err(Failure::new(FailureKind::Lost, detail));
                 }

@@ -47,9 +47,9 @@ pub(super) enum Verdict {
     Unsure(Pair, f64),
 }
 
-/// The advice for a client, if it has measured anything that may be recommended with this server.
+/// The advice for a client, if it has measured anything that may be recommended with this server. `others` come behind, however fast.
 pub(super) fn advice(
-    rows: &[&Row],
+    (rows, others): (&[&Row], &[&Row]),
     by: By,
     usual: Option<Pair>,
     server: &ServerLists,
@@ -62,7 +62,8 @@ pub(super) fn advice(
     };
     let (mut level, slower): (Vec<_>, Vec<_>) = ranked.into_iter().partition(is_level);
     sort_by_cost(&mut level);
-    let ranked = level.into_iter().chain(slower);
+    let others = by_rate(others.iter().copied(), by, server);
+    let ranked = level.into_iter().chain(slower).chain(others);
     let mut ranked: Vec<&Row> = ranked.map(|(row, _)| row).collect();
     let is_usual = |row: &&Row| Some(&row.pair) == usual.as_ref();
     let now = rows
@@ -256,7 +257,7 @@ mod tests {
     /// The advice by these rows alone.
     fn advice(rows: &[Row], by: By, usual: Option<Pair>, server: &ServerLists) -> Option<Advice> {
         let rows: Vec<&Row> = rows.iter().collect();
-        super::advice(&rows, by, usual, server)
+        super::advice((&rows, &[]), by, usual, server)
     }
 
     fn pair(name: &str) -> Pair {
@@ -423,6 +424,15 @@ mod tests {
         assert_eq!(found(&faster), pair(GCM));
         (faster[0], faster[5]) = (89.0, 90.0);
         assert_eq!(found(&faster), pair(UMAC));
+    }
+
+    #[test]
+    fn what_was_not_measured_again_comes_behind_what_was() {
+        let rows = [row(GCM, By::Ssh, 90.0, 1.0), row(UMAC, By::Ssh, 80.0, 1.0)];
+        let lucky = row(CHACHA, By::Ssh, 99.0, 1.0);
+        let rows: Vec<&Row> = rows.iter().collect();
+        let found = super::advice((&rows, &[&lucky]), By::Ssh, None, &strict()).unwrap();
+        assert_eq!(found.ranked, [pair(GCM), pair(UMAC), pair(CHACHA)]);
     }
 
     #[test]

@@ -54,11 +54,22 @@ pub(super) fn measured(
     Ok(Ok(rows.collect()))
 }
 
-/// What a conclusion is drawn from: of those that were measured again that alone.
-pub(super) fn judged<'r>(rows: &'r [Row], finals: &'r [Row]) -> Vec<&'r Row> {
-    let again = |row: &Row| {
+/// What a conclusion is drawn from: those that were measured again, by that alone, and what the client takes anyhow; and the
+/// others, which come behind. Where none was, all of them.
+pub(super) fn judged<'r>(
+    rows: &'r [Row],
+    finals: &'r [Row],
+    usual: Option<&Pair>,
+) -> (Vec<&'r Row>, Vec<&'r Row>) {
+    let (mut judged, mut others) = (Vec::new(), Vec::new());
+    for row in rows {
         let mut same = finals.iter();
-        same.find(|it| (&it.pair, it.by) == (&row.pair, row.by) && it.rate().is_some())
-    };
-    rows.iter().map(|row| again(row).unwrap_or(row)).collect()
+        let again = same.find(|it| (&it.pair, it.by) == (&row.pair, row.by) && it.rate().is_some());
+        match again {
+            Some(again) => judged.push(again),
+            None if finals.is_empty() || Some(&row.pair) == usual => judged.push(row),
+            None => others.push(row),
+        }
+    }
+    (judged, others)
 }

@@ -154,8 +154,9 @@ pub(crate) fn run(args: &CiphersArgs) -> Result<u8, Box<dyn std::error::Error>> 
                 Err(status) => return Ok(status),
             },
         };
-        let judged = finals::judged(&rows, &finals);
-        let Some(advice) = advice(&judged, by, usual(by), &lists) else {
+        let usual = usual(by);
+        let (judged, others) = finals::judged(&rows, &finals, usual.as_ref());
+        let Some(advice) = advice((&judged, &others), by, usual, &lists) else {
             continue;
         };
         if is_single {

@@ -199,7 +199,11 @@ fn secret(path: &Path) -> io::Result<[u8; SECRET]> {
         .mode(0o600)
         .open(&new)
         .and_then(|mut file| io::Write::write_all(&mut file, &octets))
-        .and_then(|()| fs::hard_link(&new, path));
+        .and_then(|()| match fs::hard_link(&new, path) {
+            // Where there are no hard links, the last one's are everybody's.
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => fs::rename(&new, path),
+            linked => linked,
+        });
     // It has the other name, or is of no use.
     let _ = fs::remove_file(&new);
     match made {

@@ -92,7 +92,8 @@ impl Fleet {
             Standing::Up => policy.attempts,
             Standing::Idle | Standing::BackingOff | Standing::GivenUp => return,
         };
-        if jump.attempts < allowed && self.course == Course::Running {
+        let goes_on = matches!(self.course, Course::Running | Course::Halted);
+        if jump.attempts < allowed && goes_on {
             jump.state = Standing::BackingOff;
             let delay = self.back_off.jump_delay(jump.id, jump.attempts.max(1));
             let due = now.checked_add(delay).unwrap_or(now);

@@ -94,6 +94,11 @@ impl Connection {
         Ok(taken)
     }
 
+    /// Whether [`send_data`](Self::send_data) would take anything now: the server's window, and what is queued for it, have room.
+    pub fn takes_data(&self, channel: LocalChannel) -> bool {
+        self.room(channel) > 0
+    }
+
     /// Octets that [`send_data`](Self::send_data) would take in one message now.
     fn room(&self, channel: LocalChannel) -> usize {
         let Some(Channel {

@@ -24,7 +24,7 @@ pub(super) const OWN_READ: u32 = 0o400;
 pub(super) const OWN_USE: u32 = 0o600;
 
 /// The first of the times that mark parts, seconds since 1970: the year 2036.
-const FIRST_MARK: u32 = 2_082_758_400;
+pub(super) const FIRST_MARK: u32 = 2_082_758_400;
 /// How many there are: up to the last second that every file system and every server can tell.
 const MARKS: u32 = i32::MAX as u32 - FIRST_MARK;
 
@@ -291,15 +291,17 @@ impl Upload {
         self.see_who_writes(entry);
     }
 
-    /// Sends a file anew that nobody has open, nor is about to.
+    /// Sends a file anew that nobody has open, nor is about to; one that is whole is settled by whoever has it open.
     pub(super) fn see_who_writes(&mut self, entry: usize) {
         let Some(file) = self.files.get_mut(&entry) else {
             return;
         };
-        let mut writers = file.writers.iter();
-        let is_written = writers.any(|it| it.handle.is_some() || it.is_opening);
-        if matches!(file.stage, Stage::Write | Stage::Reopen) && !is_written {
-            self.begin_again(entry);
+        let is_opening = file.writers.iter().any(|it| it.is_opening);
+        let is_open = file.writers.iter().any(|it| it.handle.is_some());
+        match file.stage {
+            Stage::Write | Stage::Reopen if !is_open && !is_opening => self.begin_again(entry),
+            Stage::Reopen if !is_opening => self.settle(entry),
+            _ => {}
         }
     }
 

@@ -128,6 +128,20 @@ fn where_marks_are_not_kept_or_cannot_be_set_one_channel_sends_a_file() {
 }
 
 #[test]
+fn a_part_that_an_earlier_run_has_marked_does_not_keep_that_time() {
+    let half = LEN as u64 / 2;
+    let mut story = story(1);
+    let found = noise(LEN)[..half as usize].to_vec();
+    story.server.nodes.insert(PART.to_vec(), Node::File(found));
+    story.server.accessed.insert(PART.to_vec(), 2_100_000_000);
+    let mut proven = Segments::default();
+    proven.insert(0..half);
+    story.proven = Some(proven);
+    arrives(&mut story, false);
+    assert!(story.sent[0] < LEN * 3 / 4, "it was gone on with");
+}
+
+#[test]
 fn where_nothing_is_unforeseeable_one_channel_sends_a_file() {
     let mut story = story(3);
     story.seed = None;

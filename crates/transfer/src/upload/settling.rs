@@ -2,7 +2,7 @@
 
 use super::comparing::SETTING;
 use super::files::{File, FileStep, Stage, Writer};
-use super::opening::{OWN_READ, OWN_USE};
+use super::opening::{FIRST_MARK, OWN_READ, OWN_USE};
 use super::owners::{NO_OWNERS, Wanted};
 use super::{Upload, UploadNeed};
 use crate::hashing::{FileHash, Verify};
@@ -294,7 +294,13 @@ impl File {
 
     /// Whether nobody has said which times it is to have, and its mark has taken its own.
     fn has_unknown_times(&self, preserve: bool) -> bool {
-        !preserve && self.mark.is_set()
+        !preserve && self.has_marked_times()
+    }
+
+    /// Whether it has a mark, also one of an earlier run.
+    fn has_marked_times(&self) -> bool {
+        let found = self.progress.found.and_then(|found| found.times);
+        self.mark.is_set() || found.is_some_and(|(accessed, _)| accessed >= FIRST_MARK)
     }
 
     /// The times that its part gets before its name; none if it has them. What is marked and keeps none was last read, as the host
@@ -304,7 +310,7 @@ impl File {
         let written = self.part_is.and_then(|part| part.modified());
         match preserve {
             true => Some(opened.times),
-            false if self.mark.is_set() => Some(written.map_or(opened.times, |it| (it, it))),
+            false if self.has_marked_times() => Some(written.map_or(opened.times, |it| (it, it))),
             false => None,
         }
     }

@@ -63,7 +63,7 @@ impl Transfer {
             // Where few sessions are allowed, a second channel is what can be done without.
             self.add_channel(connection)?;
             // What the rate has held back is no silence of the server's.
-            if fed > 0 || self.wake.is_some() {
+            if fed > 0 || (self.rate().is_some() && self.wake.is_some()) {
                 self.silent_since = Instant::now();
             }
         }
@@ -145,6 +145,11 @@ impl Transfer {
         if len == 0 {
             return Ok(0);
         }
+        let number = self.channels[at].number;
+        if !connection.takes_data(number) {
+            // It tells when it does. What the server does not take, the rate has not held back.
+            return connection.send_pieces(number, self.engine.transmit(at), len);
+        }
         let plan = self.plan.clone();
         let rate = plan.transfer.as_ref().and_then(|plan| plan.rate.as_ref());
         let rate = rate.filter(|_| !self.hurries);
@@ -159,7 +164,7 @@ impl Transfer {
             }
         }
         let octets = self.engine.transmit(at);
-        let taken = connection.send_pieces(self.channels[at].number, octets, len)?;
+        let taken = connection.send_pieces(number, octets, len)?;
         if let Some(rate) = rate {
             rate.give_back(len - taken);
         }

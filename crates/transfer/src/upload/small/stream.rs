@@ -92,7 +92,7 @@ pub(super) fn command(preserve: bool, verifies: bool) -> String {
     format!(
         "exec sh -c 'LC_ALL=C; export LC_ALL; IFS= read -r d; IFS= read -r p; IFS= read -r l; cd; cd \"$d\" && test -f \"$p\" \
          && command -v tar >/dev/null && command -v sync >/dev/null || exit 3; s=; {find}\
-         echo sshoal-ready $(umask) ${{s:+sums}}; case $(tar --version 2>&1) in *GNU*|*bsdtar*) umask 077;; *) umask 0;; esac; tar -xpo{touch}f -{check} \
+         echo sshoal-ready $(umask) ${{s:+sums}}; case $(tar --version 2>&1 </dev/null) in *GNU*|*bsdtar*) umask 077;; *) umask 0;; esac; tar -xpo{touch}f -{check} \
          && case $(sync --help 2>&1) in *-f*) sync -f .;; *) sync;; esac; echo sshoal-end $?'"
     )
 }
