@@ -14,7 +14,6 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
-use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 use sshoal_testbed::sshd::{Layout, SshdSpec};
@@ -234,11 +233,13 @@ fn a_command_that_is_given_up_behind_others_octets_still_leaves_and_may_have_run
         })
     });
     let writers: Vec<_> = writers.collect();
-    let mut before = 0;
+    // If it is believed too soon the command leaves at once, and may have run all the same.
+    let (mut before, mut unchanged) = (0, 0);
     wait_until("nothing more leaves", || {
-        thread::sleep(Duration::from_millis(300));
         let now = written.load(Ordering::SeqCst);
-        std::mem::replace(&mut before, now) == now && now > 0
+        let is_same = std::mem::replace(&mut before, now) == now && now > 0;
+        unchanged = if is_same { unchanged + 1 } else { 0 };
+        unchanged == 100
     });
 
     let marks = shared_folder();

@@ -249,7 +249,6 @@ impl Berth {
             Event::ChannelRefused { .. } | Event::Closed(_) => {
                 self.opened -= usize::from(spare.is_open);
                 (self.spare, self.wants_spare) = (None, Some(false));
-                self.dock.has_spare.set(false);
                 self.over.push((channel, None));
             }
             _ => {}
@@ -266,7 +265,6 @@ impl Berth {
         let channel = connection.open_spare_session()?;
         let is_open = false;
         self.spare = (channel != LocalChannel::REFUSED).then_some(Spare { channel, is_open });
-        self.dock.has_spare.set(self.spare.is_some());
         Ok(())
     }
 
@@ -275,7 +273,6 @@ impl Berth {
     fn close_spare(&mut self, connection: &mut Connection) -> Result<(), ConnectionError> {
         if let Some(spare) = self.spare.take() {
             self.opened -= usize::from(spare.is_open);
-            self.dock.has_spare.set(false);
             connection.close(spare.channel)?;
         }
         Ok(())
@@ -523,9 +520,7 @@ impl Serve for Berth {
                 continue;
             }
             let places = usize::from(seat.takes_a_place());
-            let served = seat.serve(connection, &mut self.spare)?;
-            self.dock.has_spare.set(self.spare.is_some());
-            match served {
+            match seat.serve(connection, &mut self.spare)? {
                 Served::Asked(LocalChannel::REFUSED) => {
                     self.dock.taken.set(self.dock.taken.get() - places);
                     self.send_elsewhere(seat, "there is no room for another channel");
@@ -543,10 +538,11 @@ impl Serve for Berth {
                 }
             }
         }
-        match has_room {
-            true => self.keep_spare(connection),
-            false => Ok(()),
+        if has_room {
+            self.keep_spare(connection)?;
         }
+        self.dock.has_spare.set(self.spare.is_some());
+        Ok(())
     }
 
     fn has_work(&self) -> bool {

@@ -11,6 +11,7 @@ use tokio::io::Interest;
 use tokio::net::UnixStream;
 use tokio::sync::oneshot;
 use tokio::task::spawn_local;
+use tokio::time::sleep_until;
 
 use crate::forward::{self, Opened};
 use crate::host::Host;
@@ -265,7 +266,7 @@ impl Served<'_> {
         };
         let last_moment = self.last_moment;
         tokio::select! {
-            () = sleep_until(last_moment), if last_moment.is_some() => return Ok(()),
+            () = sleep_until(last_moment.unwrap_or_else(Instant::now).into()), if last_moment.is_some() => return Ok(()),
             ready = self.socket.ready(interest), if is_heard || !is_written => drop(ready?),
             () = session_news(&mut self.session) => return Ok(()),
             () = proxy_news(&self.proxied) => return Ok(()),
@@ -281,12 +282,6 @@ impl Served<'_> {
             self.passenger.handle_input(&octets, descriptors)?;
         }
         Ok(())
-    }
-}
-
-async fn sleep_until(moment: Option<Instant>) {
-    if let Some(moment) = moment {
-        tokio::time::sleep_until(moment.into()).await;
     }
 }
 

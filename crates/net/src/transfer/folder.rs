@@ -57,7 +57,7 @@ pub(super) struct Folder {
 /// By path which file each part is, and the other way round. None is open: when one is removed, the next one may have its number.
 #[derive(Debug, Default)]
 struct SmallParts {
-    by_path: HashMap<Vec<u8>, Option<Identity>>,
+    by_path: HashMap<Vec<u8>, Identity>,
     by_identity: HashMap<Identity, Vec<u8>>,
 }
 
@@ -119,20 +119,21 @@ impl Folder {
     /// A small file is in its part, which is this file.
     pub(super) fn note_small(&self, path: &[u8], part: Identity) {
         let mut small = self.small.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(earlier) = small.by_path.remove(path) {
+            small.by_identity.remove(&earlier);
+        }
         if let Some(before) = small.by_identity.insert(part, path.to_vec()) {
             // Its part has gone.
-            small.by_path.insert(before, None);
+            small.by_path.remove(&before);
         }
-        small.by_path.insert(path.to_vec(), Some(part));
+        small.by_path.insert(path.to_vec(), part);
     }
 
-    /// Which file that was, if it was noted: `None` in that if it has gone since.
-    pub(super) fn forget_small(&self, path: &[u8]) -> Option<Option<Identity>> {
+    /// Which file that was; `None` if it has gone since.
+    pub(super) fn forget_small(&self, path: &[u8]) -> Option<Identity> {
         let mut small = self.small.lock().unwrap_or_else(PoisonError::into_inner);
         let part = small.by_path.remove(path)?;
-        if let Some(identity) = part {
-            small.by_identity.remove(&identity);
-        }
+        small.by_identity.remove(&part);
         Some(part)
     }
 

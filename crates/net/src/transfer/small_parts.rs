@@ -168,9 +168,7 @@ fn place(opened: &mut Opened<'_>, path: &[u8]) -> io::Result<()> {
     let folder = opened.folder;
     let (above, name) = opened.above(path)?;
     let part = folder.part(name);
-    if let Some(identity) = folder.forget_small(path) {
-        expect(above, &part, identity)?;
-    }
+    expect(above, &part, folder.forget_small(path))?;
     Ok(renameat(above, part, above, name)?)
 }
 
