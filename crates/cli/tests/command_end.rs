@@ -11,6 +11,8 @@ use support::{Shoal, shared_folder, wait_until};
 
 /// Messages that a host sends before the command's exit-status, and more than it sends in all.
 const MESSAGES: std::ops::Range<usize> = 7..16;
+/// For hosts that fall silent: long enough for the others on a busy machine.
+const DEADLINES: [&str; 2] = ["--timeout=10", "--login-timeout=10"];
 
 /// Each host falls silent after one message more than the one before.
 fn silent_ever_later() -> Shoal<sshoal_testbed::simulated::Simulation> {
@@ -25,7 +27,7 @@ fn silent_ever_later() -> Shoal<sshoal_testbed::simulated::Simulation> {
 #[test]
 fn a_status_is_the_result_as_soon_as_there_is_no_more_output_and_at_the_deadline_otherwise() {
     let shoal = silent_ever_later();
-    let line = ["--timeout=2", "--login-timeout=2", "--json", "true"];
+    let line = [&DEADLINES[..], &["--json", "true"]].concat();
     let records = shoal.run(&line).expect(3).records().by_name();
     let outcomes: Vec<&str> = (0..MESSAGES.len())
         .map(|host| records[&shoal.name(host)].outcome.as_str())
@@ -62,7 +64,7 @@ fn a_status_is_the_result_as_soon_as_there_is_no_more_output_and_at_the_deadline
 #[test]
 fn a_connection_that_is_lost_between_status_and_eof_says_both() {
     let shoal = silent_ever_later();
-    let line = ["--timeout=2", "--login-timeout=2", "--json", "true"];
+    let line = [&DEADLINES[..], &["--json", "true"]].concat();
     let records = shoal.run(&line).expect(3).records().by_name();
     let with_status = (0..MESSAGES.len()).find(|host| records[&shoal.name(*host)].is_ok());
     let messages = MESSAGES.start + with_status.unwrap();
@@ -92,7 +94,8 @@ fn output_of_what_a_command_leaves_behind_is_waited_for() {
 #[test]
 fn what_keeps_output_open_for_ever_is_given_up_at_the_deadline_and_the_status_counts() {
     let shoal = Shoal::real(&SshdSpec::new(1));
-    let ended = shoal.run(&["--timeout=2", "--json", "sleep 600 & echo $!; exit 7"]);
+    let line = "sleep 600 & echo $!; exit 7";
+    let ended = shoal.run(&[DEADLINES[0], "--json", line]);
     let ended = ended.expect(1).says(&["keeps its output open"]);
     let record = ended.records().hosts.remove(0);
     let sleeper: i32 = record.stdout.as_deref().unwrap().trim().parse().unwrap();
@@ -107,13 +110,20 @@ fn what_keeps_output_open_for_ever_is_given_up_at_the_deadline_and_the_status_co
 fn a_command_whose_time_is_over_is_told_to_end() {
     let shoal = Shoal::real(&SshdSpec::new(1));
     let marks = shared_folder();
-    let mark = marks.path().join("terminated");
+    let [begun, mark] = ["begun", "terminated"].map(|name| marks.path().join(name));
     let line = format!(
-        "trap 'echo last words; touch {}; exit' TERM; while :; do sleep 0.1; done",
-        mark.display()
+        "trap 'echo last words; touch {}; exit' TERM; touch {}; while :; do sleep 0.1; done",
+        mark.display(),
+        begun.display()
     );
-    let records = shoal.run(&["-u", "1", "--json", &line]).expect(3).records();
-    let record = &records.hosts[0];
+    let words = ["-u", "1", "--kill-grace", "20", "--json", &line];
+    let mut hosts = Vec::new();
+    // On a busy machine its time may be over before it can hear of that.
+    wait_until("it has begun before its time is over", || {
+        hosts = shoal.run(&words).expect(3).records().hosts;
+        begun.exists()
+    });
+    let record = &hosts[0];
     assert_eq!(record.failure(), "command-timeout");
     assert_eq!(record.stdout.as_deref(), Some("last words\n"));
     wait_until("the command was told", || mark.exists());

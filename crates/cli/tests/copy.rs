@@ -408,7 +408,7 @@ fn a_server_that_dies_in_the_middle_is_named_and_the_rest_follows() {
         "-r",
         "-p",
         "--limit",
-        "2M",
+        "200K",
         text(&tree),
         text(target.path()),
     ];
@@ -426,7 +426,7 @@ fn a_server_that_dies_in_the_middle_is_named_and_the_rest_follows() {
     let again: Vec<&str> = words
         .iter()
         .copied()
-        .filter(|word| !["--limit", "2M"].contains(word))
+        .filter(|word| !["--limit", "200K"].contains(word))
         .collect();
     sshoal(&shoal, &again).expect(0);
     assert!(listing(&tree) == listing(&target.path().join("tree")));

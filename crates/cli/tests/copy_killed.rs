@@ -78,7 +78,7 @@ impl Scene {
         let running = self.start_slowly();
         self.sleep_at_most(self.usual);
         drop(running);
-        self.shoal.wait_for_sessions();
+        self.shoal.wait_for_programs();
     }
 
     /// Kills one as soon as something has come true.
@@ -86,7 +86,7 @@ impl Scene {
         let mut running = self.start_slowly();
         wait_until(what, || is_true(self) || !running.is_running());
         drop(running);
-        self.shoal.wait_for_sessions();
+        self.shoal.wait_for_programs();
     }
 
     /// Kills one when all has come, while it is brought to the disk, noted and put in place.
@@ -97,7 +97,7 @@ impl Scene {
         });
         self.sleep_at_most(self.usual / 8);
         drop(running);
-        self.shoal.wait_for_sessions();
+        self.shoal.wait_for_programs();
     }
 }
 
@@ -297,7 +297,7 @@ fn is_killed(lanes: u64, rounds: usize, length: u64) {
                 come(target.path()) >= wanted || !running.is_running()
             });
             drop(running);
-            shoal.wait_for_sessions();
+            shoal.wait_for_programs();
         }
         let before = come(target.path());
         in_the_middle += usize::from(before > 0);

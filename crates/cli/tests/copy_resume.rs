@@ -8,6 +8,7 @@ use std::fs::{self, File, Permissions};
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 use sshoal_testbed::sshd::{RealSshd, SshdSpec};
@@ -15,10 +16,14 @@ use support::chance::Chance;
 use support::copying::{
     Barred, CHECKPOINT, SEGMENT, come, has_proof, kept, moved, noise, over_lanes, part, text,
 };
+use support::line::Line;
 use support::program::{Ended, Running};
 use support::{Shoal, descendants, shared_folder, wait_until};
 
 const LEN: u64 = 10 * CHECKPOINT;
+/// What those are slowed down to that are cut, so that there is a middle to be cut in, and what those are that go on.
+const SLOW: &str = "4M";
+const LESS_SLOW: &str = "8M";
 
 /// Over one connection.
 fn command(shoal: &Shoal<RealSshd>, words: &[&str]) -> Command {
@@ -71,12 +76,17 @@ fn a_sparse_file_of_a_client_that_is_killed_is_not_sent_twice_beyond_a_segment()
     assert!(has_holes(&source), "the file system has none");
     let target = shared_folder();
     let words = ["put", "--json", text(&source), text(target.path())];
-    let slow = [&words[..1], &["--limit", "60M"], &words[1..]].concat();
-    let mut running = Running::start(&mut command(&shoal, &slow));
+    // No more comes to the host, so that there is somebody to be killed.
+    let line = Line::to(shoal.hosts.addresses()[0], Duration::ZERO, DATA * 9 / 10);
+    let config = shoal.file("ssh_config");
+    let rest = fs::read_to_string(&config).unwrap();
+    fs::write(&config, line.stanza() + &rest).unwrap();
+    let mut running = Running::start(&mut command(&shoal, &words));
     wait_for_octets(&mut running, target.path(), DATA * 4 / 5);
     assert!(running.is_running(), "it has ended before it was cut");
     drop(running);
-    shoal.wait_for_sessions();
+    line.cut();
+    shoal.wait_for_programs();
     let before = come(target.path());
     let again = moved(&sshoal(&shoal, &words).expect(0));
     let twice = (before + again).saturating_sub(DATA);
@@ -96,7 +106,7 @@ fn a_host_that_dies_at_forty_percent_is_sent_only_the_rest() {
     let target = shared_folder();
     fs::write(target.path().join("source"), "old").unwrap();
     let words = ["put", "--json", text(&source), text(target.path())];
-    let slow = [&words[..1], &["--limit", "20M"], &words[1..]].concat();
+    let slow = [&words[..1], &["--limit", SLOW], &words[1..]].concat();
     let mut running = Running::start(&mut command(&shoal, &slow));
     wait_for_octets(&mut running, target.path(), LEN * 2 / 5);
     wait_for_proof(&mut running, &shoal);
@@ -134,7 +144,7 @@ fn a_source_that_is_another_since_is_sent_whole() {
     let mut running = Running::start(&mut command(&shoal, &words));
     wait_for_octets(&mut running, target.path(), 2 * SEGMENT);
     drop(running);
-    shoal.wait_for_sessions();
+    shoal.wait_for_programs();
     // The same size and name, another file.
     let contents = noise(LEN, 11);
     fs::write(dir.path().join("new"), &contents).unwrap();
@@ -153,12 +163,12 @@ fn a_source_that_was_changed_in_place_and_its_time_set_back_is_sent_whole() {
     let modified = fs::metadata(&source).unwrap().modified().unwrap();
     let target = shared_folder();
     let words = ["put", "--json", text(&source), text(target.path())];
-    let slow = [&words[..1], &["--limit", "20M"], &words[1..]].concat();
+    let slow = [&words[..1], &["--limit", SLOW], &words[1..]].concat();
     let mut running = Running::start(&mut command(&shoal, &slow));
     wait_for_proof(&mut running, &shoal);
     assert!(running.is_running(), "it has ended before it was cut");
     drop(running);
-    shoal.wait_for_sessions();
+    shoal.wait_for_programs();
     let contents = noise(LEN, 11);
     let file = File::options().write(true).open(&source).unwrap();
     file.write_all_at(&contents, 0).unwrap();
@@ -180,12 +190,12 @@ fn a_file_that_nobody_may_write_to_is_gone_on_with() {
     let target = shared_folder();
     let to = text(target.path());
     let words = ["put", "-p", "--verify", "--json", text(&source), to];
-    let slow = [&words[..1], &["--limit", "20M"], &words[1..]].concat();
+    let slow = [&words[..1], &["--limit", SLOW], &words[1..]].concat();
     let mut running = Running::start(&mut command(&shoal, &slow));
     wait_for_proof(&mut running, &shoal);
     assert!(running.is_running(), "it has ended before it was cut");
     drop(running);
-    shoal.wait_for_sessions();
+    shoal.wait_for_programs();
     assert!(moved(&sshoal(&shoal, &words).expect(0)) < LEN);
     let there = target.path().join("source");
     assert_eq!(fs::metadata(&there).unwrap().mode() & 0o7777, 0o044);
@@ -203,14 +213,14 @@ fn what_was_fetched_is_not_fetched_again() {
     let dir = tempfile::tempdir().unwrap();
     let host = dir.path().join(shoal.name(0));
     let words = ["get", "--json", text(&source), text(dir.path())];
-    let slow = [&words[..1], &["--limit", "20M"], &words[1..]].concat();
+    let slow = [&words[..1], &["--limit", SLOW], &words[1..]].concat();
     let mut chance = Chance(1);
     for _ in 0..4 {
         let wanted = come(&host) + chance.below(LEN / 5);
         let mut running = Running::start(&mut command(&shoal, &slow));
         wait_for_octets(&mut running, &host, wanted);
         drop(running);
-        shoal.wait_for_sessions();
+        shoal.wait_for_programs();
     }
     let mut running = Running::start(&mut command(&shoal, &slow));
     wait_for_octets(&mut running, &host, LEN * 2 / 5);
@@ -255,7 +265,7 @@ fn a_host_that_is_lost_is_logged_in_to_again_and_gone_on_with() {
     let source = dir.path().join("source");
     let contents = noise(LEN, 17);
     fs::write(&source, &contents).unwrap();
-    let limit = ["--json", "--limit", "20M"];
+    let limit = ["--json", "--limit", LESS_SLOW];
     let target = there.path().join("target");
     fs::create_dir(&target).unwrap();
     fs::set_permissions(&target, Permissions::from_mode(0o777)).unwrap();

@@ -72,6 +72,12 @@ impl Scene {
         Running::start(&mut self.attach_command(flags)).wait()
     }
 
+    /// `sshoal show last`
+    fn show(&self) -> Ended {
+        let mut show = self.shoal.user.command(env!("CARGO_BIN_EXE_sshoal"));
+        Running::start(show.args(["show", "last"])).wait()
+    }
+
     /// Ends the sessions of the first host's server, as a lost connection would, without asking anybody.
     fn cut(&self) {
         for pid in descendants(self.shoal.hosts.pid(0).as_raw_nonzero().get()) {
@@ -202,7 +208,8 @@ fn a_command_whose_folder_has_gone_is_not_begun_a_second_time() {
         .shoal
         .command(&["--json", "--record", "--survive", &line]);
     let running = Running::start(&mut command);
-    wait_until("it runs", || scene.count("count") == 1);
+    // Its output has to have come before the folder goes.
+    wait_until("it is heard of", || scene.show().stdout().contains("begun"));
     let remove =
         "for out in ~/.cache/sshoal/*/out; do ! grep -q @ \"$out\" || rm -r \"${out%/out}\"; done";
     let by_another = ["--journal=off", &scene.line(remove)];
@@ -220,9 +227,7 @@ fn a_command_whose_folder_has_gone_is_not_begun_a_second_time() {
     );
     assert_eq!(scene.count("count"), 1);
     // What came before the connection was lost is still there to be shown.
-    let mut show = scene.shoal.user.command(env!("CARGO_BIN_EXE_sshoal"));
-    let shown = Running::start(show.args(["show", "last"])).wait();
-    let shown = shown.expect(1).stdout();
+    let shown = scene.show().expect(1).stdout();
     assert!(shown.contains("begun"), "{shown}");
 }
 

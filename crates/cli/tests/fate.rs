@@ -128,7 +128,8 @@ impl Sweep<'_> {
         // Most hosts that it is safe for had another attempt in the same run already.
         let again = match safe.is_empty() {
             true => BTreeMap::new(),
-            false => self.records(&["--retry-failed", "all"]),
+            // Nobody falls silent a second time, and a busy machine has the time that it needs.
+            false => self.records(&["--retry-failed", "all"], &["--json"]),
         };
         let tried: BTreeSet<&str> = again.keys().map(String::as_str).collect();
         assert_eq!(tried, safe, "exactly what is safe is tried again");
@@ -145,8 +146,14 @@ impl Sweep<'_> {
     }
 
     fn findings(&self) -> Vec<Finding> {
-        let mut records = self.records(&[]);
-        let counted = (self.count)();
+        let mut records = self.records(&[], &DEADLINES);
+        let mut counted = Vec::new();
+        // The shell may come to its line when sshd and all that is left of it have gone.
+        wait_until("all that ran is counted", || {
+            counted = (self.count)();
+            let mut hosts = self.names.iter().zip(&counted);
+            hosts.all(|(name, runs)| records[name].fate != "ran" || *runs > 0)
+        });
         self.names
             .iter()
             .zip(self.cuts)
@@ -159,9 +166,9 @@ impl Sweep<'_> {
             .collect()
     }
 
-    fn records(&self, arguments: &[&str]) -> BTreeMap<String, HostRecord> {
+    fn records(&self, arguments: &[&str], flags: &[&str]) -> BTreeMap<String, HostRecord> {
         let mut command = (self.command)(arguments);
-        command.args(DEADLINES).arg(self.line);
+        command.args(flags).arg(self.line);
         Running::start(&mut command).wait().records().by_name()
     }
 }

@@ -21,11 +21,12 @@ const BAD_EVERY: usize = 10;
 /// What sshoal may use of memory for all of it, in an unoptimised build.
 const MEMORY_LIMIT: u64 = 64 * 1024 * 1024;
 
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(4);
+/// So long that no healthy host misses one on a busy machine.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(20);
 const LOGIN_TIMEOUT: Duration = Duration::from_secs(20);
-const COMMAND_TIMEOUT: Duration = Duration::from_secs(10);
+const COMMAND_TIMEOUT: Duration = Duration::from_secs(20);
 /// Output that a host with `slow-output` cannot give within [`COMMAND_TIMEOUT`].
-const OUTPUT: usize = 4000;
+const OUTPUT: usize = 8000;
 
 /// One way to be in trouble, and how a host is to end then.
 struct Way {

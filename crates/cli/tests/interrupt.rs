@@ -31,8 +31,13 @@ fn wait_for_commands(shoal: &Shoal<Simulation>, count: u64) {
 fn once_starts_no_more_signals_what_runs_and_reports() {
     const AT_A_TIME: usize = 5;
     let shoal = Shoal::simulated(20, &[]);
-    let running = Running::start(&mut shoal.command(&["--json", "-p", "5", "sleep 3600"]));
-    wait_for_commands(&shoal, AT_A_TIME as u64);
+    let words = ["--json", "--record", "-p", "5", "slow 1000000 100"];
+    let running = Running::start(&mut shoal.command(&words));
+    wait_until("all commands are heard of", || {
+        let recorded = shoal.recorded();
+        let first = recorded.lines().filter(|line| line.ends_with(": 1"));
+        first.count() == AT_A_TIME
+    });
     running.interrupt();
     let ended = running.wait().expect(130);
 
@@ -67,14 +72,13 @@ fn once_reaches_the_processes_of_a_real_server() {
     let marks = shared_folder();
     let mark = |name: &str| marks.path().join(name);
     let line = format!(
-        "trap 'echo interrupted > {0}/%h.end; exit 9' INT; touch {0}/%h.begin; while [ -e {0}/%h.begin ]; do sleep 0.05; done",
+        "trap 'echo interrupted > {0}/%h.end; exit 9' INT; touch {0}/%h.begin; echo begun; while [ -e {0}/%h.begin ]; do sleep 0.05; done",
         marks.path().display()
     );
-    let running = Running::start(&mut shoal.command(&["--json", &line]));
-    for host in 0..2 {
-        let begun = mark(&format!("{}.begin", shoal.name(host)));
-        wait_until("the command runs", || begun.exists());
-    }
+    let running = Running::start(&mut shoal.command(&["--json", "--record", &line]));
+    wait_until("both commands are heard of", || {
+        shoal.recorded().matches("begun").count() == 2
+    });
     running.interrupt();
     let records = running.wait().expect(130).records();
     assert_eq!(records.summary.exited, 2, "{:?}", records.hosts);
@@ -88,7 +92,7 @@ fn once_reaches_the_processes_of_a_real_server() {
 fn ignoring(shoal: &Shoal<RealSshd>, begun: &Path) -> (Running, Receiver<()>) {
     // sshd does not end what ignores signals: it goes when the mark goes.
     let line = format!(
-        "trap '' INT; touch {0}; while [ -e {0} ]; do sleep 0.2; done",
+        "trap '' INT; touch {0}; echo begun; while [ -e {0} ]; do sleep 0.2; done",
         begun.display()
     );
     let (tell, told) = mpsc::channel();
@@ -101,9 +105,12 @@ fn ignoring(shoal: &Shoal<RealSshd>, begun: &Path) -> (Running, Receiver<()>) {
         }
         all.into_bytes()
     };
-    let mut command = shoal.command(&["--json", "-p", "1", "--kill-where=never", &line]);
-    let running = Running::start_read_by(&mut command, read);
-    wait_until("the command runs", || begun.exists());
+    let flags = ["--json", "--record", "-p", "1", "--kill-where=never"];
+    let mut command = shoal.command(&flags);
+    let running = Running::start_read_by(command.arg(&line), read);
+    wait_until("the command is heard of", || {
+        shoal.recorded().contains("begun")
+    });
     running.interrupt();
     // The host whose turn will not come has been told of.
     told.recv_timeout(DEADLINE).unwrap();
@@ -185,7 +192,8 @@ fn a_reader_that_went_before_the_first_byte_ends_the_run_too() {
 #[test]
 fn an_interrupt_before_anybody_is_connected_starts_nobody() {
     let shoal = Shoal::simulated(3, &["*=connect-hang"]);
-    let running = Running::start(&mut shoal.command(&["--json", "count runs"]));
+    let words = ["--json", "--connect-timeout=240", "count runs"];
+    let running = Running::start(&mut shoal.command(&words));
     wait_until("it connects", || {
         connecting(shoal.hosts.addresses()[0].port()) == 3
     });

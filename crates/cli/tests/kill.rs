@@ -15,6 +15,9 @@ use tempfile::TempDir;
 
 /// The script that looks, for shells other than the host's /bin/sh.
 const SCRIPT: &str = include_str!("../../net/src/kill/kill.sh");
+/// Seconds from SIGTERM to SIGKILL: for what does not heed the first, and for what does, on a busy machine.
+const SHORT: &str = "1";
+const LONG: &str = "20";
 
 /// One host, and a folder whose path is in the command line of all that a test runs there.
 struct Scene {
@@ -51,8 +54,19 @@ impl Scene {
     }
 
     /// Runs a line whose time is over after a second.
-    fn time_out(&self, arguments: &[&str], line: &str) -> HostRecord {
-        self.time_out_at_once(&[&["--kill-grace", "1"], arguments].concat(), line)
+    fn time_out(&self, grace: &str, arguments: &[&str], line: &str) -> HostRecord {
+        self.time_out_at_once(&[&["--kill-grace", grace], arguments].concat(), line)
+    }
+
+    /// The same for one that makes the mark `begun`: again, if its time was over before that, as it may be on a busy machine.
+    fn time_out_begun(&self, grace: &str, arguments: &[&str], line: &str) -> HostRecord {
+        let mut record = None;
+        wait_until("it has begun before its time is over", || {
+            let _ = fs::remove_file(self.mark("begun"));
+            record = Some(self.time_out(grace, arguments, line));
+            self.mark("begun").exists()
+        });
+        record.unwrap()
     }
 
     /// The same without a time for it to end in.
@@ -70,12 +84,14 @@ impl Scene {
         record
     }
 
-    /// The same for one that is interrupted once it has made the mark `begun`.
+    /// The same for one that is interrupted once its word `begun` has been heard.
     fn interrupt(&self, line: &str) -> HostRecord {
         let line = self.line(line);
-        let mut command = self.shoal.command(&["--json", "--kill-grace=1", &line]);
-        let running = Running::start(&mut command);
-        wait_until("the command runs", || self.mark("begun").exists());
+        let words = ["--json", "--record", "--kill-grace", LONG, &line];
+        let running = Running::start(&mut self.shoal.command(&words));
+        wait_until("the command is heard of", || {
+            self.shoal.recorded().contains("begun")
+        });
         running.interrupt();
         running.wait().expect(130).records().hosts.remove(0)
     }
@@ -106,14 +122,15 @@ fn assert_not_confirmed(record: &HostRecord, why: &str) {
 #[test]
 fn what_ends_by_sigterm_is_gone() {
     let scene = Scene::new(&[]);
-    assert_verdict(&scene.time_out(&[], LOOP), "gone");
+    assert_verdict(&scene.time_out(LONG, &[], LOOP), "gone");
     assert_eq!(scene.processes(), [0u32; 0]);
 }
 
 #[test]
 fn what_ignores_sigterm_is_gone_after_sigkill() {
     let scene = Scene::new(&[]);
-    let record = scene.time_out(&[], &format!("trap '' TERM; {LOOP}"));
+    let line = format!("trap '' TERM; touch @/begun; {LOOP}");
+    let record = scene.time_out_begun(SHORT, &[], &line);
     assert_verdict(&record, "gone-after-kill");
     assert_eq!(scene.processes(), [0u32; 0]);
 }
@@ -121,17 +138,13 @@ fn what_ignores_sigterm_is_gone_after_sigkill() {
 #[test]
 fn what_has_forked_twice_and_has_a_session_of_its_own_is_found() {
     let scene = Scene::new(&[]);
-    for trap in ["", "trap \"\" TERM; "] {
-        let _ = fs::remove_file(scene.mark("begun"));
+    for (trap, grace, verdict) in [
+        ("", LONG, "gone"),
+        ("trap \"\" TERM; ", SHORT, "gone-after-kill"),
+    ] {
         let daemon =
             format!("setsid sh -c '{trap}touch @/begun; {LOOP}' </dev/null >/dev/null 2>&1 &");
-        let record = scene.time_out(&[], &format!("({daemon}); {LOOP}"));
-        assert!(scene.mark("begun").exists());
-        let verdict = if trap.is_empty() {
-            "gone"
-        } else {
-            "gone-after-kill"
-        };
+        let record = scene.time_out_begun(grace, &[], &format!("({daemon}); {LOOP}"));
         assert_verdict(&record, verdict);
         assert_eq!(scene.processes(), [0u32; 0]);
     }
@@ -142,7 +155,7 @@ fn what_an_interrupted_command_leaves_behind_is_found() {
     let scene = Scene::new(&[]);
     let daemon = format!("setsid sh -c '{LOOP}' </dev/null >/dev/null 2>&1 &");
     let record = scene.interrupt(&format!(
-        "trap 'exit 9' INT; ({daemon}); touch @/begun; {LOOP}"
+        "trap 'exit 9' INT; ({daemon}); echo begun; {LOOP}"
     ));
     assert_eq!(record.outcome, "exit");
     assert_verdict(&record, "gone");
@@ -152,7 +165,7 @@ fn what_an_interrupted_command_leaves_behind_is_found() {
 #[test]
 fn what_ignores_an_interrupt_is_ended_by_sigterm() {
     let scene = Scene::new(&[]);
-    let record = scene.interrupt(&format!("trap '' INT; touch @/begun; {LOOP}"));
+    let record = scene.interrupt(&format!("trap '' INT; echo begun; {LOOP}"));
     assert_eq!(record.signal.as_deref(), Some("TERM"), "{record:?}");
     assert_verdict(&record, "gone");
     assert_eq!(scene.processes(), [0u32; 0]);
@@ -162,8 +175,11 @@ fn what_ignores_an_interrupt_is_ended_by_sigterm() {
 fn a_forced_command_is_not_run_a_second_time_and_that_is_said() {
     let force = format!("ForceCommand echo run >> @/runs; {LOOP}");
     let scene = Scene::new(&[&force]);
-    assert_not_confirmed(&scene.time_out(&[], "true"), "forced command");
-    assert_eq!(fs::read_to_string(scene.mark("runs")).unwrap(), "run\n");
+    assert_not_confirmed(&scene.time_out(SHORT, &[], "true"), "forced command");
+    let runs = || fs::read_to_string(scene.mark("runs")).unwrap_or_default();
+    // No signal reaches it, and its time may be over before it runs.
+    wait_until("it has run", || !runs().is_empty());
+    assert_eq!(runs(), "run\n");
     assert_ne!(scene.processes(), [0u32; 0]);
 }
 
@@ -171,9 +187,10 @@ fn a_forced_command_is_not_run_a_second_time_and_that_is_said() {
 fn a_server_that_passes_no_signals_on_is_no_hindrance_where_no_command_is_forced() {
     // To sshd it is a forced command, and signals to one are refused.
     let scene = Scene::new(&["ForceCommand eval \"$SSH_ORIGINAL_COMMAND\""]);
-    assert_not_confirmed(&scene.time_out(&[], "sleep 2; true @"), "did not pass");
-    let line = format!("trap '' TERM; {LOOP}");
-    let record = scene.time_out(&["--kill-where=always"], &line);
+    let record = scene.time_out(SHORT, &[], "sleep 2; true @");
+    assert_not_confirmed(&record, "did not pass");
+    let line = format!("trap '' TERM; touch @/begun; {LOOP}");
+    let record = scene.time_out_begun(SHORT, &["--kill-where=always"], &line);
     assert_verdict(&record, "gone-after-kill");
     wait_until("the first one has ended", || scene.processes().is_empty());
 }
@@ -181,14 +198,18 @@ fn a_server_that_passes_no_signals_on_is_no_hindrance_where_no_command_is_forced
 #[test]
 fn a_connection_that_is_lost_meanwhile_confirms_nothing() {
     let scene = Scene::new(&[]);
-    let record = scene.time_out(&[], &format!("trap 'kill -9 $PPID' TERM; {LOOP}"));
+    let line = format!("trap 'kill -9 $PPID' TERM; touch @/begun; {LOOP}");
+    let record = scene.time_out_begun(LONG, &[], &line);
     assert_not_confirmed(&record, "connection was lost");
 }
 
 #[test]
 fn a_server_that_opens_no_second_session_confirms_nothing() {
     let scene = Scene::new(&["MaxSessions 1"]);
-    assert_not_confirmed(&scene.time_out(&[], LOOP), "MaxSessions");
+    // The first one must not end before a second is asked for.
+    let line = format!("trap '' TERM; touch @/begun; {LOOP}");
+    let record = scene.time_out_begun(SHORT, &[], &line);
+    assert_not_confirmed(&record, "MaxSessions");
 }
 
 #[test]
@@ -207,7 +228,7 @@ fn the_summary_tells_of_it() {
     let line = scene.line(LOOP);
     scene
         .shoal
-        .run(&["-u", "1", &line])
+        .run(&["-u", "1", "--kill-grace", LONG, &line])
         .expect(3)
         .says(&["ended there, and gone: 127."]);
 }
@@ -216,8 +237,8 @@ fn the_summary_tells_of_it() {
 fn a_run_that_is_shown_again_tells_of_it() {
     let scene = Scene::new(&[]);
     for keeps in [&[][..], &["--record"]] {
-        let line = "trap '' TERM; while [ -e @/go ]; do sleep 0.1; done";
-        let record = scene.time_out(keeps, line);
+        let line = format!("trap '' TERM; touch @/begun; {LOOP}");
+        let record = scene.time_out_begun(SHORT, keeps, &line);
         assert_verdict(&record, "gone-after-kill");
         let mut command = scene.shoal.user.command(env!("CARGO_BIN_EXE_sshoal"));
         let shown = Running::start(command.args(["show", "last", "--json"])).wait();

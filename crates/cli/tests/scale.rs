@@ -83,13 +83,20 @@ fn as_many_hosts_as_are_allowed_run_at_the_same_time() {
     let mut spec = SimulationSpec::new(AT_ONCE as u32);
     spec.base = [127, 29, 0, 0].into();
     let shoal = Shoal::simulate(&spec);
-    let mut command = shoal.command(&["--json", "-p", "10000", "sleep 3600"]);
+    // Each says a number every five seconds.
+    let line = "slow 1000000 5000";
+    let mut command = shoal.command(&["--json", "--record", "-p", "10000", line]);
     let running = Running::start(&mut command);
     let all = AT_ONCE as u64;
     wait_until("all run the command", || shoal.hosts.totals().execs == all);
     let totals = shoal.hosts.totals();
     assert_eq!((totals.open, totals.peak_open), (all, all));
     assert_eq!(totals.connections, all, "nobody needed a second one");
+    wait_until("all commands are heard of", || {
+        let recorded = shoal.recorded();
+        let first = recorded.lines().filter(|line| line.ends_with(": 1"));
+        first.count() == AT_ONCE
+    });
     running.interrupt();
     let summary = running.wait().expect(130).records().summary;
     assert_eq!((summary.hosts, summary.signalled), (AT_ONCE, AT_ONCE));

@@ -147,16 +147,16 @@ fn a_slow_reader_costs_time_and_neither_memory_nor_hosts() {
     assert_eq!(ended.stdout(), expected.to_string());
 }
 
-/// Longer than the sshd of the next test bears with a client that does not answer: it asks after a second, twice, and
-/// hangs up after three. Nothing is hoped for meanwhile; a client that answers passes after any time.
-const PAUSE: Duration = Duration::from_secs(6);
+/// Longer than the sshd of the next test bears with a client that does not answer: it asks each second, ten times, and
+/// hangs up after eleven. Nothing is hoped for meanwhile; a client that answers passes after any time.
+const PAUSE: Duration = Duration::from_secs(15);
 
 #[test]
 fn a_reader_that_pauses_costs_no_connection() {
     let mut spec = SshdSpec::new(1);
     spec.lines = vec![
         "ClientAliveInterval 1".to_owned(),
-        "ClientAliveCountMax 2".to_owned(),
+        "ClientAliveCountMax 10".to_owned(),
     ];
     let shoal = Shoal::real(&spec);
     let read = |mut stdout: ChildStdout| {

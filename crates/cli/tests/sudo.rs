@@ -4,8 +4,8 @@
 
 mod support;
 
-use std::fs::{self, File, OpenOptions};
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::fs::{self, File};
+use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -13,7 +13,7 @@ use sshoal_testbed::sshd::account::password_account;
 use sshoal_testbed::sshd::{RealSshd, SshdSpec};
 use support::program::{Ended, Running};
 use support::records::HostRecord;
-use support::{Shoal, processes_of, shared_folder};
+use support::{Shoal, processes_of, shared_folder, write_program};
 use tempfile::TempDir;
 
 /// sudo's rules for the account `sshoal-pass`, one set at a time on this machine.
@@ -64,29 +64,19 @@ impl Scene {
 
     /// `sshoal run --sudo` as the account; the user answers questions with this.
     fn command(&self, answer: &str, arguments: &[&str]) -> Command {
-        let write = |name: &str, text: &str, mode| {
-            let path = self.desk.path().join(name);
-            let mut options = OpenOptions::new();
-            let file = options
-                .write(true)
-                .create(true)
-                .truncate(true)
-                .mode(mode)
-                .open(&path);
-            std::io::Write::write_all(&mut file.unwrap(), text.as_bytes()).unwrap();
-            path
-        };
-        let answer = write("answer", answer, 0o600);
-        let asked = self.desk.path().join("asked");
-        let asker = format!(
+        let desk = self.desk.path();
+        let [asker, asked, known] = ["asker", "asked", "answer"].map(|name| desk.join(name));
+        fs::write(&known, answer).unwrap();
+        let lines = format!(
             "#!/bin/sh\necho \"$1\" >> {}\ncat {}\n",
             asked.display(),
-            answer.display()
+            known.display()
         );
+        write_program(&asker, lines);
         let mut command = self.shoal.command(&["-l", &self.account, "--sudo"]);
         command
             .args(arguments)
-            .env("SSH_ASKPASS", write("asker", &asker, 0o700))
+            .env("SSH_ASKPASS", &asker)
             .env("SSH_ASKPASS_REQUIRE", "force");
         command
     }
@@ -257,6 +247,9 @@ fn without_an_answer_nothing_is_begun() {
     assert_eq!(scene.shoal.hosts.logins(), 0);
 }
 
+/// Seconds within which sudo has begun what ignores SIGTERM, on a busy machine, too.
+const TIME: &str = "5";
+
 /// A line that root's processes run until the mark is gone.
 fn stubborn(marks: &TempDir) -> String {
     fs::write(marks.path().join("go"), "").unwrap();
@@ -269,7 +262,7 @@ fn a_command_of_root_whose_time_is_over_is_gone() {
     for rules in &RULES[..2] {
         let scene = Scene::new(1, rules);
         let marks = shared_folder();
-        let limits = ["--json", "-u", "1", "--kill-grace", "1"];
+        let limits = ["--json", "-u", TIME, "--kill-grace", "1"];
         let ended = scene.run(&[&limits[..], &[&stubborn(&marks)]].concat());
         let record = ended.expect(3).records().hosts.remove(0);
         let left = processes_of(marks.path());
@@ -288,10 +281,9 @@ fn end_by_the_way(rules: &str, line: &str) -> (HostRecord, bool) {
     let scene = Scene::new(1, rules);
     let marks = shared_folder();
     let script = marks.path().join("stubborn");
-    fs::write(&script, format!("#!/bin/sh\n{}\n", stubborn(&marks))).unwrap();
-    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
+    write_program(&script, format!("#!/bin/sh\n{}\n", stubborn(&marks)));
     let line = line.replace('@', script.to_str().unwrap());
-    let limits = ["--json", "-u", "1", "--kill-grace", "1", &line];
+    let limits = ["--json", "-u", TIME, "--kill-grace", "1", &line];
     let mut command = scene.shoal.command(&["-l", &scene.account]);
     let ended = Running::start(command.args(limits)).wait();
     let left = processes_of(marks.path());
@@ -325,8 +317,7 @@ fn what_a_user_runs_by_sudo_alone_is_gone_too_and_where_it_is_not_that_is_said()
 fn the_password_goes_to_no_host_whose_key_has_changed() {
     let shoal = Shoal::simulated(1, &["0=wrong-host-key"]);
     let asker = shoal.file("asker");
-    fs::write(&asker, "#!/bin/sh\necho secret\n").unwrap();
-    fs::set_permissions(&asker, fs::Permissions::from_mode(0o700)).unwrap();
+    write_program(&asker, "#!/bin/sh\necho secret\n");
     let run = |arguments: &[&str]| {
         let no = ["-o", "StrictHostKeyChecking=no", "--json"];
         let mut command = shoal.command(&[&no, arguments].concat());

@@ -5,7 +5,7 @@
 mod support;
 
 use rustix::process::{Signal, kill_process};
-use rustix::termios::LocalModes;
+use rustix::termios::{LocalModes, Termios};
 use sshoal_testbed::sshd::{RealSshd, SshdSpec};
 use support::program::Running;
 use support::terminal::Screen;
@@ -20,17 +20,9 @@ fn lent(shoal: &Shoal<RealSshd>, line: &str) -> Screen {
     Screen::start(&shoal.command(&["-t", line]), 30, 100)
 }
 
-/// Waits until every key goes to the host.
-fn wait_until_raw(screen: &Screen) {
-    let cooked = LocalModes::ICANON | LocalModes::ECHO | LocalModes::ISIG;
-    wait_until("the terminal is lent", || {
-        !screen.settings().local_modes.intersects(cooked)
-    });
-}
-
 /// All of a terminal's settings, to compare.
-fn all(screen: &Screen) -> String {
-    format!("{:?}", screen.settings())
+fn all(settings: &Termios) -> String {
+    format!("{settings:?}")
 }
 
 #[test]
@@ -45,7 +37,7 @@ fn the_program_there_has_a_terminal_like_ours_and_follows_its_size() {
     screen.expect("41 123\r\n");
     screen.resize(10, 20);
     screen.expect("10 20\r\n");
-    wait_until_raw(&screen);
+    screen.wait_until_raw();
     screen.type_in("\x03");
     let (status, rest) = screen.finish();
     assert_eq!(
@@ -63,7 +55,7 @@ fn keys_reach_the_program_one_by_one_and_its_status_is_ours() {
         "stty raw -echo; echo ready; head -c 3 | od -An -c; stty sane; exit 7",
     );
     screen.expect("ready");
-    wait_until_raw(&screen);
+    screen.wait_until_raw();
     // Without an end of line: Ctrl-C, Ctrl-D, Escape.
     screen.type_in("\x03\x04\x1b");
     screen.expect("003 004 033");
@@ -91,17 +83,17 @@ fn the_terminal_is_given_back_however_the_run_ends() {
         (Some(Signal::TERM), 143),
     ] {
         let mut screen = lent(&shoal, "echo ready; read line");
-        let before = all(&screen);
+        let before = all(&screen.initial);
         screen.expect("ready");
-        wait_until_raw(&screen);
-        assert_ne!(before, all(&screen));
+        screen.wait_until_raw();
+        assert_ne!(before, all(&screen.settings()));
         match signal {
             Some(signal) => kill_process(screen.pid(), signal).unwrap(),
             None => screen.type_in("\r"),
         }
         let mut after = String::new();
         wait_until("the terminal is given back", || {
-            after = all(&screen);
+            after = all(&screen.settings());
             after == before
         });
         assert_eq!(screen.finish().0, Some(status), "{signal:?}");
@@ -112,11 +104,13 @@ fn the_terminal_is_given_back_however_the_run_ends() {
 fn a_lost_connection_gives_the_terminal_back_and_is_told() {
     let shoal = host();
     let mut screen = lent(&shoal, "echo ready; read line; kill -9 $PPID");
-    let before = all(&screen);
+    let before = all(&screen.initial);
     screen.expect("ready");
-    wait_until_raw(&screen);
+    screen.wait_until_raw();
     screen.type_in("\r");
-    wait_until("the terminal is given back", || all(&screen) == before);
+    wait_until("the terminal is given back", || {
+        all(&screen.settings()) == before
+    });
     let (status, rest) = screen.finish();
     assert_eq!(status, Some(255));
     assert!(rest.contains("lost: "), "{rest}");

@@ -139,6 +139,8 @@ fn a_terminal_is_like_the_passenger_s_and_follows_its_size() {
     ssh.args(["-tt", &warm.shoal.name(0), script]);
     let mut screen = Screen::start(&ssh, 30, 100);
     screen.expect("vt100\r\n30 100\r\nset\r\n");
+    // ssh hears of sizes from when it is told that its session is open, which the keeper may tell it behind first output.
+    screen.wait_until_raw();
     screen.resize(41, 123);
     screen.expect("41 123\r\n");
     screen.resize(10, 20);

@@ -164,7 +164,7 @@ fn further_connections_are_logged_in_to_beside_the_one_that_is_kept() {
         "--lanes",
         "3",
         "--limit",
-        "20M",
+        "10M",
         text(&source),
         text(&there),
     ];
@@ -187,9 +187,10 @@ fn behind_a_jump_host_nobody_logs_in_but_for_a_further_connection() {
     let source = from.path().join("big");
     fs::write(&source, &contents).unwrap();
     let there = target.path().join("there");
-    for (lanes, logins) in [("1", 2), ("2", 2 + 2)] {
+    // A further lane has the time to log in twice.
+    for (lanes, limit, logins) in [("1", "40M", 2), ("2", "10M", 2 + 2)] {
         let words = ["-F", &config, "-J", &jump, "-w", &name, "--lanes", lanes];
-        let paths = ["--limit", "40M", text(&source), text(&there)];
+        let paths = ["--limit", limit, text(&source), text(&there)];
         let ended = warm.run(&[&["put", "--json"][..], &words, &paths].concat());
         assert_eq!(ended.expect(0).records().hosts[0].warm, Some(true));
         assert!(fs::read(&there).unwrap() == contents);
@@ -293,7 +294,7 @@ impl Slow {
     /// Begins it, and waits until some octets are there.
     fn begin(&self, warm: &Warm, flags: &[&str]) -> Running {
         let (source, there) = (self.source(), self.there());
-        let words = ["put", "--limit", "10M", text(&source), text(&there)];
+        let words = ["put", "--limit", "3M", text(&source), text(&there)];
         let running = Running::start(&mut command(warm, &[&words[..], flags].concat()));
         wait_until("some of it has come", || {
             let parts = parts(self.target.path());

@@ -12,8 +12,8 @@ use std::process::{Command, Stdio};
 use rustix::process::{Signal, getpgid, getsid, kill_process};
 use sshoal_testbed::sshd::SshdSpec;
 use support::program::Running;
-use support::wait_until;
 use support::warm::{Warm, has_ended};
+use support::{wait_until, write_program};
 
 #[test]
 fn up_goes_to_the_background_once_and_says_how_many_hosts_it_keeps() {
@@ -215,8 +215,7 @@ fn a_passphrase_is_asked_for_before_it_goes_to_the_background() {
         .status();
     assert!(encrypted.unwrap().success());
     let askpass = warm.shoal.file("askpass");
-    fs::write(&askpass, "#!/bin/sh\necho secret\n").unwrap();
-    fs::set_permissions(&askpass, fs::Permissions::from_mode(0o700)).unwrap();
+    write_program(&askpass, "#!/bin/sh\necho secret\n");
     let mut up = warm.up_command(&["-o", "BatchMode=no"]);
     up.env("SSH_ASKPASS", &askpass)
         .env("SSH_ASKPASS_REQUIRE", "force");

@@ -57,7 +57,9 @@ fn a_local_forward_carries_both_ways_until_it_is_cancelled() {
         warm.status()["hosts"][0]["forwarded"] == 1
     });
     forward(&warm, "cancel", &["-L", &local]).expect(0);
-    assert!(TcpStream::connect(place).is_err());
+    wait_until("nobody listens any more", || {
+        TcpStream::connect(place).is_err()
+    });
     // What is open stays.
     assert_eq!(exchange(open, b" still"), b" still");
     forward(&warm, "cancel", &["-L", &local]).says(&["port not forwarded"]);
@@ -178,7 +180,9 @@ fn a_dynamic_forward_speaks_every_version_of_socks() {
         assert_eq!(came, [connected, b"data"].concat(), "{request:?}");
     }
     forward(&warm, "cancel", &["-D", &place.to_string()]).expect(0);
-    assert!(TcpStream::connect(place).is_err());
+    wait_until("nobody listens any more", || {
+        TcpStream::connect(place).is_err()
+    });
 }
 
 #[test]

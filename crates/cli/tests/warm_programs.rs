@@ -109,6 +109,16 @@ impl Tmux<'_> {
             screen.lines().any(|shown| shown.trim_end() == line)
         });
     }
+
+    /// Waits until every key goes to the host: from just before that on ssh hears of sizes.
+    fn is_lent(&self) {
+        let terminal = self.run(&["display-message", "-p", "#{pane_tty}"]).stdout();
+        wait_until("the terminal is lent", || {
+            let mut stty = Command::new("stty");
+            let settings = stty.args(["-a", "-F", terminal.trim_end()]).output();
+            String::from_utf8_lossy(&settings.unwrap().stdout).contains("-isig")
+        });
+    }
 }
 
 impl Drop for Tmux<'_> {
@@ -132,13 +142,18 @@ fn a_shell_under_tmux_follows_the_size_of_its_window() {
         warm: &warm,
         socket: warm.shoal.dir.path().join("tmux"),
     };
-    let ssh = format!("ssh -F {config} {}", warm.shoal.name(0));
+    // Not before the window has its size: what changes while ssh begins it does not hear of.
+    let ssh = format!(
+        "until [ \"$(stty size)\" = '30 100' ]; do sleep 0.05; done; exec ssh -F {config} {}",
+        warm.shoal.name(0)
+    );
     tmux.run(&["new-session", "-d", "-x", "100", "-y", "31", &ssh])
         .expect(0);
     tmux.run(&["set", "-g", "window-size", "manual"]).expect(0);
     tmux.run(&["resize-window", "-x", "100", "-y", "30"])
         .expect(0);
     tmux.shows("$");
+    tmux.is_lent();
     tmux.type_in("PS1=; echo here it is | tr a-z A-Z");
     tmux.shows("HERE IT IS");
     tmux.type_in("stty size | tr ' ' x");

@@ -130,8 +130,12 @@ fn a_program_is_searched_in_the_path_it_gets() {
 fn a_file_that_may_not_be_executed_is_the_answer_when_nothing_else_is_found() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("program");
-    fs::write(&file, "").unwrap();
-    fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
+    // By a process of its own: of a file that is open for writing here, if only in a fork, the answer would be ETXTBSY.
+    let mut install = Command::new("install")
+        .args(["-m", "644", "/dev/null", file.to_str().unwrap()])
+        .spawn()
+        .unwrap();
+    assert!(install.wait().unwrap().success());
     let mut command = Command::new("program");
     let error = command.env("PATH", folder.path()).spawn().unwrap_err();
     assert_eq!((error.step(), error.errno()), (Step::Exec, libc::EACCES));

@@ -19,6 +19,8 @@ use sshoal_testbed::delay_line::{
 const PORT: u16 = 7;
 /// Debian's nobody and nogroup.
 const NOBODY: u32 = 65_534;
+/// After so long something hangs that should not.
+const DEADLINE: Duration = Duration::from_secs(240);
 const DELAY: Duration = Duration::from_millis(20);
 
 fn start(spec: LineSpec) -> DelayLine {
@@ -125,7 +127,8 @@ fn pipelined_requests_are_one_flight() {
         server_to_client: 1,
     };
     assert_eq!(line.flights(), one_each);
-    assert_eq!(only_connection(&line).round_trips(), 2);
+    // A client that comes to its last writes late has the first acknowledged by then.
+    assert_eq!(only_connection(&line).data_round_trips(), 2);
 }
 
 #[test]
@@ -168,7 +171,8 @@ fn a_capture_shows_the_handshake_and_packets_larger_than_the_link_takes() {
         .iter()
         .filter(|record| record.direction == Direction::ClientToServer);
     let payloads: Vec<_> = to_server.map(|record| record.payload_len).collect();
-    assert_eq!(payloads.iter().sum::<usize>(), LENGTH);
+    // What is acknowledged late may be sent again.
+    assert!(payloads.iter().sum::<usize>() >= LENGTH);
     assert!(
         payloads.iter().any(|&length| length > 1460),
         "segmentation is not offloaded: {payloads:?}"
@@ -228,8 +232,17 @@ fn a_line_that_loses_everything_connects_nobody() {
     let attempt = || TcpStream::connect_timeout(&address, Duration::from_millis(100));
     let error = line.client_namespace().run(attempt).unwrap().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::TimedOut);
-    let counters = line.counters(Direction::ClientToServer);
-    assert_eq!((counters.packets, counters.lost), (1, 1));
+    let begun = Instant::now();
+    // On a busy machine the line may not have come to it, or TCP may have sent it again.
+    let counters = loop {
+        let counters = line.counters(Direction::ClientToServer);
+        if counters.packets > 0 {
+            break counters;
+        }
+        assert!(begun.elapsed() < DEADLINE, "nothing comes to the line");
+        thread::sleep(Duration::from_millis(5));
+    };
+    assert_eq!(counters.packets, counters.lost);
 }
 
 #[test]

@@ -8,13 +8,13 @@ use std::collections::{BTreeSet, HashSet};
 use std::io::{BufRead, BufReader};
 use std::net::{Ipv4Addr, TcpStream};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use sshoal_testbed::sshd::account::password_account;
 use sshoal_testbed::sshd::key_files::{Certified, KeyType, certify, generate};
 use sshoal_testbed::sshd::{Layout, RealSshd, SshdError, SshdSpec};
-use support::{DEADLINE, RawClient, ssh, ssh_command, text};
+use support::{DEADLINE, RawClient, askpass, ssh, ssh_command, text};
 use tempfile::TempDir;
 
 /// Starts servers at addresses that no other test here uses, and writes the clients' files.
@@ -196,15 +196,8 @@ fn keys_of_every_type_and_certificates_are_accepted_once_authorised() {
     let (server, dir) = start(6, SshdSpec::new(1));
     let address = server.addresses()[0];
     let login = |key: &Path, passphrase: &str| {
-        let askpass = dir.path().join("askpass");
-        std::fs::write(&askpass, format!("#!/bin/sh\necho {passphrase}\n")).unwrap();
-        Command::new("chmod")
-            .arg("+x")
-            .arg(&askpass)
-            .status()
-            .unwrap();
         ssh_command(dir.path(), &address)
-            .env("SSH_ASKPASS", &askpass)
+            .env("SSH_ASKPASS", askpass(dir.path(), passphrase))
             .env("SSH_ASKPASS_REQUIRE", "force")
             .args(["-o", "BatchMode=no", "-o", "PasswordAuthentication=no"])
             .args([
@@ -272,15 +265,8 @@ fn the_password_account_logs_in_with_its_password() {
     let account = password_account().unwrap();
     assert_eq!(account, password_account().unwrap(), "kept between runs");
     let login = |password: &str| {
-        let askpass = dir.path().join("askpass");
-        std::fs::write(&askpass, format!("#!/bin/sh\necho {password}\n")).unwrap();
-        Command::new("chmod")
-            .arg("+x")
-            .arg(&askpass)
-            .status()
-            .unwrap();
         ssh_command(dir.path(), &server.addresses()[0])
-            .env("SSH_ASKPASS", &askpass)
+            .env("SSH_ASKPASS", askpass(dir.path(), password))
             .env("SSH_ASKPASS_REQUIRE", "force")
             .args(["-o", "BatchMode=no", "-o", "PubkeyAuthentication=no"])
             .args([

@@ -9,7 +9,8 @@ use std::net::TcpStream;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use support::{DEADLINE, Ending, simulate, ssh_command, stop};
+use sshoal_testbed::simulated::Traffic;
+use support::{DEADLINE, Ending, Hosts, simulate, ssh_command, stop};
 
 const BANNER: &[u8] = b"SSH-2.0-sshoal_testbed\r\n";
 const CLIENT: &[u8] = b"SSH-2.0-raw\r\n";
@@ -152,8 +153,7 @@ fn an_input_cut_comes_after_exactly_so_many_bytes() {
 #[test]
 fn a_cut_in_the_input_after_authentication_decides_whether_the_command_runs() {
     let whole = simulate(1, &[]);
-    assert!(whole.ssh(0, &["count runs"]).status.success());
-    let traffic = whole.simulation.last_traffic(0).unwrap();
+    let traffic = traffic_of_a_run(&whole);
     let (input, output) = traffic.at_authentication.unwrap();
     let after = traffic.input - input;
     assert!(output < traffic.output && after > 100, "{traffic:?}");
@@ -162,7 +162,7 @@ fn a_cut_in_the_input_after_authentication_decides_whether_the_command_runs() {
     for bytes in [0, 1, after / 4, after / 2, after * 3 / 4, after - 1] {
         let hosts = simulate(1, &[&format!("0=reset-input-at:auth+{bytes}")]);
         hosts.ssh(0, &["count runs"]);
-        let traffic = hosts.simulation.last_traffic(0).unwrap();
+        let traffic = traffic_to_the_end(&hosts);
         let (input, _) = traffic.at_authentication.unwrap();
         assert_eq!(traffic.input - input, bytes);
         ran.push(hosts.simulation.count(0, "runs"));
@@ -184,8 +184,7 @@ fn a_cut_in_the_output_after_authentication_lets_the_command_run_unseen() {
 
     // A healthy host's output, but for its last byte.
     let whole = simulate(1, &[]);
-    assert!(whole.ssh(0, &["count runs"]).status.success());
-    let traffic = whole.simulation.last_traffic(0).unwrap();
+    let traffic = traffic_of_a_run(&whole);
     let after = traffic.output - traffic.at_authentication.unwrap().1;
     let hosts = simulate(1, &[&format!("0=reset-at:auth+{}", after - 1)]);
     hosts.ssh(0, &["count runs"]);
@@ -286,6 +285,18 @@ fn a_silent_host_works_on_and_notices_when_the_client_goes() {
     assert_eq!(hosts.simulation.totals().open, 1);
     stop(ssh);
     until(|| hosts.simulation.totals().open == 0);
+}
+
+/// What a healthy host has sent and received.
+fn traffic_of_a_run(hosts: &Hosts) -> Traffic {
+    assert!(hosts.ssh(0, &["count runs"]).status.success());
+    traffic_to_the_end(hosts)
+}
+
+/// The same of a client that has gone, whose last words the host need not have read by then.
+fn traffic_to_the_end(hosts: &Hosts) -> Traffic {
+    until(|| hosts.simulation.totals().open == 0);
+    hosts.simulation.last_traffic(0).unwrap()
 }
 
 fn until(condition: impl Fn() -> bool) {

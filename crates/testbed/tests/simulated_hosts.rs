@@ -9,7 +9,7 @@ use std::io::Write;
 use std::process::{Command, Stdio};
 
 use sshoal_testbed::simulated::SimulationSpec;
-use support::{simulate, simulate_spec, ssh_command, text};
+use support::{askpass, simulate, simulate_spec, ssh_command, text};
 
 #[test]
 fn commands_do_as_documented() {
@@ -134,15 +134,8 @@ fn a_password_is_accepted_where_one_is_set() {
         ..SimulationSpec::new(1)
     });
     let login = |password: &str| {
-        let askpass = hosts.dir.path().join("askpass");
-        std::fs::write(&askpass, format!("#!/bin/sh\necho {password}\n")).unwrap();
-        Command::new("chmod")
-            .arg("+x")
-            .arg(&askpass)
-            .status()
-            .unwrap();
         ssh_command(hosts.dir.path(), &hosts.address(0))
-            .env("SSH_ASKPASS", &askpass)
+            .env("SSH_ASKPASS", askpass(hosts.dir.path(), password))
             .env("SSH_ASKPASS_REQUIRE", "force")
             .args([
                 "-o",

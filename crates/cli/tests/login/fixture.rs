@@ -1,7 +1,6 @@
 //! Real servers, and `sshoal run` against them with a home of its own.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::thread;
@@ -13,7 +12,7 @@ use sshoal_testbed::sshd::{RealSshd, SshdSpec};
 use tempfile::TempDir;
 
 /// After so many seconds something hangs that should not. No test's verdict depends on the number.
-const DEADLINE: &str = "60";
+const DEADLINE: &str = "240";
 
 /// Servers, and a home whose `.ssh` knows them but holds no key.
 pub(crate) struct Scene {
@@ -56,9 +55,12 @@ impl Scene {
 
     /// A shell script to be run.
     pub(crate) fn script(&self, name: &str, text: &str) -> PathBuf {
-        let path = self.path(name);
-        fs::write(&path, format!("#!/bin/sh\n{text}\n")).unwrap();
-        fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).unwrap();
+        let (path, lines) = (self.path(name), self.path("lines"));
+        fs::write(&lines, format!("#!/bin/sh\n{text}\n")).unwrap();
+        // By a process of its own: a file that is open for writing here, if only in a fork, could not be executed.
+        let mut install = Command::new("install");
+        install.args(["-m", "755"]).args([&lines, &path]);
+        assert!(install.status().unwrap().success());
         path
     }
 
@@ -105,7 +107,7 @@ impl Scene {
 
     /// The log of a host, with the ends of all its connections: sshd writes it behind the client's back.
     pub(crate) fn log(&self, host: usize) -> String {
-        let deadline = Instant::now() + Duration::from_secs(60);
+        let deadline = Instant::now() + Duration::from_secs(240);
         loop {
             let log = self.server.log(host);
             let count = |starts: &[&str]| {

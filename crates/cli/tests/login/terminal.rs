@@ -13,7 +13,7 @@ use crate::fixture::{Ended, Run};
 use crate::pty;
 
 /// After so long something hangs that should not. No test's verdict depends on the number.
-const DEADLINE: Duration = Duration::from_secs(60);
+const DEADLINE: Duration = Duration::from_secs(240);
 
 /// A running `sshoal` whose controlling terminal is ours. Its output goes to pipes.
 pub(crate) struct OnTerminal {

@@ -111,7 +111,7 @@ fn the_end_of_the_run_ends_the_question() {
     let scene = Scene::with(&[]);
     let key = scene.key("key", KeyType::Ed25519, PASSPHRASE);
     scene.authorize(&key, "");
-    let run = scene.run(&["-i", text(&key), "--login-timeout", "1"], "true");
+    let run = scene.run(&["-i", text(&key), "--login-timeout", "10"], "true");
     let mut user = OnTerminal::start(&run);
     user.expect("Enter passphrase");
     assert_eq!(user.finish_and_look(), (Some(3), true));

@@ -1,16 +1,10 @@
 //! Where ssh itself is wanted: `-S`, and flags that only ssh has.
 
-use std::os::unix::fs::PermissionsExt;
-
 use super::*;
 
 /// An executable script for /bin/sh.
 pub(super) fn write_script(path: &str, text: &str) {
-    // Not over a script that still runs.
-    let new = format!("{path}.new");
-    fs::write(&new, format!("#!/bin/sh\n{text}\n")).unwrap();
-    fs::set_permissions(&new, fs::Permissions::from_mode(0o755)).unwrap();
-    fs::rename(&new, path).unwrap();
+    support::write_program(path, format!("#!/bin/sh\n{text}\n"));
 }
 
 #[test]

@@ -5,8 +5,8 @@ use std::fs;
 use sshoal_testbed::sshd::SshdSpec;
 
 use crate::by_ssh;
-use crate::support::Shoal;
 use crate::support::program::Running;
+use crate::support::{Shoal, write_program};
 
 #[test]
 fn a_status_is_the_command_s_even_if_it_is_the_one_that_ssh_fails_with() {
@@ -110,16 +110,10 @@ fn a_script_travels_whole_and_a_long_command_line_hides_no_end() {
 fn a_program_that_never_says_anything_is_told_of_when_its_time_is_up() {
     let shoal = Shoal::real(&SshdSpec::new(1));
     let (program, number) = (shoal.file("silent"), shoal.file("number"));
-    let text = shoal.file("text");
-    fs::write(
-        &text,
+    write_program(
+        &program,
         format!("#!/bin/sh\necho $$ > {number}\nexec sleep 3600\n"),
-    )
-    .unwrap();
-    // By a process of its own: a file that is open for writing here, if only in a fork, could not be executed.
-    let mut install = std::process::Command::new("install");
-    let installed = install.args(["-m", "755", &text, &program]).status();
-    assert!(installed.unwrap().success());
+    );
     let arguments = by_ssh(&["--ssh", &program, "--json", "true"]);
     let record = shoal.run(&arguments).expect(3).records().hosts.remove(0);
     // Nobody knows what it has done.

@@ -8,7 +8,8 @@ use crate::support::Shoal;
 
 /// Healthy hosts beside those in trouble.
 const HEALTHY: usize = 8;
-const OUTPUT: usize = 4000;
+/// `slow-output:200` takes longer for it than a command may.
+const OUTPUT: usize = 20_000;
 
 /// Faults and their ends that are the same by both transports: tests/faults.rs has them for native hosts.
 const SAME: &[(&str, &str, &str)] = &[
@@ -47,7 +48,7 @@ fn each_host_in_trouble_ends_in_its_kind_and_the_others_well() {
     let changing = ways.iter().position(is_changing).unwrap();
     shoal.run_on(&shoal.name(changing), &["true"]).expect(0);
     let line = format!("yes-bytes {OUTPUT}");
-    let deadlines = ["--connect-timeout=4", "--login-timeout=10", "--timeout=6"];
+    let deadlines = ["--connect-timeout=20", "--login-timeout=30", "--timeout=30"];
     let arguments = [&deadlines[..], &["--json", &line]].concat();
     let records = shoal.run(&by_ssh(&arguments)).expect(3).records();
     let summary = records.summary;

@@ -1,13 +1,14 @@
 //! Ctrl-C and deadlines by ssh: nobody is left behind on this machine.
 
 use std::fs;
+use std::path::Path;
 
 use rustix::process::{Signal, kill_process};
 use sshoal_testbed::sshd::{RealSshd, SshdSpec};
 
 use crate::by_ssh;
 use crate::support::program::Running;
-use crate::support::{Shoal, shared_folder, wait_until};
+use crate::support::{Shoal, shared_folder, wait_until, write_program};
 
 /// The ssh's of this user that name this configuration file in their arguments.
 fn left(shoal: &Shoal<RealSshd>) -> usize {
@@ -24,13 +25,18 @@ fn left(shoal: &Shoal<RealSshd>) -> usize {
 }
 
 /// Starts a command that ends when its mark goes.
-fn begun(shoal: &Shoal<RealSshd>, marks: &std::path::Path, arguments: &[&str]) -> Running {
+fn start(shoal: &Shoal<RealSshd>, marks: &Path, arguments: &[&str]) -> Running {
     let line = format!(
         "trap '' INT TERM HUP; touch {0}/%h; while [ -e {0}/%h ]; do sleep 0.1; done",
         marks.display()
     );
     let arguments = [arguments, &["--json", &line]].concat();
-    let running = Running::start(&mut shoal.command(&by_ssh(&arguments)));
+    Running::start(&mut shoal.command(&by_ssh(&arguments)))
+}
+
+/// The same, until it runs on both hosts.
+fn begun(shoal: &Shoal<RealSshd>, marks: &Path, arguments: &[&str]) -> Running {
+    let running = start(shoal, marks, arguments);
     wait_until("the commands run", || {
         (0..2).all(|host| marks.join(shoal.name(host)).exists())
     });
@@ -92,7 +98,7 @@ fn a_termination_and_a_deadline_leave_nobody_behind_either() {
     wait_until("every ssh is gone", || left(&shoal) == 0);
 
     let marks = shared_folder();
-    let records = begun(&shoal, marks.path(), &["--timeout=2"])
+    let records = start(&shoal, marks.path(), &["--timeout=2"])
         .wait()
         .expect(3)
         .records();
@@ -107,12 +113,7 @@ fn an_ssh_that_ignores_signals_is_killed_and_twice_is_at_once() {
     let shoal = Shoal::real(&SshdSpec::new(2));
     // It ignores what sshoal sends first, and so does the ssh that it becomes.
     let stubborn = shoal.file("stubborn");
-    fs::write(&stubborn, "#!/bin/sh\ntrap '' INT TERM\nexec ssh \"$@\"\n").unwrap();
-    fs::set_permissions(
-        &stubborn,
-        std::os::unix::fs::PermissionsExt::from_mode(0o755),
-    )
-    .unwrap();
+    write_program(&stubborn, "#!/bin/sh\ntrap '' INT TERM\nexec ssh \"$@\"\n");
     let marks = shared_folder();
     let running = begun(&shoal, marks.path(), &["--ssh", &stubborn]);
     running.interrupt();

@@ -11,7 +11,7 @@ use crate::agent_process::Agent;
 use crate::by_ssh;
 use crate::support::program::Running;
 use crate::support::terminal::Screen;
-use crate::support::{Shoal, wait_until};
+use crate::support::{Shoal, wait_until, write_program};
 
 #[test]
 fn a_master_that_is_there_is_used_and_one_that_persists_is_left_running() {
@@ -67,8 +67,7 @@ fn asker(folder: &Path, answer: &str) -> String {
         "#!/bin/sh\necho \"$1\" >> {}\necho '{answer}'\n",
         asked.display()
     );
-    fs::write(&path, text).unwrap();
-    fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
+    write_program(&path, text);
     path.to_str().unwrap().to_owned()
 }
 
@@ -113,6 +112,8 @@ fn a_password_is_asked_for_once_and_tried_once_a_host() {
             }
         }
         if !right {
+            // sshd writes its log behind the client's back.
+            shoal.wait_for_sessions();
             let log = shoal.hosts.log(0);
             assert_eq!(log.matches("Failed password").count(), 1, "{log}");
         }

@@ -15,7 +15,7 @@ use tempfile::TempDir;
 
 use super::chance::Chance;
 use super::program::{Ended, Running};
-use super::{Shoal, shared_folder};
+use super::{Shoal, shared_folder, write_program};
 
 pub(crate) fn real(spec: SshdSpec) -> Shoal<RealSshd> {
     Shoal::real(&spec)
@@ -86,9 +86,7 @@ pub(crate) fn programs(named: &[(&str, &str)]) -> TempDir {
 
 /// One program more, of a few lines for a shell.
 pub(crate) fn script(programs: &Path, name: &str, lines: &str) {
-    let path = programs.join(name);
-    fs::write(&path, format!("#!/bin/sh\n{lines}\n")).unwrap();
-    fs::set_permissions(&path, Permissions::from_mode(0o755)).unwrap();
+    write_program(programs.join(name), format!("#!/bin/sh\n{lines}\n"));
 }
 
 /// A host with a folder of programs as its only one.
@@ -235,10 +233,23 @@ pub(crate) fn write(path: &Path, contents: &[u8], mode: u32) {
     File::open(path).unwrap().set_modified(time).unwrap();
 }
 
-/// Names of parts below a folder.
+/// Names of parts below a folder, in which a transfer may put things in place meanwhile.
 pub(crate) fn parts(folder: &Path) -> Vec<Vec<u8>> {
-    let names = listing(folder).into_keys();
-    names.filter(|name| name.ends_with(b".part")).collect()
+    assert!(folder.is_dir(), "{}", folder.display());
+    let (mut found, mut folders) = (Vec::new(), vec![folder.to_owned()]);
+    while let Some(path) = folders.pop() {
+        for entry in fs::read_dir(path).into_iter().flatten().flatten() {
+            let path = entry.path();
+            let name = path.strip_prefix(folder).unwrap().as_os_str().as_bytes();
+            if name.ends_with(b".part") {
+                found.push(name.to_vec());
+            }
+            if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                folders.push(path);
+            }
+        }
+    }
+    found
 }
 
 /// After so many octets of a file an fsync is asked for (`sshoal_transfer::CHECKPOINT`).

@@ -53,9 +53,14 @@ impl Line {
         )
     }
 
+    /// Carries everything from now on, as it comes.
+    pub(crate) fn free(&self) {
+        self.state.is_free.store(true, Ordering::Relaxed);
+    }
+
     /// Cuts all connections, and carries everything from now on.
     pub(crate) fn cut(&self) {
-        self.state.is_free.store(true, Ordering::Relaxed);
+        self.free();
         for connection in self.state.connections.lock().unwrap().drain(..) {
             // It may have ended.
             let _ = connection.shutdown(Shutdown::Both);

@@ -135,6 +135,20 @@ impl Shoal<RealSshd> {
                 .all(|host| descendants(self.hosts.pid(host).as_raw_nonzero().get()).is_empty())
         });
     }
+
+    /// The same, and until what they have started has ended, too: a program does what it has been sent also when its sshd is
+    /// gone, and is then nobody's descendant.
+    pub(crate) fn wait_for_programs(&self) {
+        self.wait_for_sessions();
+        let addresses = self.hosts.addresses().iter();
+        let servers: Vec<String> = addresses
+            .map(|it| format!(" {} {}", it.ip(), it.port()))
+            .collect();
+        wait_until("all programs have ended", || {
+            let of_hosts = |it: &String| servers.iter().any(|server| it.ends_with(server));
+            !connections().iter().any(of_hosts)
+        });
+    }
 }
 
 impl<H> Shoal<H> {
@@ -169,6 +183,14 @@ impl<H> Shoal<H> {
         Running::start(&mut self.command(arguments)).wait()
     }
 
+    /// What the last run has recorded so far (`--record`), which may go on. Who has heard of a command can signal it; that it has
+    /// done something does not tell that.
+    pub(crate) fn recorded(&self) -> String {
+        let mut show = self.user.command(env!("CARGO_BIN_EXE_sshoal"));
+        let ended = Running::start(show.args(["show", "last"])).wait();
+        ended.stdout()
+    }
+
     /// `sshoal run` on some hosts, to its end.
     pub(crate) fn run_on(&self, hosts: &str, arguments: &[&str]) -> Ended {
         Running::start(self.configured(&["-w", hosts]).args(arguments)).wait()
@@ -190,6 +212,16 @@ pub(crate) fn shared_folder() -> TempDir {
     folder
 }
 
+/// Writes a program that can be started at once.
+pub(crate) fn write_program(path: impl AsRef<Path>, contents: impl AsRef<[u8]>) {
+    let written = tempfile::NamedTempFile::new().unwrap();
+    fs::write(written.path(), contents).unwrap();
+    // By a process of its own: a file that is open for writing here, if only in a fork, could not be executed.
+    let mut install = Command::new("install");
+    install.args(["-m", "755"]).arg(written.path());
+    assert!(install.arg(path.as_ref()).status().unwrap().success());
+}
+
 /// The processes, by /proc, whose command line has this path: what runs on a host of this machine, but neither a client nor what has
 /// ended.
 pub(crate) fn processes_of(path: &Path) -> Vec<u32> {
@@ -207,6 +239,19 @@ pub(crate) fn processes_of(path: &Path) -> Vec<u32> {
         if line.contains(path) && !is_client {
             found.push(pid);
         }
+    }
+    found
+}
+
+/// SSH_CONNECTION of each process that has one: sshd gives it to all that it starts (ssh(1)).
+fn connections() -> Vec<String> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir("/proc").unwrap().flatten() {
+        // Those of others cannot be read, and neither is there one of a process that has ended.
+        let environment = fs::read(entry.path().join("environ")).unwrap_or_default();
+        let mut variables = environment.split(|octet| *octet == 0);
+        let connection = variables.find_map(|it| it.strip_prefix(b"SSH_CONNECTION="));
+        found.extend(connection.map(|it| String::from_utf8_lossy(it).into_owned()));
     }
     found
 }

@@ -4,12 +4,12 @@ use std::fs::File;
 use std::io::Write;
 use std::os::fd::OwnedFd;
 use std::process::{Child, Command, Stdio};
-use std::sync::mpsc::Receiver;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-use rustix::termios::{Termios, Winsize, tcgetattr, tcsetwinsize};
+use rustix::termios::{LocalModes, Termios, Winsize, tcgetattr, tcsetwinsize};
 
-use super::{DEADLINE, pty};
+use super::{DEADLINE, pty, wait_until};
 
 /// How often a program is looked at that shows nothing.
 const GLANCE: Duration = Duration::from_millis(100);
@@ -18,8 +18,10 @@ const GLANCE: Duration = Duration::from_millis(100);
 pub(crate) struct Screen {
     child: Child,
     user: File,
-    /// The program's side, to look at its settings.
-    terminal: OwnedFd,
+    /// The program's side, to look at its settings for as long as it runs.
+    terminal: Option<OwnedFd>,
+    /// Its settings before any program had it.
+    pub(crate) initial: Termios,
     shown: Receiver<Vec<u8>>,
     text: String,
 }
@@ -45,12 +47,14 @@ impl Screen {
             .stdin(stream())
             .stdout(stream())
             .stderr(stream());
+        let initial = tcgetattr(&terminal).unwrap();
         let child = command.spawn().unwrap();
         Screen {
             child,
             shown: pty::watch(&user),
             user,
-            terminal,
+            terminal: Some(terminal),
+            initial,
             text: String::new(),
         }
     }
@@ -63,10 +67,13 @@ impl Screen {
                 self.text.drain(..at + words.len());
                 return;
             }
-            let over = begun.elapsed() > DEADLINE || self.child.try_wait().unwrap().is_some();
+            if self.child.try_wait().unwrap().is_some() {
+                // The reader sees the end, behind all that was shown, when nobody has the terminal open any more.
+                self.terminal = None;
+            }
             let octets = match self.shown.recv_timeout(GLANCE) {
                 Ok(octets) => octets,
-                Err(_) if !over => continue,
+                Err(RecvTimeoutError::Timeout) if begun.elapsed() <= DEADLINE => continue,
                 Err(_) => panic!("the screen does not show {words:?} but {:?}", self.text),
             };
             self.text.push_str(&String::from_utf8_lossy(&octets));
@@ -83,7 +90,15 @@ impl Screen {
     }
 
     pub(crate) fn settings(&self) -> Termios {
-        tcgetattr(&self.terminal).unwrap()
+        tcgetattr(self.terminal.as_ref().unwrap()).unwrap()
+    }
+
+    /// Waits until every key goes to the host.
+    pub(crate) fn wait_until_raw(&self) {
+        let cooked = LocalModes::ICANON | LocalModes::ECHO | LocalModes::ISIG;
+        wait_until("the terminal is lent", || {
+            !self.settings().local_modes.intersects(cooked)
+        });
     }
 
     pub(crate) fn pid(&self) -> rustix::process::Pid {

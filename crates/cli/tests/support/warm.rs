@@ -108,8 +108,17 @@ impl Warm {
 
     /// `sshoal status --json`; null if nothing is kept.
     pub(crate) fn status(&self) -> Value {
-        let ended = self.run(&["status", "--json"]);
-        serde_json::from_str(&ended.stdout()).unwrap_or_else(|_| panic!("{}", ended.stderr()))
+        let mut status = None;
+        // On a busy machine an answer may take longer than it is waited for.
+        wait_until("the keeper answers", || {
+            let ended = self.run(&["status", "--json"]);
+            status = serde_json::from_str(&ended.stdout()).ok();
+            if status.is_none() {
+                eprint!("{}", ended.stderr());
+            }
+            status.is_some()
+        });
+        status.unwrap()
     }
 
     pub(crate) fn pid(&self) -> Pid {

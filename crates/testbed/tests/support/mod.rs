@@ -2,9 +2,10 @@
 
 #![allow(dead_code)] // each test file uses some of it
 
+use std::fs;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddrV4, TcpStream};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
@@ -13,7 +14,7 @@ use sshoal_testbed::simulated::{Simulation, SimulationSpec};
 use tempfile::TempDir;
 
 /// After so long something hangs that should not. No test's verdict depends on the number.
-pub(crate) const DEADLINE: Duration = Duration::from_secs(60);
+pub(crate) const DEADLINE: Duration = Duration::from_secs(240);
 
 /// A simulation and the folder with its clients' files.
 pub(crate) struct Hosts {
@@ -77,6 +78,17 @@ pub(crate) fn ssh(dir: &Path, address: &SocketAddrV4, args: &[&str]) -> Output {
 pub(crate) fn stop(mut child: Child) {
     kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
     child.wait().unwrap();
+}
+
+/// A program that answers what an `ssh` asks.
+pub(crate) fn askpass(dir: &Path, answer: &str) -> PathBuf {
+    let (lines, program) = (dir.join("askpass-lines"), dir.join("askpass"));
+    fs::write(&lines, format!("#!/bin/sh\necho {answer}\n")).unwrap();
+    // By a process of its own: a file that is open for writing here, if only in a fork, could not be executed.
+    let mut install = Command::new("install");
+    install.args(["-m", "755"]).args([&lines, &program]);
+    assert!(install.status().unwrap().success());
+    program
 }
 
 pub(crate) fn text(bytes: &[u8]) -> String {
