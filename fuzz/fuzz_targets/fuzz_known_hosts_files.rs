@@ -101,7 +101,7 @@ fn index(bytes: &[u8]) {
 }
 
 fn offer(bytes: &[u8]) {
-    let Ok(offered) = OfferedKeys::parse(bytes, &["ssh-ed25519", "rsa-sha2-512"]) else {
+    let Ok(offered) = OfferedKeys::parse(bytes, &["ssh-ed25519", "rsa-sha2-512"], 1024) else {
         return;
     };
     let known = KnownHosts::parse(vec![("f".into(), LINE.into())]);

@@ -123,6 +123,7 @@ fuzz_target!(|bytes: &[u8]| {
         Query {
             host: "H.example.com",
             user: Some("u"),
+            login: Some("l"),
             port: Some(7),
             command: Some("c"),
             tag: Some("t"),

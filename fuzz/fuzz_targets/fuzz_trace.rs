@@ -26,7 +26,7 @@ fuzz_target!(|input: (&[u8], u8, Option<(u16, u16)>, Option<u64>)| {
             }
         }
     }
-    let Ok(traced) = Traced::of(recording, Wanted { ports, until }) else {
+    let Ok(traced) = Traced::of(recording, Wanted { ports, until, ..Wanted::default() }) else {
         return;
     };
     let sum: u64 = traced.shares().iter().map(|share| share.time).sum();

@@ -206,6 +206,20 @@ fn an_algorithm_that_is_not_wanted_is_not_learned() {
 }
 
 #[test]
+fn a_key_that_is_too_short_to_log_in_by_is_not_learned_and_keeps_no_other_from_it() {
+    let bench = Bench::new(1);
+    let file = bench.file("short");
+    fs::write(&file, bench.line(0, KeyType::Ed25519)).unwrap();
+    let options = [YES, "RequiredRSASize=3072"];
+    bench
+        .sshoal(std::slice::from_ref(&file), &options)
+        .expect(0);
+    let text = fs::read_to_string(&file).unwrap();
+    let both = [KeyType::Ed25519, KeyType::EcdsaNistP256].map(|own| bench.line(0, own));
+    assert_eq!(text, both.concat());
+}
+
+#[test]
 fn hashed_names_stay_hashed_and_are_found_by_ssh() {
     let bench = Bench::new(1);
     let file = bench.file("hashed");

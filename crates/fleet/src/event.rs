@@ -104,8 +104,11 @@ impl Action {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Event {
     /// The host is now in this phase. Entering the present phase again changes nothing, but that a program of this
-    /// machine ([`JumpId::PROGRAM`]) has been heard of by it.
+    /// machine ([`JumpId::PROGRAM`]) has been heard of by it, and that a host which was [queued](Event::Queued) goes on.
     Entered(Phase),
+    /// The host waits for a turn of the performer's own: it holds no place that another may need, and has many times the
+    /// deadline of its phase for that. Once it enters its phase again, all its time is before it.
+    Queued,
     /// The first key exchange is complete: splits the time of [`Phase::Login`].
     KeysExchanged,
     /// The host waits at this gate until [`Action::Admit`].

@@ -216,6 +216,10 @@ impl Fleet {
         };
         match event {
             Event::Entered(phase) => self.enter(now, index, slot, phase),
+            Event::Queued => {
+                self.queue(now, index, slot);
+                Ok(())
+            }
             Event::KeysExchanged => self.keys_exchanged(now, index, slot),
             Event::Reached(gate) => self.reach(now, index, slot, gate),
             Event::Left(gate) => self.leave_gate(index, slot, gate),

@@ -43,6 +43,8 @@ pub(crate) struct Flight {
     pub(crate) unheard: bool,
     /// The gate it waits at. Its clocks stand still meanwhile.
     pub(crate) at_gate: Option<Gate>,
+    /// Whether it waits for a turn of the performer's own.
+    pub(crate) queued: bool,
     /// How far it is with its handshake, and which places it holds for it.
     pub(crate) handshake: Handshake,
     /// Whether it holds one of `Limits::signatures`.
@@ -101,6 +103,7 @@ impl Flight {
             phase: Phase::Lookup,
             unheard: by_program,
             at_gate: None,
+            queued: false,
             handshake: Handshake {
                 stage: Stage::Connecting,
                 spent: Duration::ZERO,
@@ -114,6 +117,15 @@ impl Flight {
             settled: now,
             in_phase: Duration::ZERO,
             times: PhaseTimes::default(),
+        }
+    }
+
+    /// Its turn has come, if it waits for one: its clocks, which are settled, begin anew.
+    pub(crate) fn leave_queue(&mut self) {
+        if std::mem::take(&mut self.queued) {
+            let waited = std::mem::take(&mut self.in_phase);
+            self.handshake.spent = self.handshake.spent.saturating_sub(waited);
+            self.times.waited += waited;
         }
     }
 

@@ -72,6 +72,7 @@ fn event() -> impl Strategy<Value = Event> {
     let outcomes = vec![Outcome::Exit(0), Outcome::Exit(255), Outcome::NotStarted];
     prop_oneof![
         6 => prop::sample::select(phases).prop_map(Event::Entered),
+        1 => Just(Event::Queued),
         1 => Just(Event::KeysExchanged),
         1 => Just(Event::Held),
         1 => Just(Event::Parked),

@@ -6,7 +6,7 @@ use std::fmt;
 
 use crate::key::{KeyFields, KeyType};
 use crate::known_hosts::{Entry, KnownHosts, LineProblem, Location, RecordId};
-use crate::line::Marker;
+use crate::line::{Marker, UNKNOWN_TYPE};
 use crate::pattern;
 
 /// RSA keys with fewer bits are refused by default (`RequiredRSASize` is 1024 in OpenSSH, 2048
@@ -208,10 +208,11 @@ fn is_plain(hosts: &[u8]) -> bool {
 /// A damaged revocation is among the problems already.
 fn damaged_key(entry: &Entry<'_>) -> Option<LineProblem> {
     let Location { file, line } = entry.location();
-    let key_type = entry
-        .key_type()
-        .filter(|_| entry.marker() != Marker::Revoked)?;
-    let why = format!("the key is not a whole {} key", key_type.name());
+    let why = match entry.key_type() {
+        _ if entry.marker() == Marker::Revoked => return None,
+        Some(key_type) => format!("the key is not a whole {} key", key_type.name()),
+        None => format!("{UNKNOWN_TYPE}; the host counts as known by another key"),
+    };
     Some(LineProblem { file, line, why })
 }
 

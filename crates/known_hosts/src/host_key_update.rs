@@ -45,9 +45,14 @@ pub struct OfferedKeys {
 
 impl OfferedKeys {
     /// Reads what follows the name and `want_reply` of the request `hostkeys-00@openssh.com`.
-    /// Keys that are of no known type, damaged, certificates, or not of `algorithms`
-    /// (`HostKeyAlgorithms`), are passed over.
-    pub fn parse(data: &[u8], algorithms: &[&str]) -> Result<OfferedKeys, OfferError> {
+    /// Keys that are of no known type, damaged, certificates, not of `algorithms`
+    /// (`HostKeyAlgorithms`), or RSA keys of fewer bits than `minimum_rsa_bits` (`RequiredRSASize`),
+    /// are passed over.
+    pub fn parse(
+        data: &[u8],
+        algorithms: &[&str],
+        minimum_rsa_bits: usize,
+    ) -> Result<OfferedKeys, OfferError> {
         let mut reader = crate::reader::Reader(data);
         let mut keys: Vec<Vec<u8>> = Vec::new();
         let mut seen = HashSet::new();
@@ -61,6 +66,9 @@ impl OfferedKeys {
                 .iter()
                 .any(|name| KeyType::of_algorithm(name) == wanted)
             {
+                continue;
+            }
+            if key.key_type == KeyType::Rsa && key.bits() < Some(minimum_rsa_bits) {
                 continue;
             }
             if !seen.insert(key.canonical()) {

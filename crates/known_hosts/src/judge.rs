@@ -5,7 +5,8 @@
 //!
 //! - a key that is revoked under the bare name of a host on another port, or under an address
 //!   given for `CheckHostIP`, is [`Verdict::Revoked`]; OpenSSH takes it for a new one;
-//! - damaged `@revoked` lines stay in force.
+//! - damaged `@revoked` lines stay in force;
+//! - a whole key of a type that is not known here means that the host is known by another key; OpenSSH skips the line.
 
 use crate::host_name::HostName;
 use crate::key::KeyFields;
@@ -286,13 +287,12 @@ fn status_of_key<'k>(matches: &[Entry<'k>], blob: &[u8]) -> Status<'k> {
         .iter()
         .filter(|entry| entry.marker() == Marker::None)
     {
-        let Some(known) = entry.key_blob() else {
+        let known = entry.key_blob();
+        if known.is_none() && !entry.is_foreign() {
             continue;
-        };
-        let same = presented
-            .zip(KeyFields::parse(&known))
-            .is_some_and(|(a, b)| a.same(&b));
-        if same {
+        }
+        let known = known.as_deref().and_then(KeyFields::parse);
+        if presented.zip(known).is_some_and(|(a, b)| a.same(&b)) {
             return Status::Ok(*entry);
         }
         status = Status::Changed(*entry);

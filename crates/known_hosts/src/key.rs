@@ -182,6 +182,12 @@ pub(crate) fn claimed_name(blob: &[u8]) -> Option<&[u8]> {
     split_string(blob).map(|(name, _)| name)
 }
 
+/// Whether the base64 `text` of a key names the same type as the word before it: nothing is damaged then, whether or not
+/// the type is known here.
+pub(crate) fn names_type(text: &[u8], type_name: &[u8]) -> bool {
+    decode(text).is_some_and(|blob| claimed_name(&blob) == Some(type_name))
+}
+
 /// RFC 4251 section 5 `string`: the value and what follows it.
 fn split_string(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let mut reader = Reader(bytes);

@@ -107,7 +107,7 @@ pub(crate) struct Record {
     pub(crate) hosts: Range<usize>,
     /// The base64 key; empty only for a damaged revocation.
     pub(crate) key: Range<usize>,
-    /// As the line says it; a damaged revocation may not say it.
+    /// As the line says it; a damaged revocation may not say it, and a host's key may be of a type that is not known here.
     pub(crate) key_type: Option<KeyType>,
     pub(crate) kind: Kind,
 }
@@ -342,7 +342,7 @@ impl<'k> Entry<'k> {
         }
     }
 
-    /// The key's type as the line names it; `None` on a damaged revocation.
+    /// The key's type as the line names it; `None` on a damaged revocation, and where the type is not known here.
     pub fn key_type(&self) -> Option<KeyType> {
         self.record.key_type
     }
@@ -380,6 +380,11 @@ impl<'k> Entry<'k> {
             file: Arc::clone(&self.file.label),
             line: self.record.line,
         }
+    }
+
+    /// Whether the line has a key of the host's that cannot be compared with others, since its type is not known here.
+    pub(crate) fn is_foreign(&self) -> bool {
+        matches!(self.record.kind, Kind::Host) && self.record.key_type.is_none()
     }
 
     /// For a revocation, what it revokes.

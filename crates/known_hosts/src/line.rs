@@ -27,11 +27,12 @@ pub enum Marker {
 pub(crate) enum Line<'a> {
     /// Empty, or a comment.
     Blank,
-    /// A line that can be understood, though its key is not decoded yet.
+    /// A line that can be understood, though its key is not decoded yet. Without a marker that key may be of a type that is
+    /// not known here: the host is known all the same.
     Entry {
         marker: Marker,
         hosts: &'a [u8],
-        key_type: KeyType,
+        key_type: Option<KeyType>,
         key: &'a [u8],
     },
     /// Not understood: it grants nothing.
@@ -114,7 +115,11 @@ fn parse_marked(line: &[u8]) -> Line<'_> {
             damaged: Damaged::Grant,
         };
     }
-    match (fields(rest), marker) {
+    let fields = fields(rest).and_then(|fields| match fields.1 {
+        Some(_) => Ok(fields),
+        None => Err(UNKNOWN_TYPE),
+    });
+    match (fields, marker) {
         (Ok((hosts, key_type, key)), _) => Line::Entry {
             marker,
             hosts,
@@ -132,7 +137,10 @@ fn parse_marked(line: &[u8]) -> Line<'_> {
     }
 }
 
-type Fields<'a> = (&'a [u8], KeyType, &'a [u8]);
+type Fields<'a> = (&'a [u8], Option<KeyType>, &'a [u8]);
+
+/// What is wrong with a key of a type that nobody knows.
+pub(crate) const UNKNOWN_TYPE: &str = "the key type is unknown";
 
 fn fields(text: &[u8]) -> Result<Fields<'_>, &'static str> {
     let (hosts, rest) = split_word(text);
@@ -144,13 +152,14 @@ fn fields(text: &[u8]) -> Result<Fields<'_>, &'static str> {
     if let Some(why) = fault_of_hosts(hosts) {
         return Err(why);
     }
-    let Some(key_type) = KeyType::from_name(type_name) else {
+    let key_type = KeyType::from_name(type_name);
+    if key_type.is_none() && !key::names_type(key, type_name) {
         return Err(if type_name.iter().all(u8::is_ascii_digit) {
             "keys of SSH protocol 1 are not supported"
         } else {
-            "the key type is unknown"
+            UNKNOWN_TYPE
         });
-    };
+    }
     if key.is_empty() || key[0] == b'#' {
         return Err("nothing follows the key type");
     }

@@ -187,8 +187,9 @@ impl FileParser {
                     Marker::None => Kind::Host,
                     Marker::CertAuthority => Kind::Authority,
                     Marker::Revoked => {
-                        let revoked = RevokedKey::read(Some(key_type), key);
-                        if key::decode_as(key_type, key).is_none() {
+                        let revoked = RevokedKey::read(key_type, key);
+                        let whole = key_type.and_then(|key_type| key::decode_as(key_type, key));
+                        if whole.is_none() {
                             let salvaged = Salvaged {
                                 hosts: Some(hosts),
                                 key: revoked.clone(),
@@ -202,13 +203,14 @@ impl FileParser {
                         Kind::Revocation(Box::new(revoked))
                     }
                 };
-                self.add_record(place, Some(hosts), Some((key_type, key)), kind);
+                self.add_record(place, Some(hosts), (key_type, Some(key)), kind);
             }
             Line::Broken { why, damaged } => {
                 let salvaged = revocation::salvage(damaged);
                 self.report(place, why, salvaged.as_ref());
                 if let Some(Salvaged { hosts, key }) = salvaged {
-                    self.add_record(place, hosts, None, Kind::Revocation(Box::new(key)));
+                    let kind = Kind::Revocation(Box::new(key));
+                    self.add_record(place, hosts, (None, None), kind);
                 }
             }
         }
@@ -218,7 +220,7 @@ impl FileParser {
         &mut self,
         place: &Place<'_>,
         hosts: Option<&[u8]>,
-        key: Option<(KeyType, &[u8])>,
+        (key_type, key): (Option<KeyType>, Option<&[u8]>),
         kind: Kind,
     ) {
         let id = self.records.len() as u32;
@@ -231,8 +233,8 @@ impl FileParser {
             line: place.line,
             start: place.start,
             hosts: hosts.map_or(0..0, |hosts| place.range(hosts)),
-            key: key.map_or(0..0, |(_, text)| place.range(text)),
-            key_type: key.map(|(key_type, _)| key_type),
+            key: key.map_or(0..0, |text| place.range(text)),
+            key_type,
             kind,
         });
     }

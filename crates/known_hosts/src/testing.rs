@@ -46,6 +46,11 @@ pub(crate) fn ed25519_certificate(seed: u8) -> Vec<u8> {
     out
 }
 
+/// A key of a type that is not known here.
+pub(crate) fn foreign(seed: u8) -> Vec<u8> {
+    blob(&[b"ssh-mldsa44-ed25519@openssh.com", &[seed; 64]])
+}
+
 /// The type and the key as a line has them.
 pub(crate) fn text(blob: &[u8]) -> String {
     let len = u32::from_be_bytes([blob[0], blob[1], blob[2], blob[3]]) as usize;

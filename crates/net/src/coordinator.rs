@@ -360,7 +360,7 @@ impl<O: Observer> Coordinator<O> {
             Report::Learned(fingerprint, server) => self.learned.insert(fingerprint, server),
             Report::Notice(text) => self.notices.push(Notice::Words(text)),
             Report::Demand(text) => self.notices.push(Notice::Demand(text)),
-            Report::Banner(banner) => self.notices.push(Notice::Banner(banner)),
+            Report::Banner(of, banner) => self.notices.push(Notice::Banner(of, banner)),
             Report::Unlock(key) => self.notices.push(Notice::Unlock(key)),
             Report::UnknownHostKey(question) => self.questions.add(question, Instant::now()),
             Report::HostKeysAnswered(answer) => {

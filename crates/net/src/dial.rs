@@ -1,11 +1,13 @@
 //! From a name to a TCP connection: RFC 8305 (Happy Eyeballs).
 
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
 use sshoal_fleet::{Failure, FailureKind};
 use sshoal_ssh_config::AddressFamily;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 
 use crate::failures;
@@ -15,20 +17,76 @@ use crate::plan::{Endpoint, TcpOptions};
 /// RFC 8305 section 8, Connection Attempt Delay: the next address is tried this long after the last.
 const ATTEMPT_DELAY: Duration = Duration::from_millis(250);
 
+/// Name lookups at a time, in the whole process: getaddrinfo(3) stays with a name whose servers are gone for half a minute,
+/// longer than anybody waits for it. tokio has 512 threads for what blocks in each of its runtimes; the others are for
+/// input and files.
+const LOOKUPS_AT_ONCE: usize = 384;
+static LOOKUPS: LazyLock<Arc<Semaphore>> =
+    LazyLock::new(|| Arc::new(Semaphore::new(LOOKUPS_AT_ONCE)));
+
 /// Between two attempts at all addresses of a host.
 const PAUSE_BETWEEN_ATTEMPTS: Duration = Duration::from_secs(1);
 
-/// The addresses of a host, families alternating (RFC 8305 section 4).
+/// A place among the lookups of the process, which lasts until the resolver has answered, whoever waits for that.
+pub(crate) struct LookupTurn {
+    /// `None` for an address, which nobody is asked for.
+    _place: Option<OwnedSemaphorePermit>,
+}
+
+impl LookupTurn {
+    /// If it is to be had at once.
+    pub(crate) fn at_once(host: &Endpoint) -> Option<LookupTurn> {
+        let place = match host.name.parse::<IpAddr>() {
+            Ok(_) => None,
+            Err(_) => Some(LOOKUPS.clone().try_acquire_owned().ok()?),
+        };
+        Some(LookupTurn { _place: place })
+    }
+
+    /// As soon as it is to be had.
+    pub(crate) async fn awaited(host: &Endpoint) -> LookupTurn {
+        match LookupTurn::at_once(host) {
+            Some(turn) => turn,
+            // The semaphore is never closed.
+            None => LookupTurn {
+                _place: LOOKUPS.clone().acquire_owned().await.ok(),
+            },
+        }
+    }
+
+    /// Does what may block for long, in a thread of its own that keeps the place.
+    async fn perform<T: Send + 'static>(
+        self,
+        job: impl FnOnce() -> io::Result<T> + Send + 'static,
+    ) -> io::Result<T> {
+        let performed = tokio::task::spawn_blocking(move || {
+            let result = job();
+            drop(self);
+            result
+        });
+        performed.await.map_err(io::Error::other)?
+    }
+}
+
+/// The addresses of a host, families alternating (RFC 8305 section 4), once there is a turn.
 pub(crate) async fn addresses(host: &Endpoint) -> Result<Vec<SocketAddr>, Failure> {
+    look_up(host, LookupTurn::awaited(host).await).await
+}
+
+/// The same, in a turn that is there.
+pub(crate) async fn look_up(host: &Endpoint, turn: LookupTurn) -> Result<Vec<SocketAddr>, Failure> {
     let (name, port) = (host.name.as_str(), host.port);
     let found: Vec<SocketAddr> = match name.parse::<IpAddr>() {
         Ok(address) => vec![SocketAddr::new(address, port)],
-        Err(_) => tokio::net::lookup_host((name, port))
-            .await
-            .map_err(|error| {
-                Failure::new(FailureKind::Resolve, format!("looking up {name}: {error}"))
-            })?
-            .collect(),
+        Err(_) => {
+            let asked = (name.to_owned(), port);
+            let found = turn.perform(move || asked.to_socket_addrs()).await;
+            found
+                .map_err(|error| {
+                    Failure::new(FailureKind::Resolve, format!("looking up {name}: {error}"))
+                })?
+                .collect()
+        }
     };
     let usable = |address: &SocketAddr| match host.tcp.address_family {
         AddressFamily::Any => true,
@@ -193,6 +251,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use std::net::TcpListener;
+    use std::sync::mpsc;
 
     use tokio::runtime::Builder;
     use tokio::task::LocalSet;
@@ -215,6 +274,31 @@ mod tests {
         let tried = tried.iter();
         let tried = tried.map(|tried| (tried.address, tried.problem.is_none()));
         (link.is_ok(), tried.collect())
+    }
+
+    #[tokio::test]
+    async fn a_lookup_keeps_its_place_until_the_resolver_has_answered() {
+        let places = Arc::new(Semaphore::new(1));
+        let turn = LookupTurn {
+            _place: Some(places.clone().try_acquire_owned().unwrap()),
+        };
+        let (begun, has_begun) = tokio::sync::oneshot::channel();
+        let (answer, answered) = mpsc::channel::<()>();
+        let lookup = turn.perform(move || {
+            begun.send(()).unwrap();
+            // Until there is nobody to answer any more.
+            let _ = answered.recv();
+            Ok(())
+        });
+        // Whoever asked has gone, for it took too long.
+        tokio::select! {
+            _ = lookup => panic!("nobody has answered"),
+            begun = has_begun => begun.unwrap(),
+        }
+        assert!(places.try_acquire().is_err());
+        drop(answer);
+        let place = tokio::time::timeout(Duration::from_secs(60), places.acquire());
+        assert!(place.await.unwrap().is_ok());
     }
 
     #[test]

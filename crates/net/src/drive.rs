@@ -340,6 +340,35 @@ impl Drive {
     }
 }
 
+/// A timer whose time is put off again and again, as that of a keepalive is by all that comes: only a sooner one costs anything.
+#[derive(Default)]
+pub(crate) struct Alarm {
+    sleep: Option<Pin<Box<Sleep>>>,
+}
+
+impl Alarm {
+    /// Ready when `due` is over; never without one.
+    pub(crate) fn poll(&mut self, context: &mut Context<'_>, due: Option<Instant>) -> Poll<()> {
+        let Some(due) = due.map(tokio::time::Instant::from) else {
+            return Poll::Pending;
+        };
+        let sleep = self
+            .sleep
+            .get_or_insert_with(|| Box::pin(tokio::time::sleep_until(due)));
+        if sleep.deadline() > due {
+            sleep.as_mut().reset(due);
+        }
+        while sleep.as_mut().poll(context).is_ready() {
+            if sleep.deadline() >= due {
+                self.sleep = None;
+                return Poll::Ready(());
+            }
+            sleep.as_mut().reset(due);
+        }
+        Poll::Pending
+    }
+}
+
 /// Sleeps until a timer is due; for ever without one.
 pub(crate) async fn sleep_until(deadline: Option<Instant>) {
     match deadline {

@@ -15,7 +15,7 @@ use sshoal_proto::{Connection, ConnectionError, Event, ExecFate, Opening};
 use tokio::runtime::Builder;
 use tokio::task::{JoinSet, LocalSet};
 
-use crate::dial;
+use crate::dial::{self, LookupTurn};
 use crate::drive::{Answer, Broken, Drive};
 use crate::failures;
 use crate::link::LinkError;
@@ -82,7 +82,8 @@ async fn fetch_all(hosts: Vec<Endpoint>, at_once: usize, patience: Duration) -> 
 
 async fn fetch(host: &Endpoint, patience: Duration, buffer: &RefCell<Vec<u8>>) -> FetchedKeys {
     let mut fetched = FetchedKeys::default();
-    let addresses = match within(patience, dial::addresses(host)).await {
+    let turn = LookupTurn::awaited(host).await;
+    let addresses = match within(patience, dial::look_up(host, turn)).await {
         Ok(addresses) => addresses,
         Err(failure) => {
             fetched.failure = Some(failure);

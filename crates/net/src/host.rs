@@ -8,7 +8,7 @@ use sshoal_proto::ExecFate;
 use tokio::sync::mpsc;
 
 use crate::crash::{Watch, caught};
-use crate::dial;
+use crate::dial::{self, LookupTurn};
 use crate::each;
 use crate::failures::{self, Ended};
 use crate::host_key_questions::{Asker, HostKeyQuestion};
@@ -208,7 +208,19 @@ impl<'w> Attempt<'w, '_> {
             return Ok((Link::Proxy(Box::new(proxy)), connecting.elapsed()));
         }
         let Some(jump) = endpoint.via else {
-            let lookup = dial::addresses(endpoint);
+            let turn = match LookupTurn::at_once(endpoint) {
+                Some(turn) => turn,
+                None => {
+                    let queued = Report::Host(self.host, FleetEvent::Queued);
+                    self.worker.report(queued);
+                    let turn = LookupTurn::awaited(endpoint);
+                    let turn = self.unless_aborted(async { Ok::<_, Ended>(turn.await) });
+                    let turn = turn.await?;
+                    self.worker.enter(self.host, Phase::Lookup);
+                    turn
+                }
+            };
+            let lookup = dial::look_up(endpoint, turn);
             let addresses = self.unless_aborted(lookup).await?;
             pass_timing(timing, Passed::LookedUp(addresses.len()));
             self.worker.enter(self.host, Phase::Connect);

@@ -9,7 +9,7 @@
 //!
 //! What is noted is looked at once more, and written, when the run is over: see `known_hosts/key_updates.rs`.
 
-use sshoal_crypto::verify;
+use sshoal_crypto::verify_with_minimum;
 use sshoal_known_hosts::{OfferedKeys, parse_proofs, prove_request};
 use sshoal_proto::{Connection, Event};
 
@@ -69,7 +69,12 @@ impl<'a> HostKeyUpdate<'a> {
             return;
         }
         self.stage = Stage::Over;
-        let offered = match OfferedKeys::parse(data, &self.trust.algorithms) {
+        let HostTrust {
+            algorithms,
+            required_rsa_size,
+            ..
+        } = self.trust;
+        let offered = match OfferedKeys::parse(data, algorithms, *required_rsa_size) {
             Ok(offered) => offered,
             Err(error) => return tracing::debug!(%error, "host keys are not updated"),
         };
@@ -99,7 +104,7 @@ impl<'a> HostKeyUpdate<'a> {
             return;
         };
         let keys = keys_at(&offered, &places);
-        match proven(connection, &keys, reply) {
+        match proven(connection, &keys, reply, self.trust.required_rsa_size) {
             Ok(proven) => self.note(offered.clone(), proven, new_keys),
             Err(why) => {
                 let host = self.trust.host_name().written();
@@ -132,6 +137,7 @@ fn proven(
     connection: &Connection,
     keys: &[&[u8]],
     reply: Option<&[u8]>,
+    minimum_rsa_bits: usize,
 ) -> Result<Vec<Vec<u8>>, String> {
     let reply = reply.ok_or("it refused to")?;
     let (Some(session_id), Some(algorithm)) =
@@ -143,8 +149,14 @@ fn proven(
         parse_proofs(keys, reply, session_id, algorithm).map_err(|error| error.to_string())?;
     let mut proven = Vec::new();
     for proof in proofs {
-        verify(proof.algorithm, proof.key, proof.signature, &proof.signed)
-            .map_err(|error| error.to_string())?;
+        verify_with_minimum(
+            proof.algorithm,
+            proof.key,
+            proof.signature,
+            &proof.signed,
+            minimum_rsa_bits,
+        )
+        .map_err(|error| error.to_string())?;
         proven.push(proof.key.to_vec());
     }
     Ok(proven)

@@ -4,7 +4,7 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV6, ToSocketAddrs};
 
 use nix::ifaddrs::{InterfaceAddress, getifaddrs};
-use nix::net::if_::InterfaceFlags;
+use nix::net::if_::{InterfaceFlags, if_nameindex};
 
 /// Where connections come from: an address a family, of those that there are.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -58,6 +58,18 @@ impl LocalAddresses {
             SocketAddr::V6(_) => self.v6.map(SocketAddr::V6),
         }
     }
+}
+
+/// What a scope of IPv6 is called: the interface of that index, or the number if there is none.
+pub(crate) fn name_of_scope(scope: u32) -> String {
+    let interfaces = if_nameindex();
+    let name = interfaces.ok().and_then(|interfaces| {
+        let own = interfaces
+            .iter()
+            .find(|interface| interface.index() == scope)?;
+        own.name().to_str().ok().map(str::to_owned)
+    });
+    name.unwrap_or_else(|| scope.to_string())
 }
 
 /// The addresses of all interfaces that are up (`Match localnetwork`).

@@ -59,6 +59,15 @@ pub trait Observer: Send + 'static {
     /// It could not be passed on.
     fn banner(&mut self, from: &str, text: &[u8]) -> io::Result<()>;
 
+    /// The same of a host itself, and no jump host: several may go by one name.
+    ///
+    /// # Errors
+    ///
+    /// It could not be passed on.
+    fn host_banner(&mut self, _host: HostId, from: &str, text: &[u8]) -> io::Result<()> {
+        self.banner(from, text)
+    }
+
     /// Asks the user for a secret. `None` if there is nobody to ask, if the user gives none, or as soon as `wanted`
     /// says that the answer is of no use any more. Nothing else is told meanwhile: the terminal is the question's.
     ///
@@ -144,7 +153,7 @@ pub(crate) enum Notice {
     Result(HostResult),
     Words(String),
     Demand(String),
-    Banner(Banner),
+    Banner(Option<HostId>, Banner),
     TerminalLent,
     Transferred(HostId, Tally),
     Killed(HostId, KillVerdict),
@@ -302,7 +311,10 @@ fn hear(
             Notice::Result(result) => observer.result(result)?,
             Notice::Words(text) => observer.notice(text)?,
             Notice::Demand(text) => observer.demand(text)?,
-            Notice::Banner(Banner { from, text }) => observer.banner(from, text)?,
+            Notice::Banner(None, Banner { from, text }) => observer.banner(from, text)?,
+            Notice::Banner(Some(host), Banner { from, text }) => {
+                observer.host_banner(*host, from, text)?
+            }
             Notice::TerminalLent => observer.terminal_lent()?,
             Notice::Transferred(host, tally) => observer.transferred(*host, tally)?,
             Notice::Killed(host, verdict) => observer.killed(*host, verdict)?,

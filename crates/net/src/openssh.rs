@@ -363,7 +363,7 @@ impl Heard<'_> {
             let from = label.clone();
             return self
                 .worker
-                .report(Report::Banner(Banner { from, text: told }));
+                .report(Report::Banner(Some(self.host), Banner { from, text: told }));
         }
         for line in String::from_utf8_lossy(&told).lines() {
             let line = line.trim();

@@ -527,6 +527,8 @@ pub struct HostTrust {
     pub algorithms: Arc<[&'static str]>,
     /// What authorities may have signed host certificates with (CASignatureAlgorithms).
     pub ca_signature_algorithms: Arc<[&'static str]>,
+    /// The fewest bits of an RSA key that the server may tell of as its own (RequiredRSASize).
+    pub required_rsa_size: usize,
     /// RevokedHostKeys: the files, by their paths.
     pub revoked: Arc<[(String, RevokedHostKeys)]>,
     /// StrictHostKeyChecking.

@@ -19,7 +19,7 @@ use tracing::Instrument;
 use crate::agent::AgentForwarding;
 use crate::announcement::Announcement;
 use crate::crash::caught;
-use crate::drive::{Broken, Drive, sleep_until};
+use crate::drive::{Alarm, Broken, Drive, sleep_until};
 use crate::failures::Ended;
 use crate::guess;
 use crate::host::{Orders, aborted};
@@ -48,6 +48,8 @@ pub(crate) struct HostSession<'a> {
     /// Standard input, if the command reads any.
     feeder: Option<Feeder>,
     window: WindowChanges,
+    /// For what the connection has to do by itself.
+    alarm: Alarm,
     state: State<'a>,
 }
 
@@ -197,6 +199,7 @@ impl<'a> HostSession<'a> {
             drive,
             feeder: worker.plan.input.as_ref().map(Feeder::new),
             window: WindowChanges::watch(plan.request.pty.as_ref().filter(|_| plan.lends_terminal)),
+            alarm: Alarm::default(),
             state: State {
                 worker,
                 host,
@@ -262,7 +265,8 @@ impl<'a> HostSession<'a> {
         self.state.tell_of_killing();
         match end {
             Ok(end) => {
-                self.state.login.show_last_banners(self.state.worker);
+                let (worker, host) = (self.state.worker, self.state.host);
+                self.state.login.show_last_banners(worker, Some(host));
                 self.drive.hang_up();
                 if let Some(keeping) = &mut self.state.keeping {
                     keeping.handle_end(&self.drive.connection);
@@ -462,6 +466,7 @@ impl<'a> HostSession<'a> {
             drive,
             feeder,
             window,
+            alarm,
             state,
         } = self;
         let timeout = drive.connection.poll_timeout();
@@ -484,7 +489,7 @@ impl<'a> HostSession<'a> {
             biased;
             order = orders.recv() => return self.obey(order),
             result = poll_fn(|context| poll_progress(drive, state, context)) => result,
-            () = sleep_until(timeout), if timeout.is_some() => {
+            () = poll_fn(|context| alarm.poll(context, timeout)), if timeout.is_some() => {
                 drive.connection.handle_timeout(Instant::now()).map_err(Broken::from)
             }
             () = sleep_until(last_moment), if last_moment.is_some() => {

@@ -11,6 +11,7 @@ use sshoal_fleet::{Failure, FailureKind};
 use sshoal_known_hosts::{Further, HostName, Location, Marker, Presented, Query, Unknown, Verdict};
 use sshoal_proto::HostKeyQuestion;
 
+use crate::interfaces;
 use crate::known_hosts::NewKeys;
 use crate::link::Link;
 use crate::plan::{HostTrust, Strictness};
@@ -133,7 +134,7 @@ impl HostTrust {
     fn address_to_check(&self, peer: Option<SocketAddr>) -> Option<AddressName> {
         let peer = peer.filter(|peer| self.checks_address && !is_loopback(*peer))?;
         Some(AddressName {
-            address: peer.ip().to_string(),
+            address: numeric(peer),
             port: peer.port(),
         })
     }
@@ -337,6 +338,39 @@ impl HostTrust {
     }
 }
 
+/// The address as ssh names it: a scope by its interface, if that is one of this machine's (getnameinfo(3)).
+fn numeric(peer: SocketAddr) -> String {
+    let SocketAddr::V6(v6) = peer else {
+        return peer.ip().to_string();
+    };
+    match v6.scope_id() {
+        0 => v6.ip().to_string(),
+        scope => format!("{}%{}", v6.ip(), interfaces::name_of_scope(scope)),
+    }
+}
+
 fn is_loopback(peer: SocketAddr) -> bool {
     peer.ip().is_loopback()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{Ipv6Addr, SocketAddrV6};
+
+    use super::*;
+
+    #[test]
+    fn an_address_keeps_its_scope() {
+        let scoped =
+            |address: Ipv6Addr, scope| numeric(SocketAddrV6::new(address, 22, 0, scope).into());
+        let link_local = Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 1);
+        assert_eq!(scoped(Ipv6Addr::LOCALHOST, 0), "::1");
+        let lo = nix::net::if_::if_nametoindex("lo").unwrap_or_default();
+        assert_eq!(scoped(link_local, lo), "fe80::1%lo");
+        assert_eq!(
+            scoped(link_local, u32::MAX),
+            format!("fe80::1%{}", u32::MAX)
+        );
+        assert_eq!(numeric(([127, 0, 0, 1], 22).into()), "127.0.0.1");
+    }
 }

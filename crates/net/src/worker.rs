@@ -92,8 +92,8 @@ pub(crate) enum Report {
     Notice(String),
     /// For the user to do.
     Demand(String),
-    /// For the user to read, from a server.
-    Banner(Banner),
+    /// For the user to read, from a server: the host's, or a jump host's.
+    Banner(Option<HostId>, Banner),
     /// The user is to be asked for this key's passphrase.
     Unlock(Arc<LockedKey>),
     /// The user is to be asked about an unknown host key.

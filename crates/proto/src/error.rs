@@ -176,7 +176,7 @@ pub enum Misbehaviour {
         /// Our channel number.
         channel: u32,
     },
-    /// Data after EOF or CLOSE (RFC 4254 section 5.3).
+    /// Extended data after EOF, or anything after CLOSE (RFC 4254 section 5.3).
     #[error("{message} on channel {channel} after its end")]
     AfterEnd {
         /// Name of the message.

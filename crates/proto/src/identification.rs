@@ -160,6 +160,18 @@ mod tests {
     }
 
     #[test]
+    fn lines_before_it_may_be_long_and_of_any_octets() {
+        let line = [
+            b"\xa1Cuidado! \x1b[31m".as_slice(),
+            &[0xe9; MAX_LINE - 20],
+            b"\r\n",
+        ]
+        .concat();
+        let found = read(&[&line, b"\xff\n\nSSH-2.0-x\r\n"]).expect("tolerated");
+        assert_eq!(found.expect("complete").as_str(), "SSH-2.0-x");
+    }
+
+    #[test]
     fn takes_nothing_behind_the_line_end() {
         let mut reader = IdentificationReader::default();
         let (used, found) = reader.handle(b"SSH-2.0-x\nrest").expect("valid");

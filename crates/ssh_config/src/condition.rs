@@ -274,7 +274,7 @@ impl Test {
 impl Subject<'_> {
     fn user(&self) -> &str {
         let configured = self.slots.word_of(Keyword::User);
-        let user = self.query.user.or(configured);
+        let user = self.query.user.or(self.query.login).or(configured);
         user.unwrap_or(&self.environment.local_user)
     }
 
@@ -319,7 +319,10 @@ impl Subject<'_> {
     fn check_tokens(&self, command: &str) -> Result<(), String> {
         let command = command.replace("%%", "");
         let key_alias = self.slots.word_of(Keyword::HostKeyAlias);
-        let names = [("%h", self.host_name), ("%k", key_alias.unwrap_or(""))];
+        let names = [
+            ("%h", self.host_name),
+            ("%k", key_alias.unwrap_or(self.host_name)),
+        ];
         for (token, name) in names {
             if command.contains(token) && !name.is_empty() {
                 harmless(name, "Match exec", is_host_name)?;

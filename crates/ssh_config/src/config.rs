@@ -17,6 +17,9 @@ pub struct Query<'a> {
     pub host: &'a str,
     /// The user, if one was given with the host: it beats every line and `-o` option.
     pub user: Option<&'a str>,
+    /// The user given with `-l`, for hosts that none was given with: it, too, is a name as it stands, and beats every line
+    /// and `-o` option.
+    pub login: Option<&'a str>,
     /// The port, if one was given with the host: it beats every line and `-o` option.
     pub port: Option<u16>,
     /// The command, if one was given: for `Match command` and `sessiontype`. As ssh does, it is
@@ -112,6 +115,8 @@ pub(crate) enum Step {
     /// A keyword that nobody knows: an error unless `IgnoreUnknown`, as it is set by now,
     /// matches; whether or not the block holds.
     Unknown { keyword: String, origin: Origin },
+    /// A line with a value that is no text here: an error if the block holds.
+    NotUtf8 { scope: usize, origin: Origin },
     /// One of the configuration's `includes` is read if the block holds.
     Include { scope: usize, include: usize },
 }

@@ -7,7 +7,8 @@ use std::collections::HashMap;
 pub struct Environment {
     /// The local user's name: `%u`, and the remote user if nothing else names one.
     pub local_user: String,
-    /// The home directory of the user database: `%d`, `~`.
+    /// The home directory: `%d`, `~`, and where the user's own files are. ssh takes that of the user database, whatever `HOME`
+    /// says; which one stands here is the caller's choice.
     pub home: String,
     /// The local host's name as `gethostname` has it: `%l`, and `%L` up to its first dot.
     pub local_host: String,

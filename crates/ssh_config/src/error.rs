@@ -43,7 +43,7 @@ pub enum ResolveError {
     #[error("\"{0}\" is not a host name: it begins with \"-\" or has blanks or shell characters")]
     HostName(String),
     /// The user's name has characters that ssh refuses because shells interpret them.
-    #[error("\"{0}\" is not a user name: it begins with \"-\" or has shell characters")]
+    #[error("\"{0}\" is not a user name: it is empty, begins with \"-\" or has shell characters")]
     UserName(String),
     /// A line that holds for this host cannot be honoured.
     #[error("{0}")]

@@ -43,6 +43,7 @@ pub use keyword::keywords;
 pub use loader::{Loader, Need, Root, Supply};
 pub use origin::{Origin, Setting};
 pub use question::{Answers, IncludeRequest, Lookup, Question};
+pub use resolve::check_names;
 pub use resolved::{
     Algorithms, Authentication, Connection, HostKeys, OtherSetting, Proxy, Resolved, Session,
 };

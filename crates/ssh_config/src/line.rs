@@ -68,6 +68,15 @@ fn next_token(text: &str) -> Option<(String, Option<String>)> {
 /// escapes quotes, itself and, outside quotes, a blank; `#` at the start of an argument ends the
 /// line. `None` when a quote is not closed.
 pub(crate) fn split_arguments(text: &str) -> Option<Vec<String>> {
+    split(text, true)
+}
+
+/// The same without comments: a command's arguments may begin with `#`.
+pub(crate) fn split_command(text: &str) -> Option<Vec<String>> {
+    split(text, false)
+}
+
+fn split(text: &str, has_comments: bool) -> Option<Vec<String>> {
     let mut arguments = Vec::new();
     let mut chars = text.chars().peekable();
     while let Some(&first) = chars.peek() {
@@ -75,7 +84,7 @@ pub(crate) fn split_arguments(text: &str) -> Option<Vec<String>> {
             chars.next();
             continue;
         }
-        if first == '#' {
+        if first == '#' && has_comments {
             break;
         }
         let mut argument = String::new();

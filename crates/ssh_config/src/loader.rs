@@ -11,7 +11,7 @@ use crate::environment::Environment;
 use crate::error::{LoadError, Problem};
 use crate::origin::Origin;
 use crate::question::IncludeRequest;
-pub(crate) use lines::{include_pattern, unknown_keyword};
+pub(crate) use lines::{NOT_UTF_8, include_pattern, unknown_keyword};
 
 /// Deepest nesting of `Include` (`READCONF_MAX_DEPTH`, readconf.c).
 const MAX_DEPTH: usize = 16;

@@ -72,6 +72,11 @@ impl<'c, 'q: 'c> Pass<'c, 'q> {
                     }
                 }
                 Step::Unknown { keyword, origin } => self.unknown(keyword, origin)?,
+                Step::NotUtf8 { scope, origin } => {
+                    if holds[*scope] {
+                        return Err(refused(origin, loader::NOT_UTF_8.into()).into());
+                    }
+                }
                 Step::Include { scope, include } => {
                     if holds[*scope] {
                         self.include(&config.includes[*include], way)?;

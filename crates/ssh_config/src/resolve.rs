@@ -22,12 +22,7 @@ impl Config {
     /// The settings of a host. [`Unresolved::Asks`] is what has to be answered first: put the
     /// answer into `answers` and call again, until there is no question left.
     pub fn resolve(&self, query: &Query<'_>, answers: &Answers) -> Result<Resolved, Unresolved> {
-        if !is_host_name(query.host) {
-            return Err(ResolveError::HostName(query.host.into()).into());
-        }
-        if let Some(user) = query.user.filter(|user| !is_user_name(user)) {
-            return Err(ResolveError::UserName(user.into()).into());
-        }
+        check_names(query.host, query.user.or(query.login))?;
         let mut pass = Pass::new(self, answers, query);
         pass.run(query.host, false)?;
         let configured = pass.host_name.take().unwrap_or(query.host.into());
@@ -49,6 +44,20 @@ impl Config {
         builder.check_jump_loop()?;
         builder.check_conflicts()?;
         builder.build()
+    }
+}
+
+/// Whether ssh would take a host and a user that were given by name, which it leaves to no shell unseen.
+///
+/// # Errors
+/// [`ResolveError::HostName`] or [`ResolveError::UserName`].
+pub fn check_names(host: &str, user: Option<&str>) -> Result<(), ResolveError> {
+    if !is_host_name(host) {
+        return Err(ResolveError::HostName(host.into()));
+    }
+    match user.filter(|user| user.is_empty() || !is_user_name(user)) {
+        Some(user) => Err(ResolveError::UserName(user.into())),
+        None => Ok(()),
     }
 }
 
@@ -104,6 +113,8 @@ impl<'a> Builder<'a> {
         };
         if let Some(user) = query.user {
             builder.user = Setting::new(user.into(), Origin::Query);
+        } else if let Some(user) = query.login {
+            builder.user = Setting::new(user.into(), Origin::CommandLine);
         } else if let Some(set) = slots.text(Keyword::User) {
             builder.user = builder.configured_user(&set)?;
         }

@@ -60,6 +60,19 @@ impl Value {
     }
 }
 
+/// Whether a character stands in what a line says, comments left out; `rest` is the line behind the keyword.
+pub(crate) fn contains(kind: Kind, rest: &str, character: char) -> bool {
+    match kind {
+        Kind::Command | Kind::ProxyJump => rest.contains(character),
+        Kind::Addendum => addendum(rest).contains(character),
+        Kind::Deprecated | Kind::Unsupported => false,
+        _ => line::split_arguments(rest).is_some_and(|arguments| {
+            let mut arguments = arguments.iter();
+            arguments.any(|argument| argument.contains(character))
+        }),
+    }
+}
+
 /// Reads the arguments behind a keyword of `kind`; `rest` is the line behind the keyword.
 pub(crate) fn read(kind: Kind, rest: &str, environment: &Environment) -> Result<Value, String> {
     let mut arguments = line::split_arguments(rest)

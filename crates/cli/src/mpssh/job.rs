@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use sshoal_fleet::{Deadlines, Limits, RetryPolicy};
 use sshoal_net::{
-    HostPlan, IndexCache, Interruption, LocalCommand, Observer, Preparation, RunPlan, SshOptions,
-    Transport, Work, processes_allowed, server_cache_path,
+    HostPlan, IndexCache, Interruption, LocalCommand, Observer, Preparation, PrepareError, RunPlan,
+    SshOptions, Transport, Work, processes_allowed, server_cache_path,
 };
 use sshoal_openssh::Surroundings;
 use sshoal_proto::SessionRequest;
@@ -54,7 +54,7 @@ impl Job<'_> {
     /// With sshoal's own client.
     pub(super) fn run_natively(&self, since: Instant) -> Result<u8, Box<dyn std::error::Error>> {
         let mut preparation = Preparation::new(&self.ssh_options())?;
-        let targets: Vec<Target> = self.hosts.iter().map(|host| host.target.clone()).collect();
+        let targets: Vec<Target> = self.hosts.iter().map(|host| self.target(host)).collect();
         let request = || SessionRequest::exec(self.command.clone());
         let mut plans = preparation.hosts(&targets, |_| request())?;
         preparation.read_known_hosts(&mut plans, IndexCache::of_user().as_ref())?;
@@ -87,6 +87,7 @@ impl Job<'_> {
         program: &Path,
         since: Instant,
     ) -> Result<u8, Box<dyn std::error::Error>> {
+        self.check_names()?;
         let mut printing = self.printing(since, &[])?;
         if let Err(error) = ssh_program::check(program) {
             // What the report cannot write it tells at its end.
@@ -109,17 +110,46 @@ impl Job<'_> {
     }
 
     fn ssh_options(&self) -> SshOptions {
-        // The first value for a keyword counts, and ssh comes to the user before the host's name last of all.
-        let user = format!("User={}", self.user);
+        let user = match &self.flags.user {
+            Some(user) => Some(user),
+            None => Some(&self.user).filter(|_| !self.flags.sets("User")),
+        };
         SshOptions {
             config_file: self.flags.config_file.clone(),
-            options: self.flags.options.iter().cloned().chain([user]).collect(),
+            options: self.flags.options.clone(),
+            user: user.cloned(),
             does_without_keys: true,
             tag: self.flags.tag.clone(),
             command: Some(String::from_utf8_lossy(&self.command).into_owned()),
             transport: Transport::Auto,
             ..SshOptions::default()
         }
+    }
+
+    /// The host of a line. The first value counts, and ssh comes to the user before the host's name, and to the port that
+    /// is put behind all flags, last of all (ssh.c, main).
+    fn target(&self, host: &Listed) -> Target {
+        let mut target = host.target.clone();
+        if self.flags.user.is_some() || self.flags.sets("User") {
+            target.user = None;
+        }
+        if self.flags.sets("Port") {
+            target.port = None;
+        }
+        target
+    }
+
+    /// Names that an ssh would read as flags, or hand to a shell, are for none.
+    fn check_names(&self) -> Result<(), PrepareError> {
+        self.hosts.iter().try_for_each(|Listed { target, .. }| {
+            let user = target.user.as_ref().unwrap_or(&self.user);
+            sshoal_ssh_config::check_names(&target.name, Some(user)).map_err(|error| {
+                PrepareError::Resolve {
+                    host: target.to_string(),
+                    error,
+                }
+            })
+        })
     }
 
     fn ssh_for(&self, program: &Path, target: &Target) -> LocalCommand {
@@ -176,16 +206,8 @@ impl Job<'_> {
         let lines = self.hosts.iter().map(|host| host.line.as_str());
         let form = Form::new(lines, max_line, !self.args.badchars_ok);
         let bursts = Bursts::new(self.hosts.len(), max_line);
-        let labels = self.hosts.iter().map(|host| host.target.to_string());
         let reached = plans.iter().map(Reached::of);
-        let mut printing = Printing::new(
-            report,
-            self.shown(),
-            form,
-            bursts,
-            labels.collect(),
-            reached.collect(),
-        );
+        let mut printing = Printing::new(report, self.shown(), form, bursts, reached.collect());
         if !self.args.noheader {
             // What the report cannot write it tells at its end.
             let _ = printing.show_header(&self.header().lines());

@@ -42,8 +42,6 @@ pub(super) struct Printing {
     form: Form,
     bursts: Bursts,
     hosts: Vec<Reached>,
-    /// The hosts by what the engine calls them.
-    by_label: HashMap<String, usize>,
     /// Octets that were left out of a burst that goes on.
     left_out: HashMap<(usize, Stream), usize>,
     counts: Counts,
@@ -55,7 +53,6 @@ impl Printing {
         shown: Shown,
         form: Form,
         bursts: Bursts,
-        labels: Vec<String>,
         hosts: Vec<Reached>,
     ) -> Printing {
         Printing {
@@ -64,7 +61,6 @@ impl Printing {
             form,
             bursts,
             hosts,
-            by_label: labels.into_iter().zip(0..).collect(),
             left_out: HashMap::new(),
             counts: Counts::default(),
         }
@@ -217,12 +213,13 @@ impl Observer for Printing {
         self.report.demand(text)
     }
 
-    /// ssh shows it on standard error.
     fn banner(&mut self, from: &str, text: &[u8]) -> io::Result<()> {
-        match self.by_label.get(from) {
-            Some(host) => self.show_words(*host, text),
-            None => self.report.banner(from, text),
-        }
+        self.report.banner(from, text)
+    }
+
+    /// ssh shows it on standard error.
+    fn host_banner(&mut self, host: HostId, _from: &str, text: &[u8]) -> io::Result<()> {
+        self.show_words(host.0 as usize, text)
     }
 
     fn ask(&mut self, question: &str, wanted: &dyn Fn() -> bool) -> io::Result<Option<Secret>> {

@@ -11,6 +11,8 @@ pub(super) struct SshFlags {
     pub(super) options: Vec<String>,
     /// `F`.
     pub(super) config_file: Option<PathBuf>,
+    /// `l`, where no line before it sets the User: a name as it stands, and no line of ssh_config.
+    pub(super) user: Option<String>,
     /// `P`.
     pub(super) tag: Option<String>,
     /// `q`, or a LogLevel that is as silent.
@@ -59,6 +61,7 @@ enum Valued {
     /// A whole line.
     Option,
     Identity,
+    User,
     ConfigFile,
     Tag,
     Nothing,
@@ -90,7 +93,7 @@ fn valued(flag: char) -> Option<Valued> {
         'b' => Valued::Keyword("BindAddress"),
         'c' => Valued::Keyword("Ciphers"),
         'J' => Valued::Keyword("ProxyJump"),
-        'l' => Valued::Keyword("User"),
+        'l' => Valued::User,
         'm' => Valued::Keyword("MACs"),
         'p' => Valued::Keyword("Port"),
         'o' => Valued::Option,
@@ -166,6 +169,10 @@ impl SshFlags {
         match meaning {
             Valued::Keyword(keyword) => self.options.push(format!("{keyword}={value}")),
             Valued::Identity => self.options.push(identity(value)),
+            Valued::User if self.sets("User") => {}
+            Valued::User => {
+                self.user.get_or_insert_with(|| value.to_owned());
+            }
             Valued::ConfigFile => self.config_file = Some(PathBuf::from(value)),
             Valued::Tag => self.tag = Some(value.to_owned()),
             Valued::Nothing => {}
@@ -182,6 +189,12 @@ impl SshFlags {
         Ok(())
     }
 
+    /// Whether a line is for this keyword.
+    pub(super) fn sets(&self, keyword: &str) -> bool {
+        let mut keywords = self.options.iter().map(|line| keyword_and_value(line).0);
+        keywords.any(|set| set.eq_ignore_ascii_case(keyword))
+    }
+
     fn leave_to_ssh(&mut self, flag: char) {
         self.foreign.get_or_insert(flag);
     }
@@ -194,12 +207,18 @@ fn identity(path: &str) -> String {
 
 /// Whether a line has ssh say nothing of what went wrong (ssh_config(5), LogLevel).
 fn is_silent(line: &str) -> bool {
-    let (keyword, level) = line
+    let (keyword, level) = keyword_and_value(line);
+    keyword.eq_ignore_ascii_case("LogLevel")
+        && ["quiet", "fatal"].contains(&level.to_ascii_lowercase().as_str())
+}
+
+/// A line taken apart.
+fn keyword_and_value(line: &str) -> (&str, &str) {
+    let (keyword, value) = line
         .split_once(|c: char| c == '=' || c.is_whitespace())
         .unwrap_or((line, ""));
-    let level = level.trim_matches(|c: char| c == '=' || c == '"' || c.is_whitespace());
-    keyword.trim().eq_ignore_ascii_case("LogLevel")
-        && ["quiet", "fatal"].contains(&level.to_ascii_lowercase().as_str())
+    let value = value.trim_matches(|c: char| c == '=' || c == '"' || c.is_whitespace());
+    (keyword.trim_matches('"'), value)
 }
 
 #[cfg(test)]
@@ -222,13 +241,8 @@ mod tests {
     #[test]
     fn flags_become_lines_of_ssh_config_in_their_order() {
         assert_eq!(
-            options(&["o StrictHostKeyChecking=yes", "p 22", "oPort 23", "l root"]),
-            [
-                "StrictHostKeyChecking=yes",
-                "Port=22",
-                "Port 23",
-                "User=root"
-            ]
+            options(&["o StrictHostKeyChecking=yes", "p 22", "oPort 23"]),
+            ["StrictHostKeyChecking=yes", "Port=22", "Port 23"]
         );
         assert_eq!(
             options(&[
@@ -283,6 +297,21 @@ mod tests {
             assert!(parsed(&[silent]).unwrap().quiet, "{silent}");
         }
         assert!(!parsed(&["o LogLevel=ERROR"]).unwrap().quiet);
+    }
+
+    #[test]
+    fn the_first_user_counts_and_is_a_name_as_it_stands() {
+        for (texts, user, sets) in [
+            (&["l a b", "l c"][..], Some("a b"), false),
+            (&["l dom\\user", "o User=c"], Some("dom\\user"), true),
+            (&["o user c", "l a%h"], None, true),
+            (&["o Port=1"], None, false),
+        ] {
+            let flags = parsed(texts).unwrap();
+            assert_eq!(flags.user.as_deref(), user, "{texts:?}");
+            assert_eq!(flags.sets("User"), sets, "{texts:?}");
+        }
+        assert!(parsed(&["p 1"]).unwrap().sets("Port"));
     }
 
     #[test]

@@ -52,6 +52,13 @@ fn the_user_comes_from_the_command_line_or_the_configuration() {
         .run(&["-w", "a", "-l", "root", "-o", "Port=17", "echo", "%u:%p"])
         .expect(0);
     assert_eq!(ended.stdout(), "a: root:17\n");
+    // A name, which no blank, backslash or percent sign parts from the rest, as with ssh.
+    for user in ["two words", "dom\\user", "a%b"] {
+        let ended = scene.run(&["-w", "a", "-l", user, "echo", "%u"]).expect(0);
+        assert_eq!(ended.stdout(), format!("a: {user}\n"));
+    }
+    let ended = scene.run(&["-w", "a", "-l", "a;b", "echo", "%u"]);
+    ended.expect(2).says(&["\"a;b\" is not a user name"]);
 }
 
 #[test]

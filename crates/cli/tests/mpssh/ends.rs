@@ -87,9 +87,11 @@ fn names_users_and_commands_steer_no_terminal_and_are_themselves_in_a_pipe() {
     // Of each kind: an escape, a C1 control, what turns text around, and a separator of lines.
     let odd = "\u{1b}[2J\u{7f}\u{9b}1m\u{202e}\u{2028}";
     let visible = r"\x1b[2J\x7f\u{9b}1m\u{202e}\u{2028}";
+    // Control characters of ASCII are in no name that ssh takes.
+    let (odd_name, visible_name) = ("\u{9b}1m\u{202e}\u{2028}", r"\u{9b}1m\u{202e}\u{2028}");
     let scene = Scene::new(1);
-    let (user, line) = (format!("me{odd}"), format!("true {odd}"));
-    let list = scene.list(&format!("web1\n%la{odd}bel\nx{odd}y\n"));
+    let (user, line) = (format!("me{odd_name}"), format!("true {odd}"));
+    let list = scene.list(&format!("web1\n%la{odd}bel\nx{odd_name}y\n"));
     let label = format!("la{odd}bel");
     let run = |on_terminal: bool| {
         let mpssh = "$MPSSH -S /bin/true -O q -v -e -p 1 -d 0 -u \\\"$U\\\" --label \\\"$LABEL\\\" -f $L \\\"$LINE\\\"";
@@ -106,9 +108,9 @@ fn names_users_and_commands_steer_no_terminal_and_are_themselves_in_a_pipe() {
             .env("NO_COLOR", "1");
         Running::start(&mut shell).wait().expect(0).stdout()
     };
-    let shown = |odd: &str| {
-        let name = format!("x{odd}y");
-        let header = header(2, 1, &format!("true {odd}"), &format!("me{odd}"));
+    let shown = |odd: &str, odd_name: &str| {
+        let name = format!("x{odd_name}y");
+        let header = header(2, 1, &format!("true {odd}"), &format!("me{odd_name}"));
         let ssh = "  [*] SSH binary : /bin/true\n  [*] SSH options: ['-o NumberOfPasswordPrompts=0', '-q']\n";
         let spawning = header.find("  [*] spawning").unwrap();
         let (begin, end) = header.split_at(spawning);
@@ -116,8 +118,9 @@ fn names_users_and_commands_steer_no_terminal_and_are_themselves_in_a_pipe() {
         let lines = ["web1", &name].map(|host| format!("{host:<width$} =: SSH exit code 0\n"));
         format!("{begin}{ssh}{end}{}{}", lines.concat(), closing(2, 0, 0))
     };
-    assert_eq!(run(false), shown(odd));
-    assert_eq!(run(true), shown(visible).replace('\n', "\r\n"));
+    assert_eq!(run(false), shown(odd, odd_name));
+    let shown = shown(visible, visible_name);
+    assert_eq!(run(true), shown.replace('\n', "\r\n"));
 }
 
 #[test]

@@ -159,6 +159,68 @@ fn flags_of_ssh_are_honoured_natively() {
 }
 
 #[test]
+fn what_the_flags_of_ssh_say_goes_before_a_line_of_the_list_as_with_ssh() {
+    let scene = Scene::new(1);
+    let port = scene.shoal.hosts.addresses()[0].port();
+    let host = scene.address(0);
+    let line = format!("nobody-else@{host}:1");
+    for user in [
+        format!("l {}", scene.user),
+        format!("o User={}", scene.user),
+    ] {
+        for port in [format!("p {port}"), format!("o Port={port}")] {
+            let flags = ["-H", "-O", &user, "-O", &port, "echo $USER"];
+            let expected = format!("{line} -> {}\n", scene.user);
+            assert_eq!(scene.run(&line, &flags).expect(0).stdout(), expected);
+            let by_ssh = [&["-S", "ssh", "-O", "q"], &flags[..]].concat();
+            assert_eq!(scene.run(&line, &by_ssh).expect(0).stdout(), expected);
+        }
+    }
+}
+
+#[test]
+fn a_line_of_the_list_is_no_flag_of_the_ssh_that_is_started() {
+    let scene = Scene::new(1);
+    let (ssh, started) = (scene.shoal.file("ssh"), scene.shoal.file("started"));
+    ssh_program::write_script(&ssh, &format!("touch {started}"));
+    for (line, words) in [
+        ("-oProxyCommand=true@web1", "is not a user name"),
+        ("a;b@web1", "is not a user name"),
+        ("-h", "is not a host name"),
+        ("root@-h", "is not a host name"),
+        ("$(b)", "is not a host name"),
+    ] {
+        let ended = scene.run(&format!("web1\n{line}\n"), &["-S", &ssh, "true"]);
+        assert_eq!(ended.stdout(), "");
+        ended.expect(1).says(&[words]);
+    }
+    assert!(!std::path::Path::new(&started).exists());
+    scene.run("web1\n", &["-S", &ssh, "true"]).expect(0);
+    assert!(std::path::Path::new(&started).exists());
+}
+
+#[test]
+fn what_a_server_says_stands_with_the_line_it_was_said_to() {
+    let folder = support::shared_folder();
+    let banner = folder.path().join("banner");
+    fs::write(&banner, "Keep out.\n").unwrap();
+    let mut spec = SshdSpec::new(1);
+    spec.lines = vec![format!("Banner {}", banner.display())];
+    let scene = Scene::of(&spec);
+    // Two lines for one host.
+    let port = scene.shoal.hosts.addresses()[0].port();
+    let address = scene.address(0);
+    let lines = [format!("{address}:{port}"), format!("[{address}]:{port}")];
+    let ended = scene.run(&lines.join("\n"), &["-p", "1", "true"]).expect(0);
+    let width = lines[1].len();
+    for line in lines {
+        let said = format!("{line:width$} => Keep out.\n");
+        let shown = ended.stdout();
+        assert_eq!(shown.matches(&said).count(), 1, "{shown}");
+    }
+}
+
+#[test]
 fn a_key_file_that_cannot_be_used_is_told_of_and_done_without_as_with_ssh() {
     let scene = Scene::new(1);
     let (missing, garbage) = (scene.shoal.file("missing"), scene.shoal.file("garbage"));

@@ -6,6 +6,9 @@ use super::Fleet;
 use crate::host::{Stage, State};
 use crate::{Failure, FailureKind, Phase};
 
+/// How many times the deadline of its phase a host may wait for a turn of the performer's own.
+const QUEUE_PATIENCE: u32 = 30;
+
 impl Fleet {
     /// Carries out what is due.
     pub(super) fn expire(&mut self, now: Instant) {
@@ -75,12 +78,17 @@ impl Fleet {
 
     /// The deadline of the host's phase.
     fn phase_limit(&self, slot: u32) -> Option<Duration> {
-        match self.flights.slots[slot as usize].phase {
+        let flight = &self.flights.slots[slot as usize];
+        let limit = match flight.phase {
             Phase::Lookup => self.deadlines.lookup,
             Phase::Connect => self.deadlines.connect,
             Phase::Login | Phase::Session => self.deadlines.login,
             Phase::Command => self.deadlines.command,
-        }
+        };
+        limit.map(|limit| match flight.queued {
+            true => limit.saturating_mul(QUEUE_PATIENCE),
+            false => limit,
+        })
     }
 
     /// How long the host may take for this stage of its handshake before it counts as slow; `None` if it

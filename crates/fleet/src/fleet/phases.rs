@@ -15,12 +15,19 @@ impl Fleet {
         slot: u32,
         phase: Phase,
     ) -> Result<(), EventError> {
-        self.flight(slot).unheard = false;
+        let flight = self.flight(slot);
+        flight.unheard = false;
+        if flight.queued && phase == flight.phase {
+            flight.settle(now);
+            flight.leave_queue();
+            self.set_timer(index, slot);
+        }
         if !self.may_enter(index, slot, phase)? {
             return Ok(());
         }
         let flight = self.flight(slot);
         flight.settle(now);
+        flight.leave_queue();
         let from = flight.phase;
         let stage = flight.handshake.stage;
         let spent = flight.handshake.spent;
@@ -36,6 +43,20 @@ impl Fleet {
         }
         self.set_timer(index, slot);
         Ok(())
+    }
+
+    /// [`Event::Queued`](crate::Event::Queued).
+    pub(super) fn queue(&mut self, now: Instant, index: u32, slot: u32) {
+        let flight = self.flight(slot);
+        if flight.ending.is_some() {
+            return;
+        }
+        flight.settle(now);
+        flight.queued = true;
+        if flight.handshake.holds_place {
+            self.give_up_places(index, slot);
+        }
+        self.set_timer(index, slot);
     }
 
     /// Whether entering the phase is news, or an error.

@@ -259,6 +259,35 @@ fn every_phase_has_its_deadline_and_its_kind() {
 }
 
 #[test]
+fn a_turn_of_the_performer_s_own_is_waited_for_patiently_and_without_a_place() {
+    let mut story = story(
+        2,
+        Limits {
+            connects: 1,
+            ..Limits::default()
+        },
+    );
+    assert_eq!(story.started(), [0]);
+    story.tell(0, Event::Queued);
+    assert_eq!(story.started(), [1]);
+    story.bring(1, Phase::Command);
+    story.tell(1, Event::Finished(Outcome::Exit(0)));
+    assert_eq!(story.outcome(), Outcome::Exit(0));
+    let patience = story.fleet.poll_timeout().unwrap() - story.now;
+    assert_eq!(patience, 300 * SECOND);
+    story.now += 100 * SECOND;
+    assert_eq!(story.actions(), []);
+    story.tell(0, Event::Entered(Phase::Lookup));
+    story.now += 10 * SECOND - Duration::from_nanos(1);
+    assert_eq!(story.actions(), []);
+    story.now = story.fleet.poll_timeout().unwrap();
+    assert_eq!(kind_of_abort(&story.actions()), FailureKind::Resolve);
+    story.fail(0, FailureKind::Protocol, true, Fate::NotSent);
+    let results = story.results();
+    assert_eq!(results[0].times.waited, 100 * SECOND);
+}
+
+#[test]
 fn a_program_that_says_nothing_is_not_said_to_look_up_a_name() {
     let by_program = |host| Job {
         host: HostId(host),

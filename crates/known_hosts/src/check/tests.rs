@@ -5,7 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 
 use super::*;
 use crate::reader::put_string;
-use crate::testing::{ed25519, hashed, known_hosts, rsa, text};
+use crate::testing::{ed25519, foreign, hashed, known_hosts, rsa, text};
 
 fn at(line: usize) -> Location {
     Location {
@@ -42,6 +42,18 @@ fn names_are_compared_one_by_one() {
     };
     assert_eq!(report.two_keys, [two]);
     assert_eq!((report.weak, report.broken), (vec![], vec![]));
+}
+
+#[test]
+fn a_key_of_a_type_that_is_not_known_here_is_told_of() {
+    let report = known_hosts(&[format!("a {}", text(&foreign(1)))]).check(&BTreeSet::new());
+    let why = "the key type is unknown; the host counts as known by another key";
+    let told: Vec<_> = report
+        .broken
+        .iter()
+        .map(|it| (it.line, it.why.as_str()))
+        .collect();
+    assert_eq!(told, [(1, why)]);
 }
 
 #[test]

@@ -151,6 +151,9 @@ impl<'k> Import<'k> {
                 key,
             } => (marker, hosts, key_type, key),
         };
+        let Some(key_type) = key_type else {
+            return Err((line::UNKNOWN_TYPE, false));
+        };
         let why = "the key is not a whole key of its type";
         match key::decode_as(key_type, key) {
             Some(blob) => Ok(self.judge(marker, hosts, key_type, blob)),

@@ -2,7 +2,7 @@
 //! line with a damaged key can still be removed.
 
 use crate::hashed::HashedName;
-use crate::key::KeyType;
+use crate::key::{self, KeyType};
 use crate::line::{self, Marker};
 use crate::pattern::{self, ListMatch};
 
@@ -62,8 +62,11 @@ fn entry(text: &[u8]) -> Option<EntryLine<'_>> {
         return None;
     }
     let (name, key) = line::split_word(raw_key);
-    KeyType::of_algorithm(std::str::from_utf8(name).ok()?)?;
     if key.is_empty() || key[0] == b'#' {
+        return None;
+    }
+    let known = KeyType::of_algorithm(std::str::from_utf8(name).ok()?);
+    if known.is_none() && !key::names_type(line::split_word(key).0.trim_ascii_end(), name) {
         return None;
     }
     Some(EntryLine {

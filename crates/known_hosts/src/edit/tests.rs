@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::KnownHosts;
-use crate::testing::{ecdsa, ed25519, hashed, lines_for, rsa, text};
+use crate::testing::{ecdsa, ed25519, foreign, hashed, lines_for, rsa, text};
 
 fn salts() -> impl FnMut() -> [u8; SALT_LEN] {
     let mut next = 0;
@@ -67,6 +67,41 @@ fn forgetting_removes_lines_and_nothing_else() {
         shown(&forgotten.bytes),
         file[..5].concat() + &file[7..10].concat()
     );
+}
+
+#[test]
+fn keys_of_types_that_are_not_known_here_are_edited_and_not_taken_over() {
+    let (own, k) = (text(&foreign(1)), key(1));
+    let file = format!("a {own}\r\na {k}\nb {own} comment\n");
+    let forgotten = forget(file.as_bytes(), &[HostName::new("a")]);
+    assert_eq!(shown(&forgotten.bytes), format!("b {own} comment\n"));
+    assert_eq!((forgotten.removed.len(), forgotten.broken), (2, vec![]));
+    let done = hash(file.as_bytes(), &mut salts());
+    assert_eq!((done.lines, done.broken), (3, vec![]));
+    // A key that is new for such a host contradicts what is known.
+    let other = ed25519(2);
+    let appended = append(b"", file.as_bytes(), &[addition("b", &other)], None);
+    assert_eq!(appended.unwrap().conflicts, [0]);
+    let imported = import(b"", file.as_bytes());
+    let problems: Vec<_> = imported
+        .problems
+        .iter()
+        .map(|it| (it.line, it.why))
+        .collect();
+    let why = "the key type is unknown";
+    assert_eq!(
+        (problems, imported.added),
+        (vec![(1, why), (3, why)], vec![2])
+    );
+    // What a server tells of its keys does not touch them.
+    let keys: &[&[u8]] = &[&other];
+    let wanted = Update {
+        host: HostName::new("b"),
+        address: None,
+        keys,
+    };
+    let done = updated(file.as_bytes(), &[wanted], None).unwrap();
+    assert_eq!(shown(&done.bytes), format!("{file}b {}\n", key(2)));
 }
 
 #[test]

@@ -6,7 +6,7 @@ use crate::testing::{ecdsa, ed25519, ed25519_certificate, hashed, known_hosts, r
 const ALL: [&str; 3] = ["ssh-ed25519", "ecdsa-sha2-nistp256", "rsa-sha2-512"];
 
 fn offer(keys: &[Vec<u8>]) -> OfferedKeys {
-    OfferedKeys::parse(&request(keys), &ALL).unwrap()
+    OfferedKeys::parse(&request(keys), &ALL, 2048).unwrap()
 }
 
 fn request(keys: &[Vec<u8>]) -> Vec<u8> {
@@ -40,9 +40,11 @@ fn update(prove: &[usize], obsolete: &[usize]) -> Result<UpdatePlan, NoUpdate> {
 fn an_offer_is_read_without_what_is_not_wanted() {
     let keys = [ed25519(1), ed25519_certificate(2), b"x".to_vec(), rsa(1, 3)];
     assert_eq!(offer(&keys).keys(), [ed25519(1), rsa(1, 1)]);
-    let only = OfferedKeys::parse(&request(&keys), &["rsa-sha2-256"]).unwrap();
+    let only = OfferedKeys::parse(&request(&keys), &["rsa-sha2-256"], 2048).unwrap();
     assert_eq!(only.keys(), [rsa(1, 1)]);
-    let parse = |data: &[u8]| OfferedKeys::parse(data, &ALL);
+    let longer = OfferedKeys::parse(&request(&keys), &ALL, 2049).unwrap();
+    assert_eq!(longer.keys(), [ed25519(1)]);
+    let parse = |data: &[u8]| OfferedKeys::parse(data, &ALL, 2048);
     let twice = request(&[rsa(1, 1), rsa(1, 2)]);
     assert_eq!(parse(&twice), Err(OfferError::Duplicate));
     assert_eq!(parse(&twice[..9]), Err(OfferError::Malformed));

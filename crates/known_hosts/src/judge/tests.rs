@@ -1,7 +1,7 @@
 #![allow(clippy::unwrap_used)]
 
 use super::*;
-use crate::testing::{ecdsa, ed25519, known_hosts, rsa, text};
+use crate::testing::{ecdsa, ed25519, foreign, hashed, known_hosts, rsa, text};
 
 const NOW: u64 = 1000;
 
@@ -61,6 +61,27 @@ fn a_key_is_trusted_unknown_or_changed() {
     assert_eq!(on_22(&known, &ecdsa(1)), changed(3, "a", false));
     assert_eq!(judge(&known, &[HostName::new("c")], &ed25519(1)), unknown());
     assert_eq!(judge(&known, &[], &ed25519(1)), unknown());
+}
+
+#[test]
+fn a_host_with_a_key_of_a_type_that_is_not_known_here_is_no_new_one() {
+    let name = hashed("a", 1);
+    for name in ["a", name.as_str(), "?"] {
+        let known = known_hosts(&[format!("{name} {}", text(&foreign(1)))]);
+        assert_eq!(on_22(&known, &ed25519(1)), changed(1, "a", false));
+        assert_eq!(on_22(&known, &foreign(1)), changed(1, "a", false));
+        assert!(known.problems().is_empty());
+        let names = [HostName::new("new"), HostName::new("a")];
+        assert_eq!(judge(&known, &names, &ed25519(1)), changed(1, "a", true));
+        let known = known_hosts(&[
+            format!("a {}", text(&ed25519(2))),
+            format!("{name} {}", text(&foreign(1))),
+        ]);
+        assert_eq!(on_22(&known, &ed25519(2)), trusted(1));
+    }
+    // An authority of such a type is for no certificate that there is.
+    let known = known_hosts(&[format!("@cert-authority a {}", text(&foreign(1)))]);
+    assert_eq!(on_22(&known, &ed25519(1)), unknown());
 }
 
 #[test]

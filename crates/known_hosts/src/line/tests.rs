@@ -1,7 +1,7 @@
 #![allow(clippy::unwrap_used)]
 
 use super::*;
-use crate::testing::{ed25519, text};
+use crate::testing::{ed25519, foreign, text};
 
 fn fault(line: &str) -> (&'static str, Damaged<'_>) {
     match parse(line.as_bytes()) {
@@ -18,7 +18,11 @@ fn entry(line: &str) -> (Marker, &str, KeyType) {
             hosts,
             key_type,
             ..
-        } => (marker, std::str::from_utf8(hosts).unwrap(), key_type),
+        } => (
+            marker,
+            std::str::from_utf8(hosts).unwrap(),
+            key_type.unwrap(),
+        ),
         Line::Blank | Line::Broken { .. } => panic!("no entry: {line}"),
     }
 }
@@ -80,6 +84,32 @@ fn what_is_not_understood_is_named() {
     assert_eq!(fault(&long).0, "a host pattern is too long");
     let many = format!("{} {key}", "a,".repeat(pattern::MAX_PATTERN));
     assert_eq!(entry(&many).0, Marker::None);
+}
+
+#[test]
+fn a_key_that_names_its_own_type_is_understood_whatever_that_is() {
+    let key = text(&foreign(1));
+    assert!(matches!(
+        parse(format!("a {key} comment\r").as_bytes()),
+        Line::Entry {
+            marker: Marker::None,
+            hosts: b"a",
+            key_type: None,
+            ..
+        }
+    ));
+    let unknown = ("the key type is unknown", Damaged::Grant);
+    for other in [
+        key.replacen("mldsa44", "mldsa87", 1),
+        key.replace("openssh", "OpenSSH"),
+        key[..key.len() - 1].to_owned(),
+        text(&ed25519(1)).replace("ssh-ed25519", "ssh-mldsa44-ed25519@openssh.com"),
+    ] {
+        assert_eq!(fault(&format!("a {other}")), unknown, "{other}");
+    }
+    assert_eq!(fault(&format!("@cert-authority a {key}")), unknown);
+    let revoked = format!("@revoked a {key}");
+    assert!(matches!(fault(&revoked).1, Damaged::Revoked(_)));
 }
 
 #[test]

@@ -1,11 +1,11 @@
-//! Where what stands in an index: docs/known-hosts-index.md, version 2. Integers are big-endian.
+//! Where what stands in an index: docs/known-hosts-index.md, version 3. Integers are big-endian.
 
 use super::seal::{INDEX_KEY_LEN, Keys, TAG_LEN, Tag};
 use super::{IndexError, MAX_INDEX_LEN, MAX_INDEX_NAMES};
 use crate::reader::Reader;
 
 const MAGIC: &[u8; 8] = b"SSHOALKH";
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 const IDENTITY_LEN: usize = 5 * 8 + 2 * 4;
 /// Magic, version, key, identity, whether it is settled, content tag, six counts, tag.
 pub(super) const HEAD_LEN: usize =

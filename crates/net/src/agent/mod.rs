@@ -190,7 +190,8 @@ impl Agent {
     /// Passes on a request that came over a session by which the agent is forwarded. The connection lasts for this one
     /// request, so that a host that keeps its own open holds nobody up; it is bound to the session, and then by
     /// `binds`, what a client on that host bound its own to. `None` if the agent gives no answer in time, which is
-    /// counted from when it is asked: turns come in the order of the hosts' requests.
+    /// counted from when it is asked: turns come in the order of the hosts' requests. `None`, too, if the connection
+    /// does not survive the first of them.
     async fn pass_on(&self, asker: &Asker, binds: &[Vec<u8>], request: &[u8]) -> Option<Vec<u8>> {
         let session = &asker.session;
         // Neither semaphore is ever closed.
@@ -204,9 +205,9 @@ impl Agent {
                 signature: &session.proof,
                 is_forwarding: true,
             };
-            if exchange.bind(bind).await.is_err() {
-                exchange = Exchange::new(self.reach().await.ok()?);
-            }
+            // An agent that refuses remembers that, and keeps back keys that are meant for certain hosts (ssh-agent.c,
+            // session_bind_attempted). To another connection it would give them: it would take the host for this machine.
+            exchange.bind(bind).await.ok()?;
             for bind in binds {
                 exchange.pass_on(bind).await.ok()?;
             }
@@ -298,3 +299,6 @@ impl Agent {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

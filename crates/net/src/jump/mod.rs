@@ -25,7 +25,7 @@ use tokio::sync::{Semaphore, oneshot, watch};
 use tracing::Instrument;
 
 use crate::crash::caught;
-use crate::dial;
+use crate::dial::{self, LookupTurn};
 use crate::failures::{self, Ended};
 use crate::host_key_questions::{Asker, HostKeyQuestion};
 use crate::link::Link;
@@ -286,7 +286,7 @@ async fn connection(worker: &Rc<Worker>, endpoint: &Endpoint) -> Result<(Link, D
         return Ok((Link::Proxy(Box::new(proxy)), connecting.elapsed()));
     }
     let Some(before) = endpoint.via else {
-        let lookup = dial::addresses(endpoint);
+        let lookup = dial::look_up(endpoint, LookupTurn::awaited(endpoint).await);
         let late = || self::overdue(label, FailureKind::Resolve, "no address", deadlines.lookup);
         let lookup = async { lookup.await.map_err(named) };
         let addresses = within(deadlines.lookup, lookup, late).await?;

@@ -110,7 +110,7 @@ impl<'a> JumpSession<'a> {
         match result {
             Ok(()) => Ok(()),
             Err(failure) => {
-                self.state.login.show_last_banners(self.state.worker);
+                self.state.login.show_last_banners(self.state.worker, None);
                 Err(self.part_from_proxy(failure).await)
             }
         }
@@ -225,7 +225,7 @@ impl<'a> JumpSession<'a> {
                 Wish::ReachGate => self.place = Place::Wanted,
                 Wish::LeaveGate => self.place = Place::Unwanted,
                 Wish::Demand(text) => worker.report(Report::Demand(text)),
-                Wish::Show(banner) => worker.report(Report::Banner(banner)),
+                Wish::Show(banner) => worker.report(Report::Banner(None, banner)),
                 Wish::Unlock(key) => worker.report(Report::Unlock(key)),
                 Wish::AddKey(addition) => worker.report(Report::AddKey(addition)),
             }

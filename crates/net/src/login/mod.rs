@@ -31,7 +31,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use sshoal_fleet::{Failure, FailureKind};
+use sshoal_fleet::{Failure, FailureKind, HostId};
 use sshoal_proto::{AuthenticationFailure, Connection, Phase, Prompt, Secret, SignatureRequest};
 
 pub(crate) use foresight::asks_nobody;
@@ -302,10 +302,10 @@ impl<'a> Login<'a> {
 
     /// Shows what the server has said, when the login has come to its end: often it is the reason. Nothing else is
     /// wanted any more.
-    pub(crate) fn show_last_banners(&mut self, worker: &Worker) {
+    pub(crate) fn show_last_banners(&mut self, worker: &Worker, of: Option<HostId>) {
         while let Some(wish) = self.poll_wish() {
             if let Wish::Show(banner) = wish {
-                worker.report(Report::Banner(banner));
+                worker.report(Report::Banner(of, banner));
             }
         }
     }

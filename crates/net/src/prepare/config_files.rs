@@ -26,7 +26,6 @@ pub(super) fn load(ssh: &SshOptions) -> Result<Config, PrepareError> {
     if ssh.forward_agent {
         options.push("ForwardAgent=yes".to_owned());
     }
-    options.extend(ssh.user.iter().map(|user| format!("User={user}")));
     for identity in &ssh.identities {
         options.push(format!("IdentityFile=\"{}\"", text(identity)?));
     }

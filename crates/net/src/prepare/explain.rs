@@ -49,7 +49,7 @@ pub struct KnownLine {
     pub location: Location,
     /// What the line is for.
     pub marker: Marker,
-    /// The key's type; `None` on a damaged revocation.
+    /// The key's type; `None` on a damaged revocation, and where the type is not known.
     pub key_type: Option<KeyType>,
 }
 

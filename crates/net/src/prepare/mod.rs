@@ -19,7 +19,7 @@ mod way_there;
 
 use std::collections::HashMap;
 use std::ffi::OsString;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -53,7 +53,7 @@ pub struct SshOptions {
     pub config_file: Option<PathBuf>,
     /// `-o`: configuration lines, as "Key=Value".
     pub options: Vec<String>,
-    /// `-l`.
+    /// `-l`: the user of targets that have none of their own.
     pub user: Option<String>,
     /// `-i`.
     pub identities: Vec<PathBuf>,
@@ -226,6 +226,7 @@ impl Preparation {
             port: known_port(resolved),
             algorithms: algorithms.host_keys,
             ca_signature_algorithms: algorithms.ca_signatures,
+            required_rsa_size: algorithms.settings.required_rsa_size,
             revoked: self
                 .trust
                 .read_revoked(&resolved.host_keys.revoked_host_keys.value)?,
@@ -283,6 +284,8 @@ impl Preparation {
             options: options.as_ref(),
             host: &target.name,
             user: target.user.as_deref(),
+            // No line of ssh_config, in which it would need quotes (ssh.c, main).
+            login: self.ssh.user.as_deref(),
             port: target.port,
             command: self.ssh.command.as_deref(),
             tag: self.ssh.tag.as_deref(),
@@ -469,7 +472,13 @@ fn strictness(resolved: &Resolved) -> Strictness {
 /// An address that the user names is the host's name already (check_host_key, sshconnect.c).
 fn checks_address(resolved: &Resolved) -> bool {
     let name = &resolved.connection.host_name.value;
-    resolved.host_keys.check_host_ip.value && name.parse::<IpAddr>().is_err()
+    resolved.host_keys.check_host_ip.value && !is_address(name)
+}
+
+/// Whether a name is an address, of IPv6 also with a scope behind it.
+fn is_address(name: &str) -> bool {
+    let unscoped = name.split_once('%').map(|(address, _)| address);
+    name.parse::<IpAddr>().is_ok() || unscoped.is_some_and(|v6| v6.parse::<Ipv6Addr>().is_ok())
 }
 
 fn trusts_loopback(host_keys: &HostKeys) -> bool {
@@ -486,3 +495,24 @@ fn recording(host_keys: &HostKeys) -> Option<Recording> {
 
 /// Settings shared by all hosts that resolve to the same algorithms and limits.
 pub(crate) type SharedSettings = Arc<Settings>;
+
+#[cfg(test)]
+mod tests {
+    use super::is_address;
+
+    #[test]
+    fn an_address_may_have_a_scope() {
+        for address in ["127.0.0.1", "::1", "fe80::1%eth0", "fe80::1%2"] {
+            assert!(is_address(address), "{address}");
+        }
+        for name in [
+            "web1",
+            "127.0.0.1%eth0",
+            "%eth0",
+            "fe80%eth0",
+            "::1.example",
+        ] {
+            assert!(!is_address(name), "{name}");
+        }
+    }
+}

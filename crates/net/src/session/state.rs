@@ -30,7 +30,9 @@ impl Answer for State<'_> {
                 }
             }
             // Only now have merged flights worked.
-            Event::Started(_) => self.learn(connection, !self.login.took_several()),
+            Event::Started(_) if self.keeping.is_none() => {
+                self.learn(connection, !self.login.took_several());
+            }
             Event::Authenticated => {
                 self.host_keys = self.login.take_host_key_update();
                 self.report(FleetEvent::Entered(Phase::Session));
@@ -352,10 +354,12 @@ impl State<'_> {
     }
 
     /// The connection goes to whoever it is kept for.
-    fn begin_keeping(&mut self, connection: &Connection) {
+    fn begin_keeping(&mut self, connection: &mut Connection) {
         let Some(keeping) = &mut self.keeping else {
             return;
         };
+        // The next command brings the end of the last one with it.
+        connection.defer_ends();
         let begun = keeping.begin(self.worker, self.host, self.round_trip, connection);
         self.fail(begun);
         (self.started, self.last_moment) = (true, None);
@@ -391,7 +395,9 @@ impl State<'_> {
                 (Wish::ReachGate, None) => self.report(FleetEvent::Reached(Gate::Signature)),
                 (Wish::LeaveGate, None) => self.report(FleetEvent::Left(Gate::Signature)),
                 (Wish::Demand(text), _) => worker.report(Report::Demand(text)),
-                (Wish::Show(banner), None) => worker.report(Report::Banner(banner)),
+                (Wish::Show(banner), None) => {
+                    worker.report(Report::Banner(Some(self.host), banner));
+                }
                 (Wish::Unlock(key), _) => worker.report(Report::Unlock(key)),
                 (Wish::AddKey(addition), None) => worker.report(Report::AddKey(addition)),
             }

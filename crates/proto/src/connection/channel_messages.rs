@@ -183,8 +183,10 @@ impl Connection {
             "CHANNEL_DATA"
         };
         let (local, channel) = self.open_channel(number, message)?;
-        // RFC 4254 section 5.3: EOF is sent "when a party will no longer send more data to a channel".
-        if channel.receiving != Flow::Open {
+        let is_late = channel.receiving != Flow::Open;
+        // RFC 4254 section 5.3: EOF is sent "when a party will no longer send more data to a channel". OpenSSH ends the
+        // connection for such extended data, and drops other data (channels.c, channel_input_data).
+        if is_late && data_type.is_some() {
             return Err(Misbehaviour::AfterEnd {
                 message,
                 channel: number,
@@ -192,6 +194,9 @@ impl Connection {
             .into());
         }
         channel.window.take(local, len)?;
+        if is_late {
+            return self.give_back(local, len, Flow::Eof);
+        }
         self.confirm_started(local);
         let stream = match data_type {
             None => Stream::Stdout,
@@ -211,15 +216,11 @@ impl Connection {
 
     pub(super) fn handle_channel_eof(&mut self, number: u32) -> Result<(), ConnectionError> {
         let (local, channel) = self.open_channel(number, "CHANNEL_EOF")?;
-        if channel.receiving != Flow::Open {
-            return Err(Misbehaviour::AfterEnd {
-                message: "CHANNEL_EOF",
-                channel: number,
-            }
-            .into());
+        // A second one says nothing new (nchan.c, chan_rcvd_ieof).
+        if channel.receiving == Flow::Open {
+            channel.receiving = Flow::Eof;
+            self.tell(Event::Eof(local));
         }
-        channel.receiving = Flow::Eof;
-        self.tell(Event::Eof(local));
         Ok(())
     }
 
@@ -232,6 +233,7 @@ impl Connection {
         let far = channel.far.map(|far| far.number);
         self.tell(Event::Closed(local));
         match far {
+            Some(far) if self.may_owe_end(local, far) => Ok(()),
             Some(far) => self.send_end(local, far),
             None => Ok(()),
         }

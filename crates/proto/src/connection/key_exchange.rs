@@ -29,6 +29,9 @@ pub(super) use states::{Established, Exchange};
 const GROUP_MIN: u32 = 2048;
 const GROUP_PREFERRED: u32 = 3072;
 const GROUP_MAX: u32 = 8192;
+/// Longest host key or certificate, octets. One with as many names as OpenSSH allows (sshkey.h,
+/// SSHKEY_CERT_MAX_PRINCIPALS) has half of that; twice as much would not fit into what an agent takes as session-bind.
+const MAX_HOST_KEY: usize = 128 * 1024;
 /// RFC 4251 section 6: algorithm names "MUST NOT be longer than 64 characters".
 const MAX_NAME: usize = 64;
 
@@ -201,6 +204,13 @@ impl Connection {
         else {
             return Err(self.out_of_turn(message));
         };
+        if host_key.len() > MAX_HOST_KEY {
+            return Err(Misbehaviour::Flood {
+                what: "octets in a host key",
+                limit: MAX_HOST_KEY,
+            }
+            .into());
+        }
         // RFC 4253 section 8: the client "verifies the signature on H" before anything is made of the host key.
         let Ours { ephemeral, group } = *ours;
         let client_public = ephemeral.public().to_vec();

@@ -25,7 +25,7 @@ use std::time::{Duration, Instant};
 use sshoal_wire::{Disconnect, reason};
 use zeroize::Zeroizing;
 
-use crate::channels::{ChannelTable, LocalChannel};
+use crate::channels::{ChannelTable, LocalChannel, RemoteChannel};
 use crate::error::{ConnectionError, Misbehaviour, Phase};
 use crate::event::Event;
 use crate::identification::{Identification, IdentificationReader};
@@ -79,6 +79,10 @@ pub struct Connection {
     forwards_agent: bool,
     /// Whether the server may open channels for places that it listens at.
     admits_forwarded: bool,
+    /// Whether our part of the end of a session may wait for the next message.
+    defers_ends: bool,
+    /// A session that the server has closed, and we not yet.
+    owed_end: Option<RemoteChannel>,
     /// Messages that must wait until our NEWKEYS is sent.
     held: Vec<Held>,
     /// How much of `held` the server caused, in octets.
@@ -168,6 +172,8 @@ impl Connection {
             channels: ChannelTable::default(),
             forwards_agent: false,
             admits_forwarded: false,
+            defers_ends: false,
+            owed_end: None,
             held: Vec::new(),
             held_replies: 0,
             events: VecDeque::new(),
@@ -371,6 +377,12 @@ impl Connection {
 
     /// Sends a message, or holds it while only key-exchange messages may be sent (RFC 4253 section 7.1).
     fn send(&mut self, encode: impl FnOnce(&mut Vec<u8>)) -> Result<(), ConnectionError> {
+        self.send_owed_end()?;
+        self.send_alone(encode)
+    }
+
+    /// As [`send`](Self::send), before what is owed.
+    fn send_alone(&mut self, encode: impl FnOnce(&mut Vec<u8>)) -> Result<(), ConnectionError> {
         if self.exchange.holds_messages() {
             self.hold(encode);
         } else {
@@ -381,6 +393,7 @@ impl Connection {
 
     /// As [`send`](Self::send), for messages that the server causes by its own: no more are held than a limit.
     fn reply(&mut self, encode: impl FnOnce(&mut Vec<u8>)) -> Result<(), ConnectionError> {
+        self.send_owed_end()?;
         if !self.exchange.holds_messages() {
             self.outgoing.seal(encode)?;
             return Ok(());

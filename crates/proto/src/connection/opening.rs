@@ -239,6 +239,7 @@ impl Connection {
         for message in preparations {
             self.send(|out| out.put_bytes(&message))?;
         }
+        self.send_owed_end()?;
         match self.exchange.holds_messages() {
             true => self.held.push(Held {
                 message: Zeroizing::new(start),

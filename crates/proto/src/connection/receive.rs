@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::time::Instant;
 
-use sshoal_wire::{self as wire, Dialect, Message, Unimplemented, message_name};
+use sshoal_wire::{self as wire, Dialect, Message, ServiceAccept, Unimplemented, message_name};
 
 use super::{Arrival, Connection, Login, MAX_EVENTS, MAX_OUTPUT};
 use crate::error::{ConnectionError, Misbehaviour, printable};
@@ -11,10 +11,15 @@ use crate::transport::Packet;
 
 /// Most packets before the first NEWKEYS. An honest server sends a handful.
 const MAX_UNKEYED_PACKETS: u32 = 256;
-/// The shortest of what a server sends at once in a login: a KEXINIT with empty lists (identification strings come
-/// before it, and the answers to it have a key in them), or SERVICE_ACCEPT and another message, both under
-/// chacha20-poly1305, which pads least.
-const LEAST_LOGIN_STEP: usize = 72;
+/// The shortest of what a server sends at once for the first keys: a KEXINIT with empty lists. Identification strings come
+/// before it, and the answers to it have a key in them.
+const LEAST_KEX_INIT: usize = 72;
+/// The shortest SERVICE_ACCEPT and another message, both under chacha20-poly1305, which pads least.
+const LEAST_SERVICE_AND_ANSWER: usize = 56;
+/// SERVICE_ACCEPT as some servers send it, without a name, and as it is meant (sshconnect2.c,
+/// input_userauth_service_accept).
+const UNNAMED_SERVICE_ACCEPT: &[u8] = &[ServiceAccept::NUMBER];
+const SERVICE_ACCEPT: &[u8] = b"\x06\0\0\0\x0cssh-userauth";
 
 impl Connection {
     /// Takes octets from the server, decrypting them in place, and returns how many were taken.
@@ -66,15 +71,16 @@ impl Connection {
         if self.settings.notes_arrivals {
             return 1;
         }
-        let much_to_come = match (&self.server, &self.login) {
-            (Err(reader), _) => reader.is_unused(),
-            (Ok(_), Login::Unkeyed) => self.exchange.awaits_long_message(),
-            (Ok(_), Login::Authenticating(authentication)) => {
-                self.exchange.is_idle() && authentication.awaits_service_and_answer()
-            }
-            (Ok(_), Login::Authenticated) => false,
+        let (much_to_come, least) = match (&self.server, &self.login) {
+            (Err(reader), _) => (reader.is_unused(), LEAST_KEX_INIT),
+            (Ok(_), Login::Unkeyed) => (self.exchange.awaits_long_message(), LEAST_KEX_INIT),
+            (Ok(_), Login::Authenticating(authentication)) => (
+                self.exchange.is_idle() && authentication.awaits_service_and_answer(),
+                LEAST_SERVICE_AND_ANSWER,
+            ),
+            (Ok(_), Login::Authenticated) => (false, 1),
         };
-        if much_to_come { LEAST_LOGIN_STEP } else { 1 }
+        if much_to_come { least } else { 1 }
     }
 
     /// One line or one packet at `input[at..]`; 0 if it is not there whole.
@@ -123,7 +129,10 @@ impl Connection {
             }
             .into());
         }
-        let octets = &input[payload.clone()];
+        let octets = match &input[payload.clone()] {
+            UNNAMED_SERVICE_ACCEPT => SERVICE_ACCEPT,
+            octets => octets,
+        };
         if self.exchange.skips_wrong_guess(octets.first().copied()) {
             return Ok(());
         }

@@ -3,7 +3,7 @@
 use sshoal_wire::{ChannelClose, ChannelData, ChannelEof, ChannelWindowAdjust, Put};
 
 use super::Connection;
-use crate::channels::{Channel, Flow, LocalChannel, MAX_DATA, RemoteChannel};
+use crate::channels::{Channel, Flow, LocalChannel, MAX_DATA, Purpose, RemoteChannel};
 use crate::error::ConnectionError;
 use crate::event::Event;
 use crate::fate::ExecFate;
@@ -156,6 +156,54 @@ impl Connection {
         self.end_sending(channel, Flow::Closed)
     }
 
+    /// From now on a session that the server has closed is closed on this side with the next message, whatever it is, and not in
+    /// a segment of its own; one waits so at most. The server counts the session until then.
+    pub fn defer_ends(&mut self) {
+        self.defers_ends = true;
+    }
+
+    /// Whether such an end waits. OpenSSH counts a session until it has read all that came with its end, so what is asked for in the
+    /// same flight may be refused for it (channels.c, `channel_garbage_collect`).
+    pub fn owes_end(&self) -> bool {
+        self.owed_end.is_some()
+    }
+
+    /// Sends the end that waits, if one does.
+    ///
+    /// # Errors
+    ///
+    /// The error that ended the connection.
+    pub fn settle_end(&mut self) -> Result<(), ConnectionError> {
+        self.check()?;
+        self.send_owed_end().map_err(|error| self.fail(error))
+    }
+
+    /// Whether the end of a session that the server has closed waits for the next message; from here on it counts as sent.
+    pub(super) fn may_owe_end(&mut self, channel: LocalChannel, to: RemoteChannel) -> bool {
+        let Some(open) = self.channels.find(channel) else {
+            return false;
+        };
+        let may_wait = self.defers_ends && self.owed_end.is_none();
+        let owes =
+            may_wait && matches!(open.purpose, Purpose::Session(_)) && open.sending != Flow::Closed;
+        if owes {
+            open.sending = Flow::Closed;
+            self.owed_end = Some(to);
+        }
+        owes
+    }
+
+    /// Closes what the server has closed, before it is told anything else.
+    pub(super) fn send_owed_end(&mut self) -> Result<(), ConnectionError> {
+        match self.owed_end.take() {
+            Some(end) => {
+                let recipient_channel = end.number();
+                self.send_alone(|out| ChannelClose { recipient_channel }.encode(out))
+            }
+            None => Ok(()),
+        }
+    }
+
     fn end_sending(&mut self, channel: LocalChannel, wanted: Flow) -> Result<(), ConnectionError> {
         self.check()?;
         let Some(open) = self.channels.find(channel) else {
@@ -206,6 +254,16 @@ impl Connection {
         channel: LocalChannel,
         octets: usize,
     ) -> Result<(), ConnectionError> {
+        self.give_back(channel, octets, Flow::Open)
+    }
+
+    /// Gives octets back to the server's window, if it has come as far with the channel as `receiving` and no further.
+    pub(super) fn give_back(
+        &mut self,
+        channel: LocalChannel,
+        octets: usize,
+        receiving: Flow,
+    ) -> Result<(), ConnectionError> {
         self.check()?;
         let Some(open) = self.channels.find(channel) else {
             return Ok(());
@@ -213,7 +271,7 @@ impl Connection {
         let Some(bytes_to_add) = open.window.consumed(octets) else {
             return Ok(());
         };
-        let (Some(far), Flow::Open) = (open.far, open.receiving) else {
+        let Some(far) = open.far.filter(|_| open.receiving == receiving) else {
             return Ok(());
         };
         let recipient_channel = far.number.number();

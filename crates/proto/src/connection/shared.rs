@@ -43,6 +43,8 @@ impl Connection {
             channels: ChannelTable::default(),
             forwards_agent: false,
             admits_forwarded: false,
+            defers_ends: false,
+            owed_end: None,
             held: Vec::new(),
             held_replies: 0,
             events: Default::default(),

@@ -559,3 +559,32 @@ fn a_spare_session_that_is_not_open_yet_runs_it_as_soon_as_it_is() {
     assert_eq!(pair.stdout(channel), pattern(10));
     assert_eq!(pair.client.exec_fate(channel), ExecFate::Ran);
 }
+
+#[test]
+fn the_end_of_a_session_may_wait_for_the_next_message() {
+    let mut pair = logged_in(settings(), Policy::openssh());
+    pair.client.defer_ends();
+    let first = pair
+        .client
+        .open_session(SessionRequest::exec("print 10"))
+        .unwrap();
+    let spare = pair.client.open_spare_session().unwrap();
+    pair.run();
+    assert!(pair.events.contains(&Event::Closed(first)));
+    assert!(!pair.flights.concat().contains("CHANNEL_CLOSE"));
+    pair.client.forget(first);
+    pair.flights.clear();
+    pair.events.clear();
+    let request = SessionRequest::exec("print 20");
+    pair.client.start_session(spare, request).unwrap();
+    let next = pair.client.open_spare_session().unwrap();
+    assert_eq!(next, first, "its number is free");
+    pair.run();
+    assert_eq!(pair.stdout(spare), pattern(20));
+    // The server had room for it: it read of the end first.
+    assert!(pair.events.contains(&Event::ChannelOpened(next)));
+    assert_eq!(
+        pair.flights,
+        ["CHANNEL_CLOSE CHANNEL_REQUEST(exec) CHANNEL_EOF CHANNEL_OPEN"]
+    );
+}

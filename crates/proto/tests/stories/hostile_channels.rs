@@ -83,7 +83,7 @@ fn messages_over_32_kib() {
 }
 
 #[test]
-fn anything_after_eof_but_requests_and_close() {
+fn after_eof_data_is_dropped_and_errors_are_not_as_with_openssh() {
     let ended = || {
         let mut pair = running();
         pair.server.say(EOF);
@@ -94,8 +94,30 @@ fn anything_after_eof_but_requests_and_close() {
         message,
         channel: 0,
     };
-    assert_eq!(misbehaves(ended(), data(b"x")), after("CHANNEL_DATA"));
-    assert_eq!(misbehaves(ended(), EOF), after("CHANNEL_EOF"));
+    let error = ChannelExtendedData {
+        recipient_channel: 0,
+        data_type_code: 1,
+        data: b"x",
+    };
+    assert_eq!(misbehaves(ended(), error), after("CHANNEL_EXTENDED_DATA"));
+    // More than a window, which is given back, or the server would wait for ever.
+    let mut pair = ended();
+    pair.flights.clear();
+    for _ in 0..100 {
+        pair.server.say(data(&[0; 32 * KIB]));
+        pair.run();
+    }
+    pair.server.say(EOF);
+    pair.run();
+    assert_eq!(pair.error, None);
+    assert!(pair.output.is_empty());
+    let given_back = |flight: &String| flight == "CHANNEL_WINDOW_ADJUST";
+    assert!(pair.flights.len() > 1 && pair.flights.iter().all(given_back));
+    let ends = pair
+        .events
+        .iter()
+        .filter(|event| matches!(event, Event::Eof(_)));
+    assert_eq!(ends.count(), 1);
     // What does not belong to the stream of data may still come.
     let mut pair = ended();
     pair.server.say(ChannelWindowAdjust {

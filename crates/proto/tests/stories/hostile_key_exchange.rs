@@ -3,7 +3,7 @@
 
 use sshoal_crypto::{CryptoError, KexError};
 use sshoal_proto::{ConnectionError, Misbehaviour, Phase};
-use sshoal_wire::{Debug, Ignore, KexGexGroup, Message, NewKeys, Unimplemented};
+use sshoal_wire::{Debug, Ignore, KexEcdhReply, KexGexGroup, Message, NewKeys, Unimplemented};
 
 use crate::support::{Packets, Pair, Policy, key, logged_in, opening, settings};
 
@@ -288,6 +288,25 @@ fn a_host_key_of_another_type_than_agreed_is_refused() {
     let negotiated = "rsa-sha2-512";
     let other = Misbehaviour::HostKeyType { found, negotiated };
     assert_eq!(pair.error, Some(other.into()));
+}
+
+#[test]
+fn a_host_key_that_no_agent_could_be_told_of_is_refused() {
+    let presented = |octets: usize| {
+        let mut pair = Pair::new(settings(), opening(), Policy::openssh());
+        pair.answer();
+        pair.feed(&plain(&encoded(KexEcdhReply {
+            host_key: &vec![0; octets],
+            public: &[9; 32],
+            signature: b"",
+        })));
+        pair.error.expect("an error")
+    };
+    let limit = 128 * 1024;
+    let what = "octets in a host key";
+    let flood = ConnectionError::from(Misbehaviour::Flood { what, limit });
+    assert_eq!(presented(limit + 1), flood);
+    assert_ne!(presented(limit), flood);
 }
 
 #[test]

@@ -80,6 +80,25 @@ fn succeed(pair: &mut Pair) {
 }
 
 #[test]
+fn a_server_need_not_name_the_service_that_it_accepts() {
+    for mut policy in [Policy::openssh(), Policy::unknown()] {
+        policy.answers_login = false;
+        let mut pair = Pair::new(settings(), opening(), policy);
+        pair.sleeps = true;
+        pair.credentials = [password("right")].into();
+        pair.run();
+        pair.server
+            .packets
+            .say(&[sshoal_wire::ServiceAccept::NUMBER]);
+        pair.sleeps = false;
+        pair.run();
+        let request = "USERAUTH_REQUEST(password)";
+        assert!(pair.flights.iter().any(|flight| flight.contains(request)));
+        succeed(&mut pair);
+    }
+}
+
+#[test]
 fn an_expired_password_is_told() {
     let mut pair = by_hand(password("old"));
     pair.server.say(UserauthPasswdChangereq {

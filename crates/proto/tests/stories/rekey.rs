@@ -1,5 +1,6 @@
 //! Key re-exchange (RFC 4253 section 9): by either side, under load, at every limit.
 
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use sshoal_crypto::Cipher;
@@ -8,7 +9,7 @@ use sshoal_proto::{
     Settings,
 };
 
-use crate::support::{Pair, Policy, held, key, logged_in, pattern, settings};
+use crate::support::{Pair, Policy, held, key, logged_in, opening, pattern, settings};
 
 const MIB: usize = 1024 * 1024;
 
@@ -159,6 +160,42 @@ fn the_client_rekeys_by_time() {
     pair.advance(hour * 5);
     assert_eq!(pair.server.kex.finished, 6);
     assert_eq!(pair.flights.len(), 5 * 3, "{:?}", pair.flights);
+}
+
+#[test]
+fn the_client_does_not_rekey_before_the_login_however_small_the_limits_are() {
+    let limits = RekeyLimits {
+        bytes: Some(0),
+        packets: 0,
+        interval: Some(Duration::from_secs(1)),
+    };
+    let mut pair = Pair::new(limited(limits), opening(), Policy::openssh());
+    pair.credentials = VecDeque::from([held(9), held(8)]);
+    pair.run();
+    assert_eq!(pair.client.poll_timeout(), None, "nothing is due");
+    pair.advance(Duration::from_secs(60));
+    pair.client.handle_timeout(pair.now).unwrap();
+    pair.run();
+    assert_eq!((pair.server.kex.finished, &pair.error), (1, &None));
+    // The server may.
+    pair.server.rekey();
+    pair.run();
+    assert_eq!((pair.server.kex.finished, &pair.error), (2, &None));
+
+    let channel = pair.open(cat());
+    pair.client.authenticate(held(2)).unwrap();
+    pair.run_until(|event| matches!(event, Event::Authenticated));
+    assert_eq!(pair.server.kex.finished, 2);
+    // Once the user is in, all limits are exceeded; and yet data get through.
+    let data = pattern(100);
+    let mut sent = 0;
+    for _ in 0..1000 {
+        sent += pair.client.send_data(channel, &data[sent..]).unwrap();
+        pair.flight();
+        pair.answer();
+    }
+    assert_eq!((pair.stdout(channel), &pair.error), (&data[..], &None));
+    assert!(pair.server.kex.finished > 3, "{}", pair.server.kex.finished);
 }
 
 #[test]

@@ -120,5 +120,10 @@ fn arguments_are_split_quoted_and_escaped() {
     }
     for open in ["\"a", "a'", "a \"b' c", r#""\""#] {
         assert_eq!(split_arguments(open), None, "{open}");
+        assert_eq!(split_command(open), None, "{open}");
     }
+    assert_eq!(
+        split_command("a #b '# c' # d#").unwrap(),
+        ["a", "#b", "# c", "#", "d#"]
+    );
 }

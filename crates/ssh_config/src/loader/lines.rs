@@ -1,5 +1,7 @@
 //! What the loader makes of a line (`process_config_line_depth`, readconf.c).
 
+use std::borrow::Cow;
+
 use super::{Loader, Need, OUTSIDE};
 use crate::condition::Condition;
 use crate::config::{Directive, HostInclude, Scope, Step};
@@ -13,6 +15,9 @@ use crate::pattern;
 use crate::resolve;
 use crate::value::{self, Value};
 
+/// What is wrong with a line that has other octets in what it says.
+pub(crate) const NOT_UTF_8: &str = "the line is not UTF-8";
+
 impl Loader {
     pub(super) fn read_line(&mut self, text: &[u8]) {
         if let Err(why) = self.read_file_line(text) {
@@ -24,11 +29,12 @@ impl Loader {
         if text.trim_ascii_start().starts_with(b"#") {
             return Ok(());
         }
-        let text = std::str::from_utf8(text).map_err(|_| "the line is not UTF-8")?;
+        let text = String::from_utf8_lossy(text);
+        let is_utf8 = matches!(text, Cow::Borrowed(_));
         if text.contains('\0') {
             return Err("the line contains a NUL character".into());
         }
-        let (Some(split), Some(file)) = (line::split_keyword(text)?, self.stack.last()) else {
+        let (Some(split), Some(file)) = (line::split_keyword(&text)?, self.stack.last()) else {
             return Ok(());
         };
         let (origin, around, scope) = (file.origin(), file.around, file.scope);
@@ -36,6 +42,15 @@ impl Loader {
             return self.read_unknown(split, origin);
         };
         let kind = keyword.row().kind;
+        if !is_utf8 && value::contains(kind, &split.rest, char::REPLACEMENT_CHARACTER) {
+            return match kind {
+                Kind::Host | Kind::Match | Kind::Include => Err(NOT_UTF_8.into()),
+                _ => {
+                    self.config.steps.push(Step::NotUtf8 { scope, origin });
+                    Ok(())
+                }
+            };
+        }
         match (
             kind,
             value::read(kind, &split.rest, &self.config.environment)?,

@@ -264,15 +264,37 @@ fn all_that_is_wrong_is_told_at_once() {
 }
 
 #[test]
-fn only_comments_need_not_be_utf_8() {
-    let mut loader = Loader::new(&[], Some("/f"), environment());
-    assert!(loader.poll_need().is_some());
-    loader.handle_supply(Supply::Content(b" # \xff\nUser \xff\nUser a\0b\n".to_vec()));
+fn comments_and_blocks_that_do_not_hold_need_not_be_utf_8() {
+    let read = |content: &[u8]| {
+        let mut loader = Loader::new(&[], Some("/f"), environment());
+        assert!(loader.poll_need().is_some());
+        loader.handle_supply(Supply::Content(content.to_vec()));
+        loader.finish()
+    };
     let expected = [
         "/f:2: the line is not UTF-8",
         "/f:3: the line contains a NUL character",
     ];
-    assert_eq!(problems(loader.finish()), expected);
+    let bad = b" # \xff\nHost \xff\nUser a\0b\n";
+    assert_eq!(problems(read(bad)), expected);
+    let config = read(
+        b"Port 22 # B\xfcro\nHost a b # \xfc\nUser u # '\xfc\nUser '#' # \xfc\n\
+          VersionAddendum x # \xfc\nHost b\nCompression \xfc\n",
+    )
+    .unwrap();
+    assert_eq!(user_of(&config, "a"), "u /f:3");
+    let resolve = |config: &Config, host| {
+        let query = Query {
+            host,
+            ..Query::default()
+        };
+        let refused = config.resolve(&query, &Answers::default()).unwrap_err();
+        refused.to_string()
+    };
+    assert_eq!(resolve(&config, "b"), "/f:7: the line is not UTF-8");
+    // What ssh hands to a shell has no comments.
+    let config = read(b"ProxyCommand a # \xfc\n").unwrap();
+    assert_eq!(resolve(&config, "a"), "/f:1: the line is not UTF-8");
 }
 
 #[test]

@@ -4,7 +4,7 @@ use super::Builder;
 use crate::error::Unresolved;
 use crate::expand::{self, Piece};
 use crate::keyword::Keyword;
-use crate::line::split_arguments;
+use crate::line::split_command;
 use crate::origin::Setting;
 use crate::resolved::HostKeys;
 use crate::value::words::{LogLevel, RequestTty, StrictHostKeyChecking, Word, YesNoAsk};
@@ -60,9 +60,10 @@ impl Builder<'_> {
         })
     }
 
-    /// `load_hostkeys_command` (sshconnect.c): split into arguments first, which are then expanded.
+    /// `load_hostkeys_command` (sshconnect.c): split into arguments first, which are then expanded. It is no line of the
+    /// file any more: `#` begins no comment.
     fn arguments(&self, command: &str) -> Result<Vec<Vec<Piece>>, String> {
-        let words = split_arguments(command).ok_or("a quote is not closed")?;
+        let words = split_command(command).ok_or("a quote is not closed")?;
         let tokens = self.tokens(Some(&self.user.value));
         let expanded = words.iter().enumerate().map(|(place, word)| match place {
             0 => Ok(vec![Piece::Text(word.clone())]),

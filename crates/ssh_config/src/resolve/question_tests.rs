@@ -111,6 +111,8 @@ fn a_question_is_asked_once_and_only_if_it_matters() {
 fn no_name_becomes_a_command_by_match_exec() {
     for (set, token) in [
         ("HostName $(b)", "%h"),
+        // Without HostKeyAlias it is the host's name.
+        ("HostName `$(b)`", "%k"),
         ("HostKeyAlias a;b", "%k"),
         ("User a|b", "%r"),
     ] {

@@ -117,6 +117,41 @@ fn what_is_given_with_the_host_beats_lines_and_options() {
 }
 
 #[test]
+fn the_user_of_the_command_line_is_a_name_as_it_stands() {
+    let config = config(&["User=o"], "Match user a*b\nCompression yes\n");
+    for name in ["a b", "a\\b", "a%b", "a$b", "a#b"] {
+        let query = Query {
+            login: Some(name),
+            ..query("h")
+        };
+        let resolved = config.resolve(&query, &Answers::default()).unwrap();
+        let user = &resolved.connection.user;
+        assert_eq!(
+            (user.value.as_str(), &user.origin),
+            (name, &Origin::CommandLine)
+        );
+        assert!(resolved.connection.compression.value, "{name}");
+        let own = Query {
+            user: Some("own"),
+            ..query
+        };
+        let resolved = config.resolve(&own, &Answers::default()).unwrap();
+        assert_eq!(resolved.connection.user.value, "own");
+    }
+    for name in ["", "-a", "a;b", "a -b", "a\\"] {
+        let query = Query {
+            login: Some(name),
+            ..query("h")
+        };
+        let refused = ResolveError::UserName(name.into());
+        assert_eq!(
+            config.resolve(&query, &Answers::default()).unwrap_err(),
+            Unresolved::Refused(refused)
+        );
+    }
+}
+
+#[test]
 fn host_and_user_must_be_harmless() {
     let config = config(&[], "");
     for host in ["", "-h", "a b", "a;b", "a$b", "a\nb", "a,b", "a\tb", "`a`"] {
@@ -176,7 +211,7 @@ fn a_user_may_have_tokens_of_what_is_known_before() {
         shown(&resolve("User a;b\n").connection.user),
         "\"a;b\" @ /f:1"
     );
-    let user = "\"a;h\" is not a user name: it begins with \"-\" or has shell characters";
+    let user = "\"a;h\" is not a user name: it is empty, begins with \"-\" or has shell characters";
     assert_eq!(refusal("User a;%h\n"), user);
 }
 

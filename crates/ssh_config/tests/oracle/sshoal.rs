@@ -31,6 +31,7 @@ pub(crate) fn resolve(ssh: &Ssh, directory: &Path, case: &Case) -> Outcome {
     let query = Query {
         host: &case.host,
         user: case.user.as_deref(),
+        login: None,
         port: case.port,
         command: (!case.command.is_empty()).then_some(&command),
         tag: None,

@@ -39,6 +39,7 @@ impl File {
             port: 22,
             algorithms: Arc::new([]),
             ca_signature_algorithms: Arc::new([]),
+            required_rsa_size: 1024,
             revoked: Arc::new([]),
             strictness: Strictness::AcceptNew,
             checks_address: false,

@@ -31,21 +31,24 @@ impl Connection {
             .checked_add(self.settings.rekey.interval?)
     }
 
-    /// What was established, if keys are in use and no exchange goes on.
+    /// What was established, if the user is logged in and no exchange goes on. Before that OpenSSH's server may sign one
+    /// exchange hash (monitor.c, MON_ONCE), and its client begins none (packet.c, ssh_packet_need_rekeying).
     fn rekeyable(&self) -> Option<&Established> {
-        let keyed = !matches!(self.login, Login::Unkeyed);
+        let logged_in = matches!(self.login, Login::Authenticated);
         self.established
             .as_deref()
-            .filter(|_| keyed && self.exchange.is_idle())
+            .filter(|_| logged_in && self.exchange.is_idle())
     }
 
-    /// Whether the keys of either direction have protected as much as they may.
+    /// Whether the keys of either direction have protected as much as they may: a packet at least, as with OpenSSH, or the
+    /// least of limits would let nothing through.
     fn is_used_up(&self, established: &Established) -> bool {
         let limits = &self.settings.rekey;
         let bytes = limits.bytes.unwrap_or(u64::MAX);
         [self.outgoing.used(), self.incoming.used()]
             .into_iter()
             .zip(established.limits)
+            .filter(|(used, _)| used.packets > 0)
             .any(|(used, cipher_limit)| {
                 used.packets >= limits.packets || used.bytes >= bytes.min(cipher_limit)
             })
