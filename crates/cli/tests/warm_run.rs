@@ -120,7 +120,7 @@ fn standard_input_reaches_every_host_whole_and_its_end_too() {
 fn a_command_that_takes_too_long_is_told_to_end_and_its_last_words_are_heard() {
     let warm = Warm::up(&SshdSpec::new(2));
     let line = "trap 'echo told; exit 0' TERM; echo begun; while :; do sleep 0.05; done";
-    let records = ran(&warm, &["-u", "1", line], 3);
+    let records = ran(&warm, &["-u", "10", line], 3);
     expect_warm(&records, true);
     for record in records.hosts {
         assert_eq!(record.failure(), "command-timeout");
@@ -137,12 +137,12 @@ fn ctrl_c_signals_what_runs_and_starts_nothing_else() {
     let warm = Warm::up(&SshdSpec::new(3));
     let marks = shared_folder();
     let line = format!(
-        "trap 'exit 9' INT; touch {}/%h; while :; do sleep 0.05; done",
+        "trap 'exit 9' INT; touch {}/%h; echo begun; while :; do sleep 0.05; done",
         path(marks.path())
     );
-    let running = Running::start(&mut run(&warm, &["-p", "2", &line]));
-    wait_until("two commands run", || {
-        fs::read_dir(marks.path()).unwrap().count() == 2
+    let running = Running::start(&mut run(&warm, &["-p", "2", "--record", &line]));
+    wait_until("two commands are heard of", || {
+        warm.shoal.recorded().matches("begun").count() == 2
     });
     running.interrupt();
     let records = running.wait().expect(130).records();
@@ -159,12 +159,14 @@ fn when_the_keeper_is_killed_what_ran_is_lost_and_what_has_not_begun_logs_in() {
     let counted = marks.path().join("counted");
     let go_on = marks.path().join("go-on");
     let line = format!(
-        "echo %h >> {0}; while [ ! -e {1} ]; do sleep 0.05; done",
+        "echo %h >> {0}; echo begun; while [ ! -e {1} ]; do sleep 0.05; done",
         path(&counted),
         path(&go_on)
     );
-    let running = Running::start(&mut run(&warm, &["-p", "1", &line]));
-    wait_until("the first command runs", || counted.exists());
+    let running = Running::start(&mut run(&warm, &["-p", "1", "--record", &line]));
+    wait_until("the first command is heard of", || {
+        warm.shoal.recorded().contains("begun")
+    });
     let keeper = warm.pid();
     kill_process(keeper, Signal::KILL).unwrap();
     wait_until("the keeper is gone", || has_ended(keeper));
@@ -368,6 +370,28 @@ fn more_commands_than_a_connection_has_sessions_get_further_connections() {
     assert!(warm.shoal.hosts.logins() >= RUNS.div_ceil(2));
 }
 
+/// sshd counts a session until it has read all that came with its end.
+#[test]
+fn sessions_that_are_over_take_nobody_s_place() {
+    let warm = Warm::up(&SshdSpec::new(1).line("MaxSessions 2"));
+    for _ in 0..4 {
+        // After the first ones a session is there for whoever comes next, and the end of another is not said yet.
+        for _ in 0..3 {
+            expect_warm(&ran(&warm, &["true"], 0), true);
+        }
+        let marks = shared_folder();
+        let line = format!(
+            "touch {0}/$$; while [ $(ls {0} | wc -l) -lt 2 ]; do sleep 0.05; done",
+            path(marks.path())
+        );
+        let both = [(); 2].map(|()| Running::start(&mut run(&warm, &[&line])));
+        for running in both {
+            expect_warm(&running.wait().expect(0).records(), true);
+        }
+    }
+    assert_eq!(warm.shoal.hosts.logins(), 1);
+}
+
 #[test]
 fn a_run_that_would_log_in_differently_does_so() {
     let warm = Warm::up(&SshdSpec::new(2));
@@ -484,7 +508,9 @@ fn a_run_that_is_killed_leaves_no_command_s_session_behind() {
         .unwrap();
     let running = Running::start(&mut run(&warm, &["--stdin", &input, &line]));
     wait_until("both commands run", || {
-        fs::read_dir(marks.path()).unwrap().count() == 2
+        let marks = fs::read_dir(marks.path()).unwrap();
+        let told = marks.filter(|mark| mark.as_ref().unwrap().metadata().unwrap().len() > 0);
+        told.count() == 2
     });
     drop(running);
     wait_until("their sessions are over", || {

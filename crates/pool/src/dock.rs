@@ -153,8 +153,12 @@ pub(crate) struct Berth {
     spare: Option<Spare>,
     /// Whether there is to be one: guests' commands come again and again, and the server may say no, once and for all.
     wants_spare: Option<bool>,
+    /// Whether the next one is opened beside a command that has taken the last one: not where the server allows one session.
+    renews_spare: bool,
     /// Sessions that the server has opened.
     opened: usize,
+    /// Sessions that were asked for in one flight with the end of another, which the server may count still.
+    asked_early: Vec<LocalChannel>,
     /// Channels that are over, and who sat there.
     over: Vec<(LocalChannel, Option<Rc<Seat>>)>,
     /// Passengers in proxy mode, and those for whom there is no room just now.
@@ -181,7 +185,9 @@ impl Berth {
             seats: HashMap::new(),
             spare: None,
             wants_spare: None,
+            renews_spare: true,
             opened: 0,
+            asked_early: Vec::new(),
             over: Vec::new(),
             proxied: Vec::new(),
             stalled: Vec::new(),
@@ -227,6 +233,7 @@ impl Berth {
     /// A channel is over, and its place free.
     fn free(&mut self, channel: LocalChannel) -> Option<Rc<Seat>> {
         let seat = self.seats.remove(&channel);
+        self.forget_early(channel);
         self.over.push((channel, seat.clone()));
         let seat = seat?;
         if seat.takes_a_place() {
@@ -240,6 +247,7 @@ impl Berth {
         let Some(spare) = self.spare.as_mut().filter(|it| it.channel == channel) else {
             return false;
         };
+        self.asked_early.retain(|early| *early != channel);
         match event {
             Event::ChannelOpened(_) => {
                 spare.is_open = true;
@@ -248,7 +256,13 @@ impl Berth {
             // The server wants none: it allows few sessions, or ends those that nobody uses (ChannelTimeout).
             Event::ChannelRefused { .. } | Event::Closed(_) => {
                 self.opened -= usize::from(spare.is_open);
-                (self.spare, self.wants_spare) = (None, Some(false));
+                let was_refused = !spare.is_open;
+                self.spare = None;
+                match self.renews_spare && was_refused && self.dock.taken() > 0 {
+                    // One at a time may do.
+                    true => self.renews_spare = false,
+                    false => self.wants_spare = Some(false),
+                }
                 self.over.push((channel, None));
             }
             _ => {}
@@ -256,15 +270,25 @@ impl Berth {
         true
     }
 
-    /// Opens a spare session, in one flight with the end of the last one.
-    fn keep_spare(&mut self, connection: &mut Connection) -> Result<(), ConnectionError> {
-        let is_alone = self.dock.taken() == 0 && self.spare.is_none() && self.proxied.is_empty();
+    /// Opens a spare session: in one flight with the command that takes the last one, or else with the end of a session. Beside
+    /// it there are so many at most.
+    fn keep_spare(
+        &mut self,
+        connection: &mut Connection,
+        others: usize,
+        owes_end: bool,
+    ) -> Result<(), ConnectionError> {
+        let has_room = self.dock.taken() <= others;
+        let is_alone = has_room && self.spare.is_none() && self.proxied.is_empty();
         if !is_alone || self.wants_spare != Some(true) || self.dock.is_ending.get() {
             return Ok(());
         }
         let channel = connection.open_spare_session()?;
         let is_open = false;
         self.spare = (channel != LocalChannel::REFUSED).then_some(Spare { channel, is_open });
+        if owes_end {
+            self.asked_early.push(channel);
+        }
         Ok(())
     }
 
@@ -279,15 +303,33 @@ impl Berth {
     }
 
     fn refused(&mut self, channel: LocalChannel, why: &str) {
+        let was_early = self.forget_early(channel);
         let Some(seat) = self.free(channel) else {
             return;
         };
+        if was_early && seat.takes_a_place() {
+            if let Some((_, seat)) = self.over.last_mut() {
+                *seat = None;
+            }
+            // There is room by now, or the next answer says so.
+            seat.leave_dock();
+            return self.dock.take(&seat);
+        }
         if !self.send_elsewhere(seat, why)
             && let Some((_, seat)) = self.over.last_mut()
         {
             // Another connection will know what becomes of it.
             *seat = None;
         }
+    }
+
+    /// The server has answered; returns whether the session was asked for in one flight with the end of another.
+    fn forget_early(&mut self, channel: LocalChannel) -> bool {
+        let place = self.asked_early.iter().position(|it| *it == channel);
+        place.is_some_and(|place| {
+            self.asked_early.swap_remove(place);
+            true
+        })
     }
 
     /// A session that was the only one will be refused everywhere else as well, and no other connection gets further to
@@ -436,6 +478,7 @@ impl Serve for Berth {
         }
         match event {
             Event::ChannelOpened(channel) => {
+                self.forget_early(channel);
                 let seat = self.seats.get(&channel);
                 self.opened += usize::from(seat.is_some_and(|seat| seat.takes_a_place()));
                 self.with(channel, Seat::handle_opened);
@@ -501,11 +544,13 @@ impl Serve for Berth {
 
     fn advance(&mut self, connection: &mut Connection) -> Result<(), ConnectionError> {
         let has_room = !self.over.is_empty();
+        let owes_end = connection.owes_end();
         self.advance_connection(connection)?;
         self.note_round_trip(connection);
         if self.dock.is_doubted.take() {
             connection.doubt_server(Instant::now())?;
         }
+        let had_spare = self.spare.is_some();
         // Each once: who has more to do comes behind the others.
         let due = self.dock.due.borrow().len();
         for _ in 0..due {
@@ -520,12 +565,18 @@ impl Serve for Berth {
                 continue;
             }
             let places = usize::from(seat.takes_a_place());
+            let was_there = self.spare.is_some();
             match seat.serve(connection, &mut self.spare)? {
                 Served::Asked(LocalChannel::REFUSED) => {
                     self.dock.taken.set(self.dock.taken.get() - places);
                     self.send_elsewhere(seat, "there is no room for another channel");
                 }
-                Served::Asked(channel) => drop(self.seats.insert(channel, seat)),
+                Served::Asked(channel) => {
+                    if owes_end && !was_there {
+                        self.asked_early.push(channel);
+                    }
+                    self.seats.insert(channel, seat);
+                }
                 Served::Idle => {}
                 Served::Dropped => {
                     if let Some(channel) = seat.arrived_on() {
@@ -538,8 +589,14 @@ impl Serve for Berth {
                 }
             }
         }
-        if has_room {
-            self.keep_spare(connection)?;
+        if had_spare && self.spare.is_none() && self.renews_spare {
+            self.keep_spare(connection, 1, owes_end)?;
+        } else if has_room {
+            self.keep_spare(connection, 0, owes_end)?;
+        }
+        if self.spare.is_none() {
+            // What is asked for next may be refused for what the server still counts.
+            connection.settle_end()?;
         }
         self.dock.has_spare.set(self.spare.is_some());
         Ok(())
