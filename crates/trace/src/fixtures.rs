@@ -147,9 +147,21 @@ impl Host {
     }
 
     pub(crate) fn socket(&mut self, at: u64, pid: u32, state: u32, ports: (u16, u16)) -> &mut Host {
+        self.socket_of(at, pid, state, ports, [127, 0, 0, 9])
+    }
+
+    /// The same with this address.
+    pub(crate) fn socket_of(
+        &mut self,
+        at: u64,
+        pid: u32,
+        state: u32,
+        ports: (u16, u16),
+        address: [u8; 4],
+    ) -> &mut Host {
         let (local, remote) = (ports.0.to_le_bytes(), ports.1.to_le_bytes());
         let (new, family) = (state.to_le_bytes(), 2_u16.to_le_bytes());
-        let values: [&[u8]; 6] = [&[], &new, &local, &remote, &family, &[127, 0, 0, 9]];
+        let values: [&[u8]; 6] = [&[], &new, &local, &remote, &family, &address];
         self.record(at, pid, 0, "inet_sock_set_state", &values)
     }
 

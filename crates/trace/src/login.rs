@@ -2,9 +2,11 @@
 //! first octet of the command's output went out.
 
 use std::collections::BTreeSet;
+use std::net::IpAddr;
 
 use thiserror::Error;
 
+use crate::record::Peer;
 use crate::recording::Probe;
 use crate::segments::State;
 use crate::tree::{Process, ProcessId, ThreadId, Tree};
@@ -17,6 +19,8 @@ const CLOSING: &str = "pam_sm_close_session";
 pub struct Wanted {
     /// The ports of its connection, the server's and the client's, as the server tells in SSH_CONNECTION.
     pub ports: Option<(u16, u16)>,
+    /// The client's address, as that tells it, too: others may have the same ports.
+    pub client: Option<IpAddr>,
     /// When the client had its first output, by the host's clock: what is born later is not its command.
     pub until: Option<u64>,
 }
@@ -62,7 +66,7 @@ impl Login {
     /// It cannot be told.
     pub fn find(tree: &Tree, probes: &[Probe], wanted: Wanted) -> Result<Login, LoginError> {
         let servers = servers(tree);
-        let (root, is_matched) = root(tree, &servers, wanted.ports)?;
+        let (root, is_matched) = root(tree, &servers, wanted)?;
         let own = tree.all_below(root);
         let closing = closing(tree, probes, &own);
         let until = closing.into_iter().chain(wanted.until).min();
@@ -90,13 +94,13 @@ impl Login {
 }
 
 /// The child of the followed process from which the connection's processes come.
-fn root(
-    tree: &Tree,
-    servers: &[bool],
-    ports: Option<(u16, u16)>,
-) -> Result<(ProcessId, bool), LoginError> {
+fn root(tree: &Tree, servers: &[bool], wanted: Wanted) -> Result<(ProcessId, bool), LoginError> {
     let tops = tops(tree);
-    let is_of = |process: &Process| ports.is_some_and(|ports| process.ports.contains(&ports));
+    let is_ours = |peer: &Peer| {
+        let is_client = |client: IpAddr| client.to_canonical() == peer.address.to_canonical();
+        Some((peer.local_port, peer.port)) == wanted.ports && wanted.client.is_none_or(is_client)
+    };
+    let is_of = |process: &Process| process.peers.iter().any(is_ours);
     let matched = tree.processes().find(|(_, process)| is_of(process));
     if let Some(root) = matched.and_then(|(id, _)| tops[id.0]) {
         return Ok((root, true));
@@ -142,7 +146,7 @@ pub(crate) fn servers(tree: &Tree) -> Vec<bool> {
 }
 
 /// Whether a process is one that the server has made to run a program.
-fn runs(tree: &Tree, servers: &[bool], id: ProcessId) -> bool {
+pub(crate) fn runs(tree: &Tree, servers: &[bool], id: ProcessId) -> bool {
     let process = tree.process(id);
     let made_by_server = process.parent.is_some_and(|parent| servers[parent.0]);
     made_by_server && !process.is_fork() && !servers[id.0]

@@ -8,6 +8,7 @@ use crate::sums::TracedError;
 
 const OURS: Wanted = Wanted {
     ports: Some((22, 40000)),
+    client: None,
     until: None,
 };
 
@@ -55,6 +56,28 @@ fn of_several_logins_the_ports_tell_ours() {
     assert_eq!(found(&host, OURS), Ok((150, 190, true)));
     let several = LoginError::Several(2);
     assert_eq!(found(&host, Wanted::default()), Err(several.into()));
+}
+
+#[test]
+fn of_several_logins_with_the_same_ports_the_address_tells_ours() {
+    let mut host = login(|_| {});
+    host.fork(120_000, LISTENER, 300)
+        .switch(121_000, 0, RUNNABLE, 300)
+        .fork(130_000, 300, 301)
+        .exec(131_000, 301, "/bin/sh")
+        .wake(132_000, 301, 0, 300)
+        .socket_of(133_000, 300, 4, (22, 40000), [198, 51, 100, 7]);
+    let at = |client: &str| Wanted {
+        client: Some(client.parse().unwrap()),
+        ..OURS
+    };
+    assert_eq!(found(&host, at("198.51.100.7")), Ok((300, 301, true)));
+    assert_eq!(
+        found(&host, at("::ffff:198.51.100.7")),
+        Ok((300, 301, true))
+    );
+    let several = LoginError::Several(2);
+    assert_eq!(found(&host, at("198.51.100.8")), Err(several.into()));
 }
 
 #[test]

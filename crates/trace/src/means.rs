@@ -13,12 +13,13 @@ const TITLES: [(&str, &str); 3] = [
 /// Who may miss a process.
 const LOOKING: &str = "proc";
 /// What is lacking, by the tracer's words, with what that means.
-const LACKS: [(&str, &str); 6] = [
+const LACKS: [(&str, &str); 7] = [
     ("time", "who worked and what others waited for"),
     ("files", "files"),
     ("disks", "disks"),
     ("connections", "connections"),
     ("functions", "what PAM's modules and the name service took"),
+    ("name-service", "what the name service took"),
     ("names", "paths of files and arguments of programs"),
 ];
 /// What no makeshift tells.
@@ -31,7 +32,7 @@ pub struct Means {
     pub by: String,
     /// What would have been better, and why it was not to be had.
     pub refused: Vec<(String, String)>,
-    /// What is not told: `time`, `files`, `disks`, `connections`, `functions`, `names`; and `event-fork` where the kernel does not
+    /// What is not told: `time`, `files`, `disks`, `connections`, `functions`, of these `name-service` alone, `names`; and `event-fork` where the kernel does not
     /// follow forks.
     pub lacks: Vec<String>,
 }
@@ -107,6 +108,8 @@ mod tests {
         let mut whole = means("tracefs", &[]);
         whole.refused.clear();
         assert_eq!((whole.title(), whole.notes().len()), ("tracefs", 0));
+        let no_names = means("tracefs", &["name-service"]).notes();
+        assert_eq!(no_names[1], "not told: what the name service took");
         let partly = means("tracefs", &["names", "event-fork"]).notes();
         assert_eq!(
             partly[1],

@@ -13,7 +13,11 @@ const US: u64 = 1000;
 
 fn traced(host: &Host) -> Traced {
     let ports = Some((22, 40000));
-    host.traced(Wanted { ports, until: None }).unwrap()
+    host.traced(Wanted {
+        ports,
+        ..Wanted::default()
+    })
+    .unwrap()
 }
 
 /// Times in microseconds, who, and what for.
@@ -169,7 +173,7 @@ proptest! {
                 };
             }
         });
-        if let Ok(traced) = host.traced(Wanted { ports: Some((22, 40000)), until: None }) {
+        if let Ok(traced) = host.traced(Wanted { ports: Some((22, 40000)), ..Wanted::default() }) {
             check(&traced);
         }
     }

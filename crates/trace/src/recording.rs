@@ -25,7 +25,7 @@ const MAX_COUNTERS: usize = 64;
 const MAX_TEXT: usize = 256;
 
 /// A trace that is whole.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Recording {
     formats: HashMap<u16, Format>,
     data_offset: Option<usize>,

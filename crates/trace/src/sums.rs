@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use thiserror::Error;
 
-use crate::login::{Login, LoginError, Wanted, servers};
+use crate::login::{Login, LoginError, Wanted, runs, servers};
 use crate::means::Means;
 use crate::path::{Kind, Piece, path};
 use crate::recording::{Probe, Recording, RecordingError, Sample};
@@ -23,6 +23,8 @@ const SHARES: [&str; 8] = [
     "program",
     "unexplained",
 ];
+/// What others can have a program wait for.
+const WAITS: [Kind; 2] = [Kind::Contention, Kind::Storage];
 /// Functions of the C library that ask for names of hosts and addresses.
 const LOOKUPS: [&str; 4] = [
     "getaddrinfo",
@@ -32,6 +34,8 @@ const LOOKUPS: [&str; 4] = [
 ];
 /// And for users and their groups.
 const USERS: [&str; 3] = ["getpwnam_r", "getgrouplist", "initgroups"];
+/// What the functions of PAM's modules are called, all of them (pam(3)).
+const MODULES: &str = "pam_sm_";
 /// Most calls of probed functions that are kept.
 const MAX_CALLS: usize = 4096;
 /// Most calls that are within one another.
@@ -58,15 +62,21 @@ pub struct Traced {
     pub means: Means,
     /// Each process's part of the path with all that came of it, in nanoseconds.
     with_children: Vec<u64>,
-    /// What of that is waiting for a processor that others have.
-    contended: Vec<u64>,
+    /// What of that is waiting for a processor that others have, and for disks.
+    waited: [Vec<u64>; 2],
+    /// The same of the path's pieces, from its beginning to each one's.
+    waited_before: Vec<[u64; 2]>,
+    /// Of the waits for disks the part that is others' doing.
+    of_others: f64,
     /// Which processes are the login's own.
     own: Vec<bool>,
     /// And which the server's.
     servers: Vec<bool>,
     shares: Vec<Share>,
-    /// Of the calls those that asked for names of hosts or for their addresses.
+    /// Of the calls those that asked for names of hosts or for their addresses; of those within one another the outer one.
     pub lookups: Vec<Call>,
+    /// The same of those that asked for users and their groups.
+    users: Vec<Call>,
 }
 
 /// A call of a probed function.
@@ -145,11 +155,17 @@ impl Traced {
                 true => with_children(&tree, pieces.iter()),
                 false => Vec::new(),
             },
-            contended: with_children(&tree, contended(&pieces)),
+            waited: WAITS.map(|kind| {
+                let waits = pieces.iter().filter(|piece| piece.kind == kind);
+                with_children(&tree, waits)
+            }),
+            waited_before: waited_before(&pieces),
+            of_others: 0.0,
             own: tree.all_below(login.root),
             servers: servers(&tree),
             shares: Vec::new(),
             lookups: Vec::new(),
+            users: Vec::new(),
             lost: recording.lost.saturating_add(tree.left_out),
             names: recording.names,
             samples: recording.samples,
@@ -159,9 +175,8 @@ impl Traced {
             tree,
         };
         traced.calls.sort_by_key(|call| call.from);
-        let calls = traced.calls.iter();
-        let asks = |call: &&Call| LOOKUPS.contains(&call.probe.function.as_str());
-        traced.lookups = calls.filter(asks).cloned().collect();
+        traced.lookups = traced.outer(&LOOKUPS).cloned().collect();
+        traced.users = traced.outer(&USERS).cloned().collect();
         traced.shares = traced.sum();
         Ok(traced)
     }
@@ -218,26 +233,54 @@ impl Traced {
         uses
     }
 
-    /// The same without what it waited for a processor meanwhile: what others take from it is not its own. Where no waits are told,
-    /// how long it lived.
+    /// Others have kept the disks busy for this part of the time: as much of what a program waited for them is not its own.
+    pub fn shares_disks(&mut self, of_others: f64) {
+        self.of_others = of_others.clamp(0.0, 1.0);
+    }
+
+    /// The same without what it waited for others meanwhile: for a processor that they had, and their part of its waits for disks. Where
+    /// no waits are told, how long it lived.
     pub fn own(&self, process: ProcessId) -> u64 {
         if !self.tells_time() {
             return self.lived(process);
         }
-        let contended = self.contended.get(process.0).copied().unwrap_or(0);
-        self.with_children(process).saturating_sub(contended)
+        let waited = self.waited.each_ref();
+        let waited = waited.map(|times| times.get(process.0).copied().unwrap_or(0));
+        self.with_children(process)
+            .saturating_sub(self.for_others(waited))
     }
 
-    /// How long a call takes by itself, waiting for a processor aside; nanoseconds.
+    /// How long a call takes by itself, what it waits for others aside; nanoseconds.
     pub fn own_of(&self, call: &Call) -> u64 {
-        let shared = |piece: &Piece| overlap((piece.from, piece.to), call);
-        let contended: u64 = contended(&self.pieces).map(shared).sum();
-        (call.to - call.from).saturating_sub(contended)
+        let (from, to) = (self.waited_until(call.from), self.waited_until(call.to));
+        let waited = [0, 1].map(|kind| to[kind].saturating_sub(from[kind]));
+        (call.to - call.from).saturating_sub(self.for_others(waited))
+    }
+
+    /// What of waits for processors and for disks is others' doing.
+    fn for_others(&self, [contended, stored]: [u64; 2]) -> u64 {
+        contended.saturating_add((stored as f64 * self.of_others) as u64)
+    }
+
+    /// What the path has waited for processors and for disks until then.
+    fn waited_until(&self, at: u64) -> [u64; 2] {
+        let next = self.pieces.partition_point(|piece| piece.from < at);
+        let Some(last) = next.checked_sub(1) else {
+            return [0; 2];
+        };
+        let (mut waited, piece) = (self.waited_before[last], &self.pieces[last]);
+        add_wait(&mut waited, piece.kind, piece.to.min(at) - piece.from);
+        waited
+    }
+
+    /// For how long the login waits for a processor meanwhile.
+    pub fn contended(&self, [from, to]: [u64; 2]) -> u64 {
+        self.waited_until(to)[0].saturating_sub(self.waited_until(from)[0])
     }
 
     /// How long a module of PAM takes by itself: what it asks for users meanwhile is the name service's, too.
     pub fn own_of_module(&self, call: &Call) -> u64 {
-        let asked = self.asked_for_users();
+        let asked = self.users.iter();
         let inside = asked.filter(|asked| asked.process == call.process);
         let inside = inside.filter(|asked| overlap((asked.from, asked.to), call) > 0);
         let inside: u64 = inside.map(|asked| self.own_of(asked)).sum();
@@ -246,22 +289,78 @@ impl Traced {
 
     /// Calls that ask for users and their groups, and what they take by themselves.
     pub fn users(&self) -> (usize, u64) {
-        let calls = self.asked_for_users();
-        calls.fold((0, 0), |(count, time), call| {
-            (count + 1, time + self.own_of(call))
-        })
+        let calls = self.users.iter();
+        (self.users.len(), calls.map(|call| self.own_of(call)).sum())
     }
 
-    /// Those calls; of those within one another the outer one.
-    fn asked_for_users(&self) -> impl Iterator<Item = &Call> {
+    /// Calls of these functions; of those within one another the outer one.
+    fn outer(&self, functions: &[&str]) -> impl Iterator<Item = &Call> {
         let mut until: BTreeMap<ProcessId, u64> = BTreeMap::new();
         self.calls.iter().filter(move |call| {
             let until = until.entry(call.process).or_default();
-            let is_one = USERS.contains(&call.probe.function.as_str()) && call.from >= *until;
+            let is_one = functions.contains(&call.probe.function.as_str()) && call.from >= *until;
             if is_one {
                 *until = call.to;
             }
             is_one
+        })
+    }
+
+    /// When the server had made the process that talks with the client: libwrap has judged the connection before.
+    fn talks(&self) -> u64 {
+        let is_one = |(id, process): &(ProcessId, &Process)| {
+            process.parent == Some(self.login.root) && self.servers[id.0]
+        };
+        let first = self.processes().find(is_one);
+        let command = self.tree.process(self.login.command).born;
+        first.map_or(command, |(_, process)| process.born)
+    }
+
+    /// What the server ran before it talked with the client (libwrap's commands), by itself.
+    pub fn spawned(&self) -> u64 {
+        let until = self.talks();
+        let is_one = |(id, process): &(ProcessId, &Process)| {
+            let is_early = process.parent == Some(self.login.root) && process.born < until;
+            is_early && runs(&self.tree, &self.servers, *id)
+        };
+        let found = self.processes().filter(is_one);
+        found.map(|(id, _)| self.own(id)).sum()
+    }
+
+    /// Names of hosts that the server itself asked for since it talked with the client, PAM's modules aside: how long that took.
+    pub fn server_lookups(&self) -> u64 {
+        let since = self.talks();
+        let is_one = |call: &&Call| {
+            let is_server = self.servers[call.process.0] && call.from >= since;
+            is_server && !self.is_in_module(call.process, call.from)
+        };
+        let found = self.lookups.iter().filter(is_one);
+        found.map(|call| self.own_of(call)).sum()
+    }
+
+    /// How often the server ran a program between its first word and the command, PAM's modules aside, and what that took by itself: it
+    /// asks programs for keys alone (AuthorizedKeysCommand).
+    pub fn asked_for_keys(&self) -> (usize, u64) {
+        let (since, command) = (self.talks(), self.login.command);
+        let until = self.tree.process(command).born;
+        let is_one = |(id, process): &(ProcessId, &Process)| {
+            let is_between = *id != command && (since..=until).contains(&process.born);
+            let maker = process.parent.unwrap_or(self.login.root);
+            is_between
+                && runs(&self.tree, &self.servers, *id)
+                && !self.is_in_module(maker, process.born)
+        };
+        let found = self.processes().filter(is_one);
+        found.fold((0, 0), |(count, time), (id, _)| {
+            (count + 1, time + self.own(id))
+        })
+    }
+
+    /// Whether a process is in a function of a module of PAM at that time.
+    fn is_in_module(&self, process: ProcessId, at: u64) -> bool {
+        self.calls.iter().any(|call| {
+            let is_module = call.probe.function.starts_with(MODULES);
+            is_module && call.process == process && (call.from..call.to).contains(&at)
         })
     }
 
@@ -429,9 +528,26 @@ fn overlap((from, to): (u64, u64), call: &Call) -> u64 {
     to.min(call.to).saturating_sub(from.max(call.from))
 }
 
-fn contended(pieces: &[Piece]) -> impl Iterator<Item = &Piece> {
-    let pieces = pieces.iter();
-    pieces.filter(|piece| piece.kind == Kind::Contention)
+/// Adds a wait to those of its kind; what is none of these does not count.
+fn add_wait(waited: &mut [u64; 2], kind: Kind, time: u64) {
+    for (sum, _) in waited
+        .iter_mut()
+        .zip(WAITS)
+        .filter(|(_, wait)| *wait == kind)
+    {
+        *sum += time;
+    }
+}
+
+/// What a path has waited before each of its pieces.
+fn waited_before(pieces: &[Piece]) -> Vec<[u64; 2]> {
+    let mut waited = [0; 2];
+    let before = pieces.iter().map(|piece| {
+        let before = waited;
+        add_wait(&mut waited, piece.kind, piece.time());
+        before
+    });
+    before.collect()
 }
 
 fn with_children<'p>(tree: &Tree, pieces: impl Iterator<Item = &'p Piece>) -> Vec<u64> {

@@ -3,13 +3,17 @@
 #![allow(clippy::unwrap_used)]
 
 use super::*;
-use crate::fixtures::{ASLEEP, HARD, Host, RUNNABLE, SOFT, ZOMBIE, login, recording, told};
+use crate::fixtures::{ASLEEP, DEEP, HARD, Host, RUNNABLE, SOFT, ZOMBIE, login, recording, told};
 
 const US: u64 = 1000;
 
 fn traced(host: &Host) -> Traced {
     let ports = Some((22, 40000));
-    host.traced(Wanted { ports, until: None }).unwrap()
+    host.traced(Wanted {
+        ports,
+        ..Wanted::default()
+    })
+    .unwrap()
 }
 
 #[test]
@@ -63,7 +67,14 @@ fn a_login_that_a_tracer_has_not_seen_to_its_end_is_not_told_of() {
     let host = login(|_| {});
     let of = |why: &str, until: Option<u64>| {
         let ports = Some((22, 40000));
-        let found = Traced::of(recording(&host.octets_ending(why)), Wanted { ports, until });
+        let found = Traced::of(
+            recording(&host.octets_ending(why)),
+            Wanted {
+                ports,
+                until,
+                ..Wanted::default()
+            },
+        );
         found.map(|traced| traced.login.wall())
     };
     // The last record is of 1,100 µs.
@@ -153,7 +164,7 @@ exit 700000 160
 exit 720000 155
 fork 810000 150 190 sshd
 exec 820000 190\t/usr/bin/dash\tsh\t-c\techo
-ports 821000 190 22 40000
+ports 821000 190 22 40000 192.0.2.1
 exit 950000 190
 exit 1900000 150
 ";
@@ -162,7 +173,15 @@ exit 1900000 150
 fn without_tracefs_it_is_told_who_lived_and_nothing_is_made_up() {
     let (ports, until) = (Some((22, 40000)), Some(1_000 * US));
     let octets = told("proc-connector", TOLD);
-    let traced = Traced::of(recording(&octets), Wanted { ports, until }).unwrap();
+    let traced = Traced::of(
+        recording(&octets),
+        Wanted {
+            ports,
+            until,
+            ..Wanted::default()
+        },
+    )
+    .unwrap();
     let login = traced.login;
     assert!(login.is_matched && !traced.tells_time());
     // The command had ended before the client heard of it.
@@ -186,7 +205,10 @@ fn without_tracefs_it_is_told_who_lived_and_nothing_is_made_up() {
 fn a_command_that_lasts_ends_the_login_when_the_client_has_heard_of_it() {
     let until = Some(900 * US);
     let octets = told("proc", TOLD);
-    let wanted = Wanted { ports: None, until };
+    let wanted = Wanted {
+        until,
+        ..Wanted::default()
+    };
     let traced = Traced::of(recording(&octets), wanted).unwrap();
     assert_eq!(traced.login.end, 900 * US);
     assert!(!traced.login.is_matched);
@@ -225,4 +247,66 @@ fn files_are_told_by_path_as_far_as_the_c_library_was_told_it() {
     assert_eq!(opened, 5);
     let (_, id) = traced.processes().find(|(_, it)| it.pid == 160).unwrap();
     assert_eq!(id.programs[0].arguments, ["id", "-u"]);
+}
+
+/// 150 runs a program for 99 µs.
+fn runs_one(host: &mut Host, at: u64, pid: u32, file: &str) {
+    host.fork(at * US, 150, pid)
+        .switch((at + 1) * US, 150, ASLEEP, pid)
+        .exec((at + 5) * US, pid, file)
+        .exit((at + 100) * US, pid)
+        .wake((at + 100) * US, pid, 0, 150)
+        .switch((at + 101) * US, pid, ZOMBIE, 150);
+}
+
+#[test]
+fn what_the_server_itself_runs_and_asks_for_is_told_apart_by_when() {
+    let host = login(|host| {
+        // libwrap's, before there is who talks with the client.
+        host.lookup(110 * US, 150, true)
+            .lookup(115 * US, 150, false);
+        runs_one(host, 120, 160, "/bin/sh");
+        host.fork(230 * US, 150, 170)
+            // One within another.
+            .lookup(240 * US, 150, true)
+            .lookup(245 * US, 150, true)
+            .lookup(250 * US, 150, false)
+            .lookup(260 * US, 150, false)
+            // A module of PAM's.
+            .probe(270 * US, 150, true)
+            .lookup(280 * US, 150, true)
+            .lookup(290 * US, 150, false);
+        runs_one(host, 300, 161, "/usr/bin/helper");
+        host.probe(410 * US, 150, false);
+        runs_one(host, 420, 162, "/usr/bin/keys");
+    });
+    let traced = traced(&host);
+    assert_eq!(traced.spawned(), 99 * US);
+    assert_eq!(traced.asked_for_keys(), (1, 99 * US));
+    assert_eq!(traced.server_lookups(), 20 * US);
+    assert_eq!(traced.lookups.len(), 3);
+}
+
+#[test]
+fn what_others_keep_the_disks_busy_with_is_none_of_a_call_s_own() {
+    let host = login(|host| {
+        host.probe(190 * US, 150, true)
+            .switch(200 * US, 150, DEEP, 0)
+            .wake(400 * US, 77, HARD, 150)
+            .switch(402 * US, 0, RUNNABLE, 150)
+            .probe(410 * US, 150, false);
+    });
+    let mut traced = traced(&host);
+    let of = |traced: &Traced| {
+        (
+            traced.own_of(&traced.calls[0]),
+            traced.own(traced.login.root),
+        )
+    };
+    let (call, root) = of(&traced);
+    assert_eq!(call, 218 * US);
+    traced.shares_disks(0.25);
+    assert_eq!(of(&traced), (call - 50 * US, root - 50 * US));
+    assert_eq!(traced.contended([0, 400 * US]), US);
+    assert_eq!(traced.contended([401 * US, 500 * US]), US);
 }

@@ -1,8 +1,6 @@
 //! What a tracer tells that has no tracefs: a line for each birth, program and end of a process, and for the ports of the
 //! connection (the tracer's `told.rs` says how they look).
 
-use std::net::{IpAddr, Ipv4Addr};
-
 use crate::record::{MAX_ARGUMENTS, Peer, Record, Waking, What};
 
 /// Characters of a name, a path or an argument that are kept.
@@ -45,12 +43,16 @@ fn read(line: &str) -> Option<Vec<Record>> {
                 record(What::Exec { file, before }),
             ]
         }
-        "ports" => vec![record(What::Socket(Peer {
-            is_connecting: false,
-            local_port: words.next()?.parse().ok()?,
-            port: words.next()?.parse().ok()?,
-            address: IpAddr::V4(Ipv4Addr::UNSPECIFIED),
-        }))],
+        "ports" => {
+            let local_port = words.next()?.parse().ok()?;
+            let (port, address) = words.next()?.split_once(' ')?;
+            vec![record(What::Socket(Peer {
+                is_connecting: false,
+                local_port,
+                port: port.parse().ok()?,
+                address: address.parse().ok()?,
+            }))]
+        }
         "exit" => vec![record(What::Exit)],
         _ => return None,
     })
@@ -85,13 +87,20 @@ mod tests {
         let file = "/a b/c".to_owned();
         assert_eq!(exec.what, What::Exec { file, before: 20 });
         assert_eq!(records("exit 7 20")[0].what, What::Exit);
+        let What::Socket(peer) = records("ports 8 20 22 40000 2001:db8::1")[0].what else {
+            panic!("a connection");
+        };
+        assert_eq!((peer.local_port, peer.port), (22, 40000));
+        assert_eq!(peer.address.to_string(), "2001:db8::1");
         for bad in [
             "",
             "fork 5 10",
             "exec 6 20",
             "exit x 20",
             "born 1 2",
-            "ports 1 2 3 70000",
+            "ports 1 2 3 70000 192.0.2.1",
+            "ports 1 2 22 40000",
+            "ports 1 2 22 40000 here",
         ] {
             assert_eq!(records(bad), [], "{bad}");
         }

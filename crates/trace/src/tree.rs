@@ -74,8 +74,8 @@ pub struct Process {
     pub block_octets: u64,
     /// TCP connections that it has begun.
     pub connections: Vec<Peer>,
-    /// Ports of TCP connections whose state it has changed: ours and the other's.
-    pub(crate) ports: Vec<(u16, u16)>,
+    /// TCP connections whose state it has changed.
+    pub(crate) peers: Vec<Peer>,
     pub(crate) living: usize,
 }
 
@@ -251,7 +251,7 @@ impl Building {
             files: Vec::new(),
             block_octets: 0,
             connections: Vec::new(),
-            ports: Vec::new(),
+            peers: Vec::new(),
             living: 0,
         });
         self.thread(pid, id, maker, at, segments);
@@ -344,9 +344,8 @@ impl Building {
             }
             What::Socket(peer) => {
                 let Some(process) = process else { return };
-                let ports = (peer.local_port, peer.port);
-                if process.ports.len() < MAX_OF_ONE && !process.ports.contains(&ports) {
-                    process.ports.push(ports);
+                if process.peers.len() < MAX_OF_ONE && !process.peers.contains(peer) {
+                    process.peers.push(*peer);
                 }
                 if peer.is_connecting && process.connections.len() < MAX_OF_ONE {
                     process.connections.push(*peer);

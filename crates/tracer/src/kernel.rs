@@ -10,6 +10,11 @@ use std::os::fd::FromRawFd;
 use std::ptr;
 use std::time::Duration;
 
+const SIGHUP: c_int = 1;
+const SIGINT: c_int = 2;
+const SIGTERM: c_int = 15;
+/// The handler that is none.
+const SIG_IGN: usize = 1;
 const CLONE_NEWNS: c_int = 0x0002_0000;
 const MS_REC: c_ulong = 0x4000;
 const MS_SLAVE: c_ulong = 1 << 19;
@@ -54,6 +59,8 @@ struct Timeval {
 
 unsafe extern "C" {
     fn geteuid() -> u32;
+    fn signal(number: c_int, handler: usize) -> usize;
+    fn setsid() -> c_int;
     fn unshare(flags: c_int) -> c_int;
     fn mount(
         source: *const c_char,
@@ -79,6 +86,16 @@ unsafe extern "C" {
 pub(crate) fn is_root() -> bool {
     // SAFETY: it has no arguments and cannot fail.
     unsafe { geteuid() == 0 }
+}
+
+/// Makes this process one that goes on when its session ends: nothing that ends others kindly ends it.
+pub(crate) fn outlive_session() {
+    for number in [SIGHUP, SIGINT, SIGTERM] {
+        // SAFETY: no memory is involved, and no handler of ours.
+        unsafe { signal(number, SIG_IGN) };
+    }
+    // SAFETY: no memory is involved. Only who leads a group already cannot.
+    unsafe { setsid() };
 }
 
 /// Nanoseconds of CLOCK_MONOTONIC, the clock of the trace.

@@ -60,7 +60,7 @@ const FOR_THE_REST: Duration = Duration::from_secs(2);
 const BETWEEN_LOOKS: Duration = Duration::from_millis(20);
 /// Longest line of standard input.
 const MAX_LINE: usize = 64;
-/// Octets of what was told that go into a frame.
+/// Octets of lines that go into a frame.
 const MAX_PART: usize = 64 * 1024;
 
 /// What it is told.
@@ -236,7 +236,7 @@ fn trace(
     }
     stream.send(b'S', samples::read().as_bytes())?;
     let names = instance.text_of_all("saved_cmdlines");
-    stream.send(b'N', names.as_bytes())?;
+    send_lines(stream, b'N', &names)?;
     stream.send(b'L', lost.as_bytes())?;
     stream.send(b'E', reason.as_bytes())?;
     Ok(())
@@ -255,20 +255,32 @@ fn by_watching(
     options.longest.into_iter().for_each(end_after);
     let reason = wait(&mut watching, stream)?;
     let (told, lost) = watching.end();
-    let mut rest = told.as_str();
-    while !rest.is_empty() {
-        // Whole lines, of which none is as long as a frame.
-        let part = &rest.as_bytes()[..rest.len().min(MAX_PART)];
-        let length = part.iter().rposition(|octet| *octet == b'\n');
-        let length = length.map_or(rest.len(), |last| last + 1);
-        stream.send(b'R', &rest.as_bytes()[..length])?;
-        rest = &rest[length..];
-    }
+    send_lines(stream, b'R', &told)?;
     stream.send(b'S', samples::read().as_bytes())?;
     stream.send(b'L', format!("0 0 {lost}\n").as_bytes())?;
     stream.send(b'E', reason.as_bytes())?;
     stream.flush()?;
     Ok(())
+}
+
+/// As many frames as it takes: a kernel may keep names of very many processes (saved_cmdlines_size).
+fn send_lines(stream: &mut Stream, letter: u8, lines: &str) -> io::Result<()> {
+    let mut rest = lines.as_bytes();
+    while !rest.is_empty() {
+        let (part, others) = rest.split_at(part(rest));
+        stream.send(letter, part)?;
+        rest = others;
+    }
+    Ok(())
+}
+
+/// How many octets of lines make a frame: whole lines, of which none is as long as a frame.
+fn part(lines: &[u8]) -> usize {
+    let last = lines
+        .iter()
+        .take(MAX_PART)
+        .rposition(|octet| *octet == b'\n');
+    last.map_or(lines.len().min(MAX_PART), |last| last + 1)
 }
 
 /// Says that all is recorded from now on.
@@ -340,4 +352,32 @@ fn lines() -> Receiver<()> {
         }
     });
     lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_cut_between_two_where_they_are_longer_than_a_frame() {
+        let line = "4194304 a-name-of-15-octe\n";
+        let lines = line.repeat(100_000);
+        let mut rest = lines.as_bytes();
+        let mut frames = 0;
+        while !rest.is_empty() {
+            let length = part(rest);
+            assert!(
+                length <= MAX_PART && length.is_multiple_of(line.len()),
+                "{length}"
+            );
+            rest = &rest[length..];
+            frames += 1;
+        }
+        assert_eq!(
+            frames,
+            lines.len().div_ceil(MAX_PART / line.len() * line.len())
+        );
+        assert_eq!(part(b"no end"), 6);
+        assert_eq!(part(&vec![b'x'; MAX_PART + 1]), MAX_PART);
+    }
 }

@@ -7,7 +7,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use crate::tracefs::Instance;
-use crate::without::{FUNCTIONS, NAMES, UPROBES, Without};
+use crate::without::{FUNCTIONS, NAME_SERVICE, NAMES, UPROBES, Without};
 use crate::{elf, process};
 
 /// Files of pam.d that are read, each up to so many octets.
@@ -26,8 +26,8 @@ const STACKS: [(&str, &[&str]); 3] = [
     ("account", &["pam_sm_acct_mgmt"]),
     ("session", &["pam_sm_open_session", "pam_sm_close_session"]),
 ];
-/// The C library.
-const LIBRARY: &str = "libc.so.6";
+/// What the C library is called among modules.
+const LIBRARY: &str = "libc";
 /// Of it: what sshd asks the name service by.
 const RESOLVER_FUNCTIONS: [&str; 7] = [
     "getaddrinfo",
@@ -79,11 +79,14 @@ pub(crate) struct Probes {
 /// Makes the probes for what `listener` starts, and enables them.
 pub(crate) fn add(instance: &Instance, listener: u32, without: &Without) -> Probes {
     let mut probes = Probes::default();
-    if !without.has(UPROBES) {
-        probes.lines = time_functions(instance, listener);
+    if !without.has(UPROBES) && !without.has(FUNCTIONS) {
+        probes.lines = time_functions(instance, listener, without);
     }
+    let is_of_library = |line: &String| line.split(' ').nth(1) == Some(LIBRARY);
     if probes.lines.is_empty() {
         probes.lacks.push(FUNCTIONS);
+    } else if !probes.lines.iter().any(is_of_library) {
+        probes.lacks.push(NAME_SERVICE);
     }
     if without.has(UPROBES) || without.has(NAMES) || !tell_names(instance, listener) {
         probes.lacks.push(NAMES);
@@ -100,7 +103,7 @@ pub(crate) fn add(instance: &Instance, listener: u32, without: &Without) -> Prob
 /// The paths of files that are opened, and the arguments of programs, as the C library is told them: events `oN` and `x0`.
 /// Whether that was possible.
 fn tell_names(instance: &Instance, listener: u32) -> bool {
-    let Some(library) = process::mapped(listener, LIBRARY) else {
+    let Some(library) = process::c_library(listener) else {
         return false;
     };
     let [first, second] = REGISTERS;
@@ -133,7 +136,7 @@ fn tell_names(instance: &Instance, listener: u32) -> bool {
     made > 0
 }
 
-fn time_functions(instance: &Instance, listener: u32) -> Vec<String> {
+fn time_functions(instance: &Instance, listener: u32, without: &Without) -> Vec<String> {
     let root = process::root_of(listener);
     let mut functions = Vec::new();
     for (module, wanted) in modules(&root) {
@@ -144,15 +147,16 @@ fn time_functions(instance: &Instance, listener: u32) -> Vec<String> {
         let wanted: Vec<&str> = wanted.into_iter().collect();
         functions.extend(of(&path, &name, &wanted));
     }
-    if let Some(path) = process::mapped(listener, LIBRARY) {
-        functions.extend(of(&path, "libc", &RESOLVER_FUNCTIONS));
+    let library = process::c_library(listener).filter(|_| !without.has(NAME_SERVICE));
+    if let Some(path) = library {
+        functions.extend(of(&path, LIBRARY, &RESOLVER_FUNCTIONS));
     }
     functions.truncate(MAX_FUNCTIONS);
     let mut lines = Vec::new();
     for (number, (module, function, path, offset)) in functions.into_iter().enumerate() {
         let group = &instance.group;
         let place = format!("{}:{offset:#x}", path.display());
-        let asks_for_a_name = module == "libc" && !ASK_BY_NUMBER.contains(&function.as_str());
+        let asks_for_a_name = module == LIBRARY && !ASK_BY_NUMBER.contains(&function.as_str());
         let asked = match asks_for_a_name {
             true => format!(" f=+0({}):string", REGISTERS[0]),
             false => String::new(),
@@ -274,8 +278,8 @@ mod tests {
 
     #[test]
     fn functions_of_the_c_library_are_found_in_its_file() {
-        let library = process::mapped(std::process::id(), "libc.so.6").unwrap();
-        let found = of(&library, "libc", &RESOLVER_FUNCTIONS);
+        let library = process::c_library(std::process::id()).unwrap();
+        let found = of(&library, LIBRARY, &RESOLVER_FUNCTIONS);
         assert_eq!(found.len(), RESOLVER_FUNCTIONS.len(), "{found:?}");
         assert!(found.iter().all(|(_, _, _, offset)| *offset > 0));
         assert!(elf::functions(Path::new("/etc/passwd"), |_| true).is_err());

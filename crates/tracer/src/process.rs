@@ -2,7 +2,8 @@
 
 use std::fs::{self, File};
 use std::io::Read;
-use std::path::PathBuf;
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
 
 use crate::failure::Failure;
 
@@ -10,6 +11,8 @@ use crate::failure::Failure;
 const MAX_VARIABLES: u64 = 256 * 1024;
 /// More ancestors than a login has.
 const MAX_DEPTH: usize = 32;
+/// The C library's file, or a link to that.
+const C_LIBRARY: &str = "libc.so.6";
 /// The first namespace's inode number (include/uapi/linux/nsfs.h, PID_NS_INIT_INO).
 const FIRST_PID_NAMESPACE: &str = "pid:[4026531836]";
 
@@ -63,9 +66,9 @@ pub(crate) fn children(of: u32) -> Vec<u32> {
     numbers.filter(|pid| parent(*pid) == Some(of)).collect()
 }
 
-/// The ports of the connection that a process was started for, the server's and the client's, as sshd tells it (sshd(8),
+/// The connection that a process was started for, the server's port, the client's and its address, as sshd tells it (sshd(8),
 /// SSH_CONNECTION). Others' surroundings are shown to root alone.
-pub(crate) fn connection_ports(pid: u32) -> Option<(u16, u16)> {
+pub(crate) fn connection(pid: u32) -> Option<(u16, u16, IpAddr)> {
     let mut variables = Vec::new();
     let file = File::open(format!("/proc/{pid}/environ")).ok()?;
     file.take(MAX_VARIABLES).read_to_end(&mut variables).ok()?;
@@ -73,10 +76,16 @@ pub(crate) fn connection_ports(pid: u32) -> Option<(u16, u16)> {
     let value = variables.find_map(|variable| variable.strip_prefix(b"SSH_CONNECTION="))?;
     let value = String::from_utf8_lossy(value);
     let words: Vec<&str> = value.split(' ').collect();
-    let [_, client, _, server] = words[..] else {
+    let [address, client, _, server] = words[..] else {
         return None;
     };
-    Some((server.parse().ok()?, client.parse().ok()?))
+    // Behind an address of this link alone stands which one.
+    let address = address.split('%').next().unwrap_or_default();
+    Some((
+        server.parse().ok()?,
+        client.parse().ok()?,
+        address.parse().ok()?,
+    ))
 }
 
 /// The namespace of our process numbers, as "pid:[...]".
@@ -147,13 +156,29 @@ pub(crate) fn root_of(pid: u32) -> PathBuf {
     PathBuf::from(format!("/proc/{pid}/root"))
 }
 
-/// The files that a process has mapped and whose name begins so: "libc.so.6". As it sees them itself.
-pub(crate) fn mapped(pid: u32, name: &str) -> Option<PathBuf> {
+/// The C library that a process has mapped, as it sees the file itself.
+pub(crate) fn c_library(pid: u32) -> Option<PathBuf> {
     let maps = fs::read_to_string(format!("/proc/{pid}/maps")).ok()?;
+    let root = root_of(pid);
+    let mut paths = c_libraries(&maps).into_iter();
+    paths
+        .find(|path| root.join(path).is_file())
+        .map(|path| root.join(path))
+}
+
+/// Where it may be by /proc/PID/maps: before glibc 2.34 its file has its version for a name. Where it was replaced meanwhile, what
+/// the process starts maps the new one, which has the old one's name or the usual one.
+fn c_libraries(maps: &str) -> Vec<PathBuf> {
     let paths = maps.lines().filter_map(|line| line.split_once('/'));
-    let is_it = |path: &str| path.rsplit('/').next().is_some_and(|last| last == name);
-    let path = paths.map(|(_, path)| path).find(|path| is_it(path))?;
-    Some(root_of(pid).join(path))
+    let mut paths = paths.map(|(_, path)| path.strip_suffix(" (deleted)").unwrap_or(path));
+    let is_it = |path: &&str| {
+        let name = path.rsplit('/').next().unwrap_or_default();
+        name == C_LIBRARY || (name.starts_with("libc-") && name.ends_with(".so"))
+    };
+    let path = paths.find(is_it).map(Path::new);
+    path.map_or(Vec::new(), |path| {
+        vec![path.to_owned(), path.with_file_name(C_LIBRARY)]
+    })
 }
 
 #[cfg(test)]
@@ -184,5 +209,26 @@ mod tests {
         );
         assert_eq!(topmost_server(&["tracer", "bash", "login"]), None);
         assert_eq!(topmost_server(&[]), None);
+    }
+
+    #[test]
+    fn the_c_library_is_found_by_its_name_of_today_and_by_those_of_old() {
+        let found = |last: &str| {
+            let maps = format!(
+                "7f00-7f01 r--p 00000000 fe:00 1 /usr/sbin/sshd\n7f02-7f03 rw-p 00000000 00:00 0 [heap]\n\
+                 7f04-7f05 r--p 00000000 fe:00 2 /lib/libcrypt.so.1\n7f06-7f07 r-xp 00000000 fe:00 3 {last}\n"
+            );
+            c_libraries(&maps)
+        };
+        let usual = PathBuf::from("lib/x86_64-linux-gnu/libc.so.6");
+        let old = PathBuf::from("lib/x86_64-linux-gnu/libc-2.31.so");
+        for deleted in ["", " (deleted)"] {
+            let path = format!("/lib/x86_64-linux-gnu/libc-2.31.so{deleted}");
+            assert_eq!(found(&path), [old.clone(), usual.clone()]);
+            let path = format!("/lib/x86_64-linux-gnu/libc.so.6{deleted}");
+            assert_eq!(found(&path)[0], usual);
+        }
+        assert!(found("/lib/libc-client.so.2007").is_empty());
+        assert!(c_library(std::process::id()).is_some_and(|path| path.is_file()));
     }
 }

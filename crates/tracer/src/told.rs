@@ -4,7 +4,7 @@
 //! ```text
 //! fork TIME PARENT CHILD NAME
 //! exec TIME PID <tab> FILE <tab> ARGUMENT <tab> ARGUMENT ...
-//! ports TIME PID OURS THEIRS        of the connection, from SSH_CONNECTION in its environment
+//! ports TIME PID OURS THEIRS ADDRESS   of the connection, from SSH_CONNECTION in its environment; the address is the client's
 //! exit TIME PID
 //! ```
 
@@ -142,8 +142,8 @@ impl Told {
             line.push_str(&plain(argument));
         }
         self.say(&line);
-        if let Some((ours, theirs)) = process::connection_ports(pid) {
-            self.say(&format!("ports {at} {pid} {ours} {theirs}"));
+        if let Some((ours, theirs, address)) = process::connection(pid) {
+            self.say(&format!("ports {at} {pid} {ours} {theirs} {address}"));
         }
     }
 

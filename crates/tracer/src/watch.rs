@@ -1,22 +1,35 @@
 //! The watcher: a second process of this program that does nothing but wait for the end of the first, however that comes, and
-//! take away what it may have left. The two are joined by a pipe, whose end the kernel closes with a process that is killed.
+//! take away what it may have left. The two are joined by a pipe, whose end the kernel closes with a process that is killed. What ends
+//! the session that both are of, a signal to all of it or to its control group, ends the first alone.
 
-use std::io::{self, Read};
-use std::os::unix::process::CommandExt;
+use std::fs;
+use std::io::{self, Read, Write};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
 
 use crate::failure::Failure;
+use crate::kernel;
 use crate::tracefs::Instance;
 
 /// The word that makes this program a watcher.
 pub(crate) const WATCH: &str = "watch";
+/// How long it waits: the first lives for 90 s, if nobody has stopped it.
+const LONGEST: Duration = Duration::from_secs(110);
+/// The control group of all that are in no other: of version 2, and of systemd's own where that has version 1.
+const TOPMOST_GROUPS: [&str; 3] = [
+    "/sys/fs/cgroup/cgroup.procs",
+    "/sys/fs/cgroup/unified/cgroup.procs",
+    "/sys/fs/cgroup/systemd/cgroup.procs",
+];
 
 /// A watcher, seen from the one that it watches.
 pub(crate) struct Watcher(Child);
 
 impl Watcher {
-    /// Starts one.
+    /// Starts one, and waits until nothing ends it any more that ends our session.
     ///
     /// # Errors
     ///
@@ -29,14 +42,17 @@ impl Watcher {
             .arg(&instance.folder)
             .current_dir("/")
             .stdin(Stdio::piped())
-            .stdout(Stdio::null())
+            .stdout(Stdio::piped())
             .stderr(Stdio::null())
-            // What is meant for our process group is not meant for it.
-            .process_group(0)
             .spawn();
-        child
-            .map(Watcher)
-            .map_err(|error| Failure::system("cannot start", program, &error))
+        let failure = |error| Failure::system("cannot start", program, &error);
+        let mut child = child.map_err(failure)?;
+        let ready = child.stdout.take().map(|mut output| {
+            let mut word = [0];
+            output.read_exact(&mut word)
+        });
+        ready.unwrap_or(Ok(())).map_err(failure)?;
+        Ok(Watcher(child))
     }
 
     /// Nothing is left to be watched.
@@ -49,9 +65,23 @@ impl Watcher {
 
 /// The watcher's own part.
 pub(crate) fn run(folder: &Path) {
-    let mut nothing = Vec::new();
-    // An error is an end, too.
-    let _ = io::stdin().read_to_end(&mut nothing);
+    kernel::outlive_session();
+    for group in TOPMOST_GROUPS {
+        // Where that is not for us, a signal to our group is for us as well.
+        let _ = fs::write(group, "0");
+    }
+    // Nobody may listen any more.
+    let _ = io::stdout()
+        .write_all(b"!")
+        .and_then(|()| io::stdout().flush());
+    let (ends, end) = mpsc::channel();
+    thread::spawn(move || {
+        let mut nothing = Vec::new();
+        // An error is an end, too.
+        let _ = io::stdin().read_to_end(&mut nothing);
+        let _ = ends.send(());
+    });
+    let _ = end.recv_timeout(LONGEST);
     if let Some(instance) = Instance::of_folder(folder) {
         instance.remove();
     }

@@ -11,6 +11,8 @@ pub(crate) const EVENT_FORK: &str = "event-fork";
 pub(crate) const UPROBES: &str = "uprobes";
 /// Of these, those that time functions of PAM's modules and of the name service,
 pub(crate) const FUNCTIONS: &str = "functions";
+/// of the name service alone,
+pub(crate) const NAME_SERVICE: &str = "name-service";
 /// and those that tell names of files and arguments of programs.
 pub(crate) const NAMES: &str = "names";
 /// The proc connector.

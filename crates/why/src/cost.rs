@@ -12,7 +12,8 @@ const DELAYED_ACK: [Duration; 2] = [Duration::from_millis(34), Duration::from_mi
 /// What a command that does nothing takes even where nothing is slow.
 const USUAL: Duration = Duration::from_millis(2);
 
-/// What was measured apart may take so much longer in a login: sshd starts it, and reads what it says.
+/// What was measured apart may take so much longer in a login: sshd starts it, and reads what it says. Where more than that is lost, others
+/// have taken it, and this little as well.
 const AROUND_MEASURED: Duration = Duration::from_millis(5);
 
 /// Per cent of a login's time that it could run and had no processor.
@@ -34,12 +35,20 @@ pub(crate) enum Cost {
     /// All that is lost in its phases, but hardly more than was measured apart (the first of these facts that is known, the best one
     /// first); where nothing was measured, what the other way comes to.
     Bounded(&'static [&'static str], &'static Cost),
+    /// The same, where a function says what was measured.
+    BoundedBy(fn(&Case) -> Option<Duration>, &'static Cost),
+    /// What the other way comes to, and in all phases together no more than this function says, where it knows it.
+    AtMost(fn(&Case) -> Option<Duration>, &'static Cost),
     /// What a function reckons, give or take a half for another machine, as far as it is lost in its phases.
     Reckoned(fn(&Case) -> Option<Duration>),
     /// Calls, each as long as the first of these facts that is worth a word: whole numbers of them in each phase.
     Calls(&'static [&'static str]),
-    /// Lookups of the client's name: all that is lost in the first request, which is padded, and whole numbers of them in the others.
-    Lookups(&'static str),
+    /// Lookups of the client's name, as far as they were seen in a traced login. Where none was traced: all that is lost in the first
+    /// request, which is padded, and in the others whole numbers of what was timed apart.
+    Lookups {
+        seen: &'static str,
+        timed: &'static str,
+    },
     /// One fact less the other, as far as it is lost; all that is where they are not known.
     Difference(&'static str, &'static str),
     /// Work for each request that names a key, hardly more than this fact has it, if there is one: the signed request loses no more
@@ -49,23 +58,50 @@ pub(crate) enum Cost {
     FurtherProbes,
     /// What phases take longer that are all stretched alike: it is no excess (`reckoning.rs`).
     Stretch,
-    /// That, and of what no other cause explains, suspected ones included, as much as a login was seen to wait for others.
+    /// As much of that, and of what no other cause explains, suspected ones included, as a login was seen to wait for others; where that
+    /// is not known, what phases are stretched by.
     Shared(&'static Waited),
-    /// What phases are stretched by, and all that is lost beside it.
-    Starved,
+    /// The same, before others take theirs; where it is not known how long a login waited, all that is lost.
+    Starved(&'static Waited),
     /// What ssh loses beside us by a delayed acknowledgement.
     DelayedAck,
     /// Logins that failed. Nothing of a login that succeeded.
     FailedLogins,
 }
 
-/// How a login was seen to wait for others: of each kind of fact the first that is known.
+/// How a login was seen to wait for others.
 #[derive(Debug)]
 pub(crate) struct Waited {
-    /// For how long.
-    pub(crate) times: &'static [&'static str],
-    /// For how much of all its time, in per cent.
-    pub(crate) shares: &'static [&'static str],
+    /// All that a traced login waited.
+    pub(crate) traced: Option<&'static str>,
+    /// What some of its processes waited, and for how much of all its time, in per cent.
+    pub(crate) timed: Option<(&'static str, &'static str)>,
+    /// Causes that take of it before.
+    pub(crate) taken_by: &'static [&'static str],
+}
+
+impl Waited {
+    /// How long a login waits for others at most, if that is known, and not taken by another cause.
+    fn most(&self, case: &Case) -> Option<Duration> {
+        let taken = self.taken_by.iter().map(|it| case.ledger.taken_by(it));
+        Some(self.whole(case)?.saturating_sub(taken.sum()))
+    }
+
+    /// One login waits longer than another: where those processes that are known of waited for much of one, it may be for all that
+    /// nobody else explains.
+    fn whole(&self, case: &Case) -> Option<Duration> {
+        if let Some(time) = self.traced.and_then(|fact| case.time(fact)) {
+            return Some(time);
+        }
+        let (time, share) = self.timed?;
+        let is_much = case
+            .number(share)
+            .is_some_and(|share| share >= MUCH_OF_A_LOGIN);
+        case.time(time).map(|time| match is_much {
+            true => Duration::MAX,
+            false => time,
+        })
+    }
 }
 
 /// What a cause costs in each phase.
@@ -85,9 +121,20 @@ impl Cost {
                 None => excess(phases, case),
             },
             Cost::Bounded(facts, other) => match first(facts, case) {
-                Some(time) => capped(time + AROUND_MEASURED, phases, case),
+                Some(time) => bounded(time, phases, case),
                 None => other.shares(phases, case),
             },
+            Cost::BoundedBy(measured, other) => match measured(case) {
+                Some(time) => bounded(time, phases, case),
+                None => other.shares(phases, case),
+            },
+            Cost::AtMost(most, other) => {
+                let shares = other.shares(phases, case);
+                match most(case) {
+                    Some(most) => cut(shares, most),
+                    None => shares,
+                }
+            }
             Cost::Reckoned(reckoned) => match reckoned(case) {
                 Some(time) => capped(time + time / 2, phases, case),
                 None => excess(phases, case),
@@ -102,7 +149,10 @@ impl Cost {
                     None => excess(phases, case),
                 }
             }
-            Cost::Lookups(fact) => lookups(case.time(fact), phases, case),
+            Cost::Lookups { seen, timed } => match case.time(seen) {
+                Some(seen) => seen_lookups(seen, phases, case),
+                None => lookups(case.time(timed), phases, case),
+            },
             Cost::Difference(whole, part) => match case.time(whole).zip(case.time(part)) {
                 Some((whole, part)) => capped(whole.saturating_sub(part), phases, case),
                 None => excess(phases, case),
@@ -113,8 +163,13 @@ impl Cost {
             }
             Cost::FurtherProbes => further_probes(case),
             Cost::Stretch => stretch(phases, case),
-            Cost::Shared(waited) => shared(waited, phases, case),
-            Cost::Starved => starved(phases, case),
+            Cost::Shared(waited) => match waited.most(case) {
+                Some(most) => waited_for(most, phases, case),
+                None => stretch(phases, case),
+            },
+            Cost::Starved(waited) => {
+                waited_for(waited.most(case).unwrap_or(Duration::MAX), phases, case)
+            }
             Cost::DelayedAck => delayed_ack(phases, case),
             Cost::FailedLogins => Vec::new(),
         }
@@ -124,11 +179,14 @@ impl Cost {
     pub(crate) fn is_measured(self, case: &Case) -> bool {
         match self {
             Cost::Bounded(facts, _) => first(facts, case).is_some(),
+            Cost::BoundedBy(measured, _) => measured(case).is_some(),
+            Cost::Lookups { seen, .. } => case.time(seen).is_some(),
             Cost::EachKeyRequest(Some(fact)) => case.time(fact).is_some(),
             Cost::Stretch | Cost::Shared(_) => true,
-            Cost::Starved => case
-                .number("host.contention.share")
-                .is_some_and(|share| share >= MUCH_OF_A_LOGIN),
+            Cost::Starved(waited) => {
+                let is_traced = waited.traced.and_then(|fact| case.time(fact)).is_some();
+                is_traced || waited.whole(case) == Some(Duration::MAX)
+            }
             _ => false,
         }
     }
@@ -136,6 +194,16 @@ impl Cost {
     /// Whether it is others who take the time, so that every cause of the login's own comes first.
     pub(crate) fn is_of_others(self) -> bool {
         matches!(self, Cost::Shared(_))
+    }
+
+    /// Whether it slows everything down that other causes are measured by.
+    pub(crate) fn is_starving(self) -> bool {
+        matches!(self, Cost::Starved(_))
+    }
+
+    /// Whether it is neither.
+    pub(crate) fn is_of_the_login(self) -> bool {
+        !self.is_of_others() && !self.is_starving()
     }
 }
 
@@ -167,11 +235,37 @@ fn capped(time: Duration, phases: &[Phase], case: &Case) -> Shares {
     phases.iter().filter_map(share).collect()
 }
 
+/// What was measured apart: all that is lost in these phases if that is hardly more, or else no more than it takes.
+fn bounded(time: Duration, phases: &[Phase], case: &Case) -> Shares {
+    let lost: Duration = phases
+        .iter()
+        .map(|phase| case.ledger.remaining(*phase))
+        .sum();
+    match lost <= time + AROUND_MEASURED {
+        true => capped(lost, phases, case),
+        false => capped(time, phases, case),
+    }
+}
+
+/// These, until they come to so much.
+fn cut(mut shares: Shares, most: Duration) -> Shares {
+    let mut left = most;
+    for (_, share) in &mut shares {
+        *share = (*share).min(left);
+        left -= *share;
+    }
+    shares
+}
+
 fn calls(call: Duration, phases: &[Phase], case: &Case) -> Shares {
+    let left = |time: Duration, causes: &[&str]| {
+        let taken = causes.iter().map(|cause| case.ledger.taken_by(cause));
+        time.saturating_sub(taken.sum())
+    };
     let of_phase = |phase: &Phase| {
         let others = match phase {
-            Phase::FirstOutput => shell_startup(case),
-            Phase::ChannelOpen => motd_scripts(case),
+            Phase::FirstOutput => left(shell_startup(case), &["shell-startup", "login-shell"]),
+            Phase::ChannelOpen => left(motd_scripts(case), &["pam-motd"]),
             // The probe is answered before its padding is over, for which the signed request waits.
             Phase::SignedRequest => left_of_padding(case),
             _ => Duration::ZERO,
@@ -251,6 +345,25 @@ fn lookups(lookup: Option<Duration>, phases: &[Phase], case: &Case) -> Shares {
     shares
 }
 
+/// Lookups that a traced login was seen to make took so long in all.
+fn seen_lookups(seen: Duration, phases: &[Phase], case: &Case) -> Shares {
+    let is_first = |phase: &&Phase| **phase == Phase::FirstRequest;
+    let (first, others): (Vec<&Phase>, Vec<&Phase>) = phases.iter().partition(is_first);
+    let of = |phases: Vec<&Phase>| phases.into_iter().copied().collect::<Vec<Phase>>();
+    let pad = case.ledger.pad.filter(|pad| pad.doublings.is_some());
+    let padded = pad.map_or(seen, |pad| {
+        pad.around(seen + AROUND_LOOKUP).saturating_sub(pad.base)
+    });
+    let mut shares = bounded(padded, &of(first), case);
+    // More than half of what a request is padded to is its work.
+    let in_first = match pad {
+        Some(pad) if !shares.is_empty() => (sum(&shares) + pad.base) / 2,
+        _ => sum(&shares),
+    };
+    shares.extend(bounded(seen.saturating_sub(in_first), &of(others), case));
+    shares
+}
+
 fn each_key_request(measured: Option<Duration>, phases: &[Phase], case: &Case) -> Shares {
     // What was measured is no noise, however much logins differ.
     let mut shares = match measured {
@@ -306,20 +419,10 @@ fn stretch(phases: &[Phase], case: &Case) -> Shares {
         .collect()
 }
 
-/// What phases are stretched by, and what others cost beside it. One login waits longer than another: where it is much of one, it is
-/// all that nobody else explains.
-fn shared(waited: &Waited, phases: &[Phase], case: &Case) -> Shares {
-    let stretched = stretch(phases, case);
-    let Some(time) = first(waited.times, case) else {
-        return stretched;
-    };
-    let mut shares = waited.shares.iter();
-    let share = shares.find_map(|fact| case.number(fact));
-    let most = match share.is_some_and(|share| share >= MUCH_OF_A_LOGIN) {
-        true => Duration::MAX,
-        false => time.saturating_sub(sum(&stretched)),
-    };
-    let mut shares = capped(most, phases, case);
+/// What phases are stretched by, and then what is lost beside it, until it comes to so much.
+fn waited_for(most: Duration, phases: &[Phase], case: &Case) -> Shares {
+    let stretched = cut(stretch(phases, case), most);
+    let mut shares = capped(most - sum(&stretched), phases, case);
     for (phase, share) in stretched {
         match shares.iter_mut().find(|(known, _)| *known == phase) {
             Some((_, known)) => *known += share,
@@ -333,13 +436,6 @@ fn shared(waited: &Waited, phases: &[Phase], case: &Case) -> Shares {
 fn excess_of_any_size(phases: &[Phase], case: &Case) -> Shares {
     let left = phases.iter();
     left.map(|phase| (*phase, case.ledger.remaining(*phase)))
-        .collect()
-}
-
-fn starved(phases: &[Phase], case: &Case) -> Shares {
-    let rows = phases.iter().filter_map(|phase| case.ledger.row(*phase));
-    rows.map(|row| (row.phase, row.stretch + case.ledger.remaining(row.phase)))
-        .filter(|(_, share)| !share.is_zero())
         .collect()
 }
 

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! reckoning -> a ledger for each client: what is lost in each phase
-//! proven, then likely causes take their share, in the order of the table
+//! proven, then likely causes take their share, in the order of the table; where a login was traced, what starves it behind the others
 //! suspects take the rest: whoever explains the most comes first
 //! who merely shares the host's processors and disks takes what these leave
 //! what nobody takes is unexplained
@@ -36,6 +36,8 @@ pub struct Diagnosis {
     pub tier: Tier,
     /// Why it is no better one.
     pub tier_notes: Vec<String>,
+    /// The file that this sshd was started with in place of /etc/ssh/sshd_config, if it was: foreign text.
+    pub sshd_config: Option<String>,
     /// The round-trip time.
     pub round_trip: Option<Sample>,
     /// sshd's padding that was subtracted, of our logins or else of ssh's.
@@ -120,6 +122,11 @@ pub enum Status {
     NotLookedAt(String),
 }
 
+/// The file that sshd was told to read (-f).
+const SSHD_CONFIG: &str = "host.sshd_config.file";
+/// How many records of a trace were lost.
+const LOST: &str = "trace.lost";
+
 /// What the reader of a suspicion is told.
 pub(crate) const NOT_APART: &str = "cannot be told apart without tracing on the host";
 
@@ -127,8 +134,16 @@ impl Diagnosis {
     /// Judges all causes.
     pub fn of(evidence: &Evidence) -> Diagnosis {
         let mut judge = Judge::new(evidence);
+        // What starves a login makes what is timed on the host longer, but nothing that a trace says that a cause itself takes.
+        let is_traced = evidence.facts.time("trace.contention.time").is_some();
         for certainty in [Certainty::Proven, Certainty::Likely] {
-            judge.take_all(certainty, |cost| !cost.is_of_others());
+            let mut turns: [fn(Cost) -> bool; 2] = [Cost::is_starving, Cost::is_of_the_login];
+            if is_traced {
+                turns.reverse();
+            }
+            for takes in turns {
+                judge.take_all(certainty, takes);
+            }
         }
         judge.suspect();
         for certainty in [Certainty::Proven, Certainty::Likely] {
@@ -222,6 +237,7 @@ impl<'a> Judge<'a> {
             };
             self.take(cause, at, Certainty::Suspected, words);
         }
+        self.suspect_refusals();
         let others: Vec<Suspect> = self.suspects(&before).collect();
         for finding in &mut self.findings {
             if finding.certainty != Certainty::Suspected {
@@ -245,6 +261,31 @@ impl<'a> Judge<'a> {
                 others => format!("{} would look the same: {NOT_APART}", others.join(", ")),
             };
             finding.evidence.push(words);
+        }
+    }
+
+    /// What may have refused logins, too, as far as is known, is named with what is found to have done so.
+    fn suspect_refusals(&mut self) {
+        let case = |at| self.case(&self.ledgers, at);
+        let is_suspected = |cause: &&Cause| {
+            let mut ledgers = self.judged_by(cause.payer).into_iter();
+            matches!(cause.cost, Cost::FailedLogins)
+                && ledgers.any(|at| {
+                    let standing = standing(cause, &case(at));
+                    matches!(standing, Standing::Known(Certainty::Suspected, _))
+                })
+        };
+        let suspected: Vec<&'static str> = causes::all()
+            .filter(is_suspected)
+            .map(|cause| cause.id)
+            .collect();
+        let mut found = self.findings.iter_mut();
+        let found = found.find(|it| matches!(it.cause.cost, Cost::FailedLogins));
+        if let Some(found) = found.filter(|_| !suspected.is_empty()) {
+            found.certainty = found.certainty.max(Certainty::Likely);
+            let words = format!("{} would look the same", suspected.join(", "));
+            found.evidence.push(words);
+            found.alternatives.extend(suspected);
         }
     }
 
@@ -302,6 +343,8 @@ impl<'a> Judge<'a> {
         };
         words.extend(shares.iter().filter_map(|(phase, _)| case.told(*phase)));
         words.extend(padded(&case, &shares));
+        words.extend(where_else(cause, &case));
+        words.extend(cause.fix.beware().map(str::to_owned));
         words.dedup();
         self.charge(cause, at, &shares);
         let by = self.ledgers[at].by;
@@ -358,7 +401,10 @@ impl<'a> Judge<'a> {
     }
 
     fn charge(&mut self, cause: &'static Cause, at: usize, shares: &[(Phase, Duration)]) {
-        if matches!(cause.cost, Cost::Stretch | Cost::Shared(_) | Cost::Starved) {
+        if matches!(
+            cause.cost,
+            Cost::Stretch | Cost::Shared(_) | Cost::Starved(_)
+        ) {
             self.ledgers[at].lose_stretch(shares);
         }
         self.ledgers[at].take(cause.id, shares);
@@ -458,6 +504,7 @@ impl<'a> Judge<'a> {
             identification: self.evidence.identification.clone(),
             tier: self.evidence.tier,
             tier_notes: self.evidence.tier_notes.clone(),
+            sshd_config: self.evidence.facts.text(SSHD_CONFIG).map(str::to_owned),
             round_trip,
             pad: self
                 .ledgers
@@ -541,7 +588,11 @@ fn standing(cause: &Cause, case: &Case) -> Standing {
         }
     }
     if proven {
-        certainty = Certainty::Proven;
+        // A trace with holes shows times that are not, and lacks some that are.
+        certainty = match case.number(LOST) {
+            Some(lost) if lost > 0.0 => Certainty::Likely,
+            _ => Certainty::Proven,
+        };
     } else if !has_needs {
         certainty = Certainty::Suspected;
     }
@@ -585,6 +636,14 @@ fn padded(case: &Case, shares: &[(Phase, Duration)]) -> Option<String> {
         words::time(pad.base),
         words::time(whole / 2),
         words::time(whole),
+    ))
+}
+
+/// Where a line of sshd_config belongs if that is not in its usual place.
+fn where_else(cause: &Cause, case: &Case) -> Option<String> {
+    let file = case.word(SSHD_CONFIG).filter(|_| cause.fix.is_of_sshd())?;
+    Some(format!(
+        "this sshd was started with {file}: the line belongs there"
     ))
 }
 

@@ -38,6 +38,35 @@ fn a_command_of_hosts_allow_is_waited_for() {
 }
 
 #[test]
+fn libwrap_s_files_say_nothing_of_a_server_that_does_not_read_them() {
+    let mut evidence = clean_no_root(0.05);
+    slow(&mut evidence, Phase::Banner, 200.0);
+    text(
+        &mut evidence,
+        "host.tcp_wrappers",
+        "sshd: ALL: spawn /etc/log %h",
+    );
+    evidence.facts.insert("host.libwrap", true);
+    only(&evidence, "tcp-wrappers-command", Certainty::Likely, 200.0);
+    evidence.facts.insert("host.libwrap", false);
+    assert_eq!(found(&evidence), [""; 0]);
+}
+
+#[test]
+fn what_openssh_alone_does_is_not_suspected_of_another_server() {
+    let mut evidence = clean(0.05);
+    for phase in [Phase::FirstRequest, Phase::KeyProbe, Phase::SignedRequest] {
+        slow(&mut evidence, phase, 200.0);
+    }
+    assert_eq!(found(&evidence), ["authorized-keys-command", "use-dns"]);
+    evidence.identification = Some("SSH-2.0-dropbear_2022.83".to_owned());
+    let diagnosis = Diagnosis::of(&evidence);
+    for cause in ["authorized-keys-command", "revoked-keys", "use-dns"] {
+        assert!(is_ruled_out(&diagnosis, cause), "{cause}");
+    }
+}
+
+#[test]
 fn an_sshd_that_is_started_for_each_connection_has_no_listener() {
     let mut evidence = clean_no_root(0.05);
     slow(&mut evidence, Phase::Banner, 200.0);

@@ -36,6 +36,33 @@ fn use_dns_is_suspected_from_the_client_alone() {
 }
 
 #[test]
+fn what_a_match_changes_or_nobody_may_read_has_no_default() {
+    let mut evidence = clean_no_root(0.05);
+    for phase in [Phase::KeyProbe, Phase::SignedRequest] {
+        slow(&mut evidence, phase, 300.0);
+    }
+    assert!(is_ruled_out(
+        &Diagnosis::of(&evidence),
+        "authorized-keys-command"
+    ));
+    text(
+        &mut evidence,
+        "host.sshd_config.in_match",
+        "PermitUserRC AuthorizedKeysCommand",
+    );
+    assert!(!is_ruled_out(
+        &Diagnosis::of(&evidence),
+        "authorized-keys-command"
+    ));
+    text(&mut evidence, "host.sshd_config.in_match", "PermitUserRC");
+    evidence.facts.insert("host.sshd_config.readable", false);
+    assert!(!is_ruled_out(
+        &Diagnosis::of(&evidence),
+        "authorized-keys-command"
+    ));
+}
+
+#[test]
 fn use_dns_with_a_quick_resolver_is_silent() {
     let mut evidence = clean_no_root(0.05);
     text(&mut evidence, "host.sshd_config.UseDNS", "yes");

@@ -74,4 +74,22 @@ fn a_home_on_the_network_is_found_by_its_own_time() {
     text(&mut evidence, "host.home.filesystem", "nfs4");
     time(&mut evidence, "host.home.time", 60.0);
     only(&evidence, "network-home", Certainty::Proven, 360.0);
+    // A traced login has waited for no file for longer.
+    time(&mut evidence, "trace.storage.time", 90.0);
+    time(&mut evidence, "trace.network.time", 10.0);
+    let diagnosis = Diagnosis::of(&evidence);
+    let home = &diagnosis.findings[0];
+    assert_eq!((home.cause.id, home.cost), ("network-home", ms(100.0)));
+}
+
+#[test]
+fn a_home_on_the_network_leaves_to_others_what_they_take() {
+    let mut evidence = clean_no_root(0.05);
+    slow(&mut evidence, Phase::ChannelOpen, 600.0);
+    time(&mut evidence, "host.motd_scripts.time", 600.0);
+    slow(&mut evidence, Phase::FirstOutput, 400.0);
+    time(&mut evidence, "host.shell.time", 404.0);
+    text(&mut evidence, "host.home.filesystem", "nfs4");
+    time(&mut evidence, "host.home.time", 12.0);
+    assert_eq!(found(&evidence), ["pam-motd", "shell-startup"]);
 }

@@ -15,8 +15,124 @@ fn a_trace_proves_a_slow_module_or_rules_it_out() {
     let diagnosis = only(&evidence, "pam-session", Certainty::Proven, 200.0);
     let told = diagnosis.findings[0].evidence.join("\n");
     assert!(told.contains("pam_exec.so"), "{told}");
+    // What was lost may have been another's.
+    evidence.facts.insert("trace.lost", 3.0);
+    only(&evidence, "pam-session", Certainty::Likely, 200.0);
+    evidence.facts.insert("trace.lost", 0.0);
+    only(&evidence, "pam-session", Certainty::Proven, 200.0);
     time(&mut evidence, "trace.pam_session.time", 1.0);
     assert!(is_ruled_out(&Diagnosis::of(&evidence), "pam-session"));
+}
+
+#[test]
+fn a_logind_that_takes_its_time_is_found_by_what_pam_systemd_took() {
+    let mut evidence = clean_no_root(0.05);
+    slow(&mut evidence, Phase::ChannelOpen, 3_000.0);
+    time(&mut evidence, "trace.pam_session.time", 1.0);
+    time(&mut evidence, "trace.pam_systemd.time", 3_000.0);
+    only(&evidence, "pam-systemd", Certainty::Proven, 3_000.0);
+    // Whatever the files of PAM are called in which its line stands.
+    text(&mut evidence, "host.pam.systemd", "");
+    only(&evidence, "pam-systemd", Certainty::Proven, 3_000.0);
+    // What was traced goes before what a phase looks like.
+    slow(&mut evidence, Phase::ChannelOpen, 22_000.0);
+    time(&mut evidence, "trace.pam_systemd.time", 8.0);
+    let diagnosis = Diagnosis::of(&evidence);
+    assert!(is_ruled_out(&diagnosis, "pam-systemd"));
+}
+
+#[test]
+fn a_module_whose_own_cause_is_not_found_is_slow_as_any_other() {
+    for (fact, module) in [
+        ("trace.pam_motd.time", "pam_motd.so"),
+        ("trace.pam_lastlog.time", "pam_lastlog.so"),
+    ] {
+        let mut evidence = clean_no_root(0.05);
+        slow(&mut evidence, Phase::ChannelOpen, 300.0);
+        time(&mut evidence, "trace.pam_session.time", 2.0);
+        time(&mut evidence, fact, 298.0);
+        let diagnosis = only(&evidence, "pam-session", Certainty::Proven, 300.0);
+        let told = diagnosis.findings[0].evidence.join("\n");
+        assert!(told.contains(&format!("{module} 298 ms")), "{told}");
+    }
+    // What its own cause has taken is no other's.
+    let mut evidence = clean_no_root(0.05);
+    slow(&mut evidence, Phase::ChannelOpen, 450.0);
+    time(&mut evidence, "trace.motd.time", 420.0);
+    time(&mut evidence, "trace.pam_motd.time", 424.0);
+    time(&mut evidence, "trace.pam_session.time", 1.0);
+    let diagnosis = only(&evidence, "pam-motd", Certainty::Proven, 420.0);
+    assert!(is_ruled_out(&diagnosis, "pam-session"));
+}
+
+#[test]
+fn a_slow_check_of_a_password_is_padded_and_found_by_its_module() {
+    let mut evidence = clean_no_root(0.05);
+    // 7.3 ms x 2^7, of which the padding that there is always is no loss.
+    slow(&mut evidence, Phase::SignedRequest, 7.3 * 127.0);
+    time(&mut evidence, "trace.pam_auth.time", 800.0);
+    text(
+        &mut evidence,
+        "trace.pam_auth.slowest",
+        "pam_ldap.so 799.0 ms",
+    );
+    time(&mut evidence, "trace.pam_account.time", 1.0);
+    let diagnosis = only(&evidence, "pam-auth", Certainty::Proven, 7.3 * 127.0);
+    let told = diagnosis.findings[0].evidence.join("\n");
+    assert!(told.contains("pam_ldap.so"), "{told}");
+    time(&mut evidence, "trace.pam_auth.time", 1.0);
+    assert!(is_ruled_out(&Diagnosis::of(&evidence), "pam-auth"));
+}
+
+#[test]
+fn lookups_that_sshd_was_seen_to_make_are_use_dns_whatever_may_be_read_of_its_configuration() {
+    let mut evidence = clean_no_root(0.05);
+    evidence.facts.insert("host.sshd_config.readable", false);
+    slow(&mut evidence, Phase::FirstRequest, 7.3 * 31.0);
+    slow(&mut evidence, Phase::SignedRequest, 700.0);
+    slow(&mut evidence, Phase::ChannelOpen, 250.0);
+    // Whoever keeps answers is quick when it is asked again.
+    time(&mut evidence, "host.getent_hosts.time", 2.0);
+    time(&mut evidence, "trace.server_lookups.time", 1_100.0);
+    time(&mut evidence, "trace.pam_account.time", 1.0);
+    time(&mut evidence, "trace.pam_session.time", 1.0);
+    only(&evidence, "use-dns", Certainty::Proven, 226.3 + 950.0);
+    // No more than was seen, beside the padding.
+    slow(&mut evidence, Phase::ChannelOpen, 600.0);
+    let diagnosis = Diagnosis::of(&evidence);
+    let cost = diagnosis.findings[0].cost;
+    assert!(cost.abs_diff(ms(226.3 + 984.0)) < ms(10.0), "{cost:?}");
+    time(&mut evidence, "trace.server_lookups.time", 0.5);
+    assert!(is_ruled_out(&Diagnosis::of(&evidence), "use-dns"));
+}
+
+#[test]
+fn a_command_of_libwrap_takes_what_it_was_seen_to_take() {
+    let mut evidence = clean_no_root(0.05);
+    slow(&mut evidence, Phase::Banner, 250.0);
+    let line = "sshd: ALL: spawn /etc/log-access %h";
+    text(&mut evidence, "host.tcp_wrappers", line);
+    time(&mut evidence, "trace.spawned.time", 201.0);
+    only(&evidence, "tcp-wrappers-command", Certainty::Proven, 201.0);
+    time(&mut evidence, "trace.spawned.time", 0.0);
+    assert_eq!(found(&evidence), [""; 0]);
+}
+
+#[test]
+fn a_shell_takes_what_it_takes_by_itself_and_not_what_it_waits_for_a_processor() {
+    let mut evidence = clean_no_root(0.05);
+    slow(&mut evidence, Phase::FirstOutput, 900.0);
+    time(&mut evidence, "host.shell.time", 905.0);
+    time(&mut evidence, "trace.shell.time", 205.0);
+    only(&evidence, "shell-startup", Certainty::Likely, 205.0);
+    assert!(Diagnosis::of(&evidence).timelines[0].unexplained > ms(600.0));
+    // All that is lost is its own if that is hardly more.
+    let mut evidence = clean_no_root(0.05);
+    slow(&mut evidence, Phase::FirstOutput, 208.0);
+    time(&mut evidence, "host.shell.time", 213.0);
+    time(&mut evidence, "trace.shell.time", 205.0);
+    let cost = Diagnosis::of(&evidence).findings[0].cost;
+    assert!(cost > ms(205.0) && cost < ms(210.0), "{cost:?}");
 }
 
 #[test]

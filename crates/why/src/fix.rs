@@ -1,10 +1,11 @@
 //! What to change, and `--fix`: a script to review, with backups and a way back. Nothing here changes anything.
 //!
-//! The script holds words of ours and the host's name only. What a host has said of itself is never put into it.
+//! The script holds words of ours and the host's name only. What a host has said of itself is never put into it. It changes nothing
+//! for a mere suspicion, nor where something else looks the same: that stands in it as a comment.
 
 use std::fmt::Write as _;
 
-use crate::diagnosis::{Diagnosis, Finding};
+use crate::diagnosis::{Certainty, Diagnosis, Finding};
 use crate::words;
 
 /// Where something is changed.
@@ -35,6 +36,8 @@ pub struct Fix {
 enum Change {
     /// Lines put first in sshd_config, where the first value counts.
     Sshd,
+    /// The same, unless the host goes by clients' names.
+    SshdWithoutNames,
     /// Lines put first in ~/.ssh/config, in a block of the host.
     Ssh,
     /// Commands.
@@ -52,6 +55,14 @@ impl Fix {
             line,
             undo: "take the line out again, and systemctl reload ssh",
             change: Change::Sshd,
+        }
+    }
+
+    /// The same of a keyword without which sshd knows no client by its name.
+    pub(crate) const fn sshd_without_names(line: &'static str) -> Fix {
+        Fix {
+            change: Change::SshdWithoutNames,
+            ..Fix::sshd(line)
         }
     }
 
@@ -99,88 +110,60 @@ impl Fix {
         }
     }
 
+    /// What else the change may do.
+    pub(crate) fn beware(&self) -> Option<&'static str> {
+        matches!(self.change, Change::SshdWithoutNames).then_some(
+            "before the change: without UseDNS sshd knows no client by its name (from= of keys, Match Host, AllowUsers)",
+        )
+    }
+
+    /// Whether lines of sshd_config are changed.
+    pub(crate) fn is_of_sshd(&self) -> bool {
+        matches!(self.change, Change::Sshd | Change::SshdWithoutNames)
+    }
+
     /// The file that a script backs up before it changes it.
     fn backed_up(&self) -> Option<&'static str> {
         match self.change {
             Change::ByHand => None,
-            Change::Ssh => Some("\"$HOME/.ssh/config\""),
-            Change::Sshd | Change::Commands(_) => self.file.starts_with('/').then_some(self.file),
+            Change::Ssh => Some(SSH_CONFIG),
+            _ => self.file.starts_with('/').then_some(self.file),
         }
     }
 }
 
-const HEAD: &str = "\
-# Nothing has been changed. Read this first, change what does not suit, then:
-#   sh fix.sh here         on this machine, as the user who logs in
-#   sh fix.sh host         on the host, as root (copy it there)
-#   sh fix.sh undo-here    puts this machine's files back
-#   sh fix.sh undo-host    puts the host's files back
-set -eu
-umask 077
+const SSH_CONFIG: &str = "\"$HOME/.ssh/config\"";
+const OTHER_SSHD_CONFIG: &str = "the file that this sshd was started with (-f)";
 
-suffix=.before-sshoal
-
-# Keeps the file as it was before the first change.
-backup() {
-    [ -e \"$1\" ] || : >\"$1\"
-    [ -e \"$1$suffix\" ] || cp -p -- \"$1\" \"$1$suffix\"
-}
-
-# A file keeps its owner, its mode and its place: it is written, and not replaced.
-write() {
-    cat -- \"$1\" >\"$2\"
-    rm -f -- \"$1\"
-}
-
-restore() {
-    [ ! -e \"$1$suffix\" ] || write \"$1$suffix\" \"$1\"
-}
-
-# Puts standard input before what is in the file.
-prepend() {
-    { cat; cat -- \"$1\"; } >\"$1.new\"
-    write \"$1.new\" \"$1\"
-}
-
-# Changes a file by an expression of sed.
-edit() {
-    sed \"$2\" \"$1\" >\"$1.new\"
-    write \"$1.new\" \"$1\"
-}
-
-reload_sshd() {
-    if ! sshd -t; then
-        echo 'sshd does not take its configuration: it is put back' >&2
-        undo_host
-        exit 1
-    fi
-    systemctl reload ssh 2>/dev/null || systemctl reload sshd
-}
-";
-
-const TAIL: &str = "
-case ${1-} in
-    here) here ;;
-    host) host ;;
-    undo-here) undo_here ;;
-    undo-host) undo_host ;;
-    *)
-        echo \"usage: sh $0 here|host|undo-here|undo-host\" >&2
-        exit 64
-        ;;
-esac
-";
+/// The functions of the script: those that any has, those that some changes call, and what calls its parts.
+const HEAD: &str = include_str!("fix/head.sh");
+const SSHD: &str = include_str!("fix/sshd.sh");
+const NAMES: &str = include_str!("fix/names.sh");
+const PAM: &str = include_str!("fix/pam.sh");
+const TAIL: &str = include_str!("fix/tail.sh");
+/// What calls those for PAM's files.
+const EDIT_PAM: &str = "edit_pam ";
 
 /// The script of `--fix` for all findings of a host; it is for a POSIX shell.
 pub fn script(diagnosis: &Diagnosis) -> String {
     let host = comment(&diagnosis.host);
+    let steps: Vec<Step> = diagnosis
+        .all_findings()
+        .map(|finding| Step::of(finding, diagnosis))
+        .collect();
     let mut out = format!("#!/bin/sh\n# What would make logins to {host} faster.\n{HEAD}");
-    let findings: Vec<&Finding> = diagnosis.all_findings().collect();
+    for (functions, is_called) in [
+        (SSHD, any(&steps, Fix::is_of_sshd)),
+        (NAMES, any(&steps, |fix| fix.beware().is_some())),
+        (PAM, any(&steps, |fix| is_of_pam(&fix.change))),
+    ] {
+        if is_called {
+            out.push_str(functions);
+        }
+    }
     for (name, place) in [("here", Place::Here), ("host", Place::Host)] {
-        let of_place: Vec<&&Finding> = findings
-            .iter()
-            .filter(|finding| finding.cause.fix.place == place)
-            .collect();
+        let of_place = steps.iter().filter(|step| step.fix().place == place);
+        let of_place: Vec<&Step> = of_place.collect();
         push_apply(&mut out, name, &of_place, &diagnosis.host);
         push_undo(&mut out, name, &of_place);
     }
@@ -188,11 +171,54 @@ pub fn script(diagnosis: &Diagnosis) -> String {
     out
 }
 
-fn push_apply(out: &mut String, name: &str, findings: &[&&Finding], host: &str) {
-    let _ = write!(out, "\n{name}() {{\n");
-    let mut sshd = false;
-    for finding in findings {
+/// A finding, and why and where a human is to make its change, if the script does not.
+struct Step<'a> {
+    finding: &'a Finding,
+    left: Option<(String, &'static str)>,
+}
+
+impl Step<'_> {
+    fn of<'a>(finding: &'a Finding, diagnosis: &Diagnosis) -> Step<'a> {
         let fix = &finding.cause.fix;
+        let alternatives = finding.alternatives.join(", ");
+        let is_of_others = fix.is_of_sshd() && diagnosis.sshd_config.is_some();
+        let by_hand = matches!(fix.change, Change::ByHand)
+            || (matches!(fix.change, Change::Ssh) && pattern(&diagnosis.host).is_none());
+        let left = match finding.certainty {
+            _ if !alternatives.is_empty() => {
+                Some((format!("by hand, once it is not {alternatives}"), fix.file))
+            }
+            Certainty::Suspected => Some(("by hand, once it is known".to_owned(), fix.file)),
+            _ if is_of_others => Some(("by hand".to_owned(), OTHER_SSHD_CONFIG)),
+            _ => by_hand.then(|| ("by hand".to_owned(), fix.file)),
+        };
+        Step { finding, left }
+    }
+
+    fn fix(&self) -> &'static Fix {
+        &self.finding.cause.fix
+    }
+}
+
+/// Whether the script itself changes anything of this kind.
+fn any(steps: &[Step], is_it: fn(&Fix) -> bool) -> bool {
+    let mut made = steps.iter().filter(|step| step.left.is_none());
+    made.any(|step| is_it(step.fix()))
+}
+
+fn is_of_pam(change: &Change) -> bool {
+    matches!(change, Change::Commands(commands) if commands.starts_with(EDIT_PAM))
+}
+
+fn push_apply(out: &mut String, name: &str, steps: &[&Step], host: &str) {
+    let mut made = steps.iter().filter(|step| step.left.is_none());
+    let of_sshd = made.any(|step| step.fix().is_of_sshd());
+    let _ = write!(out, "\n{name}() {{\n");
+    if of_sshd {
+        out.push_str("    check_sshd\n");
+    }
+    for step in steps {
+        let (finding, fix) = (step.finding, step.fix());
         let _ = write!(
             out,
             "    # {}: {}, {}\n    # expected saving: {}\n",
@@ -201,82 +227,80 @@ fn push_apply(out: &mut String, name: &str, findings: &[&&Finding], host: &str) 
             finding.certainty.name(),
             words::time(finding.saving),
         );
+        if let Some((how, file)) = &step.left {
+            let _ = writeln!(out, "    # {how}, in {file}:");
+            for line in fix.line.lines() {
+                let _ = writeln!(out, "    #   {line}");
+            }
+            continue;
+        }
+        if matches!(fix.change, Change::Ssh) {
+            let _ = writeln!(out, "    have {SSH_CONFIG}");
+        }
         if let Some(file) = fix.backed_up() {
             let _ = writeln!(out, "    backup {file}");
         }
-        match fix.change {
-            Change::Sshd => {
-                sshd = true;
-                let _ = write!(
-                    out,
-                    "    prepend {} <<'LINES'\n{}\nLINES\n",
-                    fix.file, fix.line
-                );
-            }
-            Change::Ssh => push_host_block(out, fix.line, host),
-            Change::Commands(commands) => {
-                let _ = writeln!(out, "    {commands}");
-            }
-            Change::ByHand => {
-                let _ = writeln!(out, "    # by hand, in {}:", fix.file);
-                for line in fix.line.lines() {
-                    let _ = writeln!(out, "    #   {line}");
-                }
-            }
-        }
+        push_change(out, fix, host);
     }
-    if sshd {
+    if of_sshd {
         out.push_str("    reload_sshd\n");
     }
     out.push_str("    :\n}\n");
 }
 
+fn push_change(out: &mut String, fix: &Fix, host: &str) {
+    let prepend = format!("prepend {} <<'LINES'\n{}\nLINES\n", fix.file, fix.line);
+    match fix.change {
+        Change::Sshd => {
+            let _ = write!(out, "    {prepend}");
+        }
+        Change::SshdWithoutNames => {
+            let left = format!("left out, for what is named above: {}", fix.line);
+            let _ = write!(
+                out,
+                "    if goes_by_names >&2; then\n        echo '{left}' >&2\n    else\n        {prepend}    fi\n"
+            );
+        }
+        Change::Ssh => push_host_block(out, fix.line, host),
+        Change::Commands(commands) => {
+            let _ = writeln!(out, "    {commands}");
+        }
+        Change::ByHand => {}
+    }
+}
+
 /// Lines before the first Host apply to all hosts: they do so afterwards, too.
 fn push_host_block(out: &mut String, lines: &str, host: &str) {
-    let Some(pattern) = pattern(host) else {
-        out.push_str("    # by hand, in ~/.ssh/config, in a block of this host:\n");
-        for line in lines.lines() {
-            let _ = writeln!(out, "    #   {line}");
-        }
-        return;
-    };
-    let _ = write!(
-        out,
-        "    prepend \"$HOME/.ssh/config\" <<'LINES'\nHost {pattern}\n"
-    );
+    let pattern = pattern(host).unwrap_or_default();
+    let _ = write!(out, "    prepend {SSH_CONFIG} <<'LINES'\nHost {pattern}\n");
     for line in lines.lines() {
         let _ = writeln!(out, "    {line}");
     }
     out.push_str("Host *\nLINES\n");
 }
 
-fn push_undo(out: &mut String, name: &str, findings: &[&&Finding]) {
+fn push_undo(out: &mut String, name: &str, steps: &[&Step]) {
     let _ = write!(out, "\nundo_{name}() {{\n");
     let mut done: Vec<&str> = Vec::new();
-    for finding in findings {
-        if let Some(file) = finding
-            .cause
-            .fix
-            .backed_up()
-            .filter(|file| !done.contains(file))
-        {
+    let mut reload = ":";
+    for step in steps.iter().filter(|step| step.left.is_none()) {
+        let fix = step.fix();
+        if let Some(file) = fix.backed_up().filter(|file| !done.contains(file)) {
             let _ = writeln!(out, "    restore {file}");
             done.push(file);
         }
         let _ = writeln!(
             out,
             "    # {}: {}",
-            finding.cause.id,
-            finding.cause.fix.undo.replace('\n', "; ")
+            step.finding.cause.id,
+            fix.undo.replace('\n', "; ")
         );
-    }
-    if findings
-        .iter()
-        .any(|finding| matches!(finding.cause.fix.change, Change::Sshd))
-    {
-        out.push_str("    systemctl reload ssh 2>/dev/null || systemctl reload sshd\n");
+        if fix.is_of_sshd() {
+            reload = "reload_sshd";
+        }
     }
     out.push_str("    :\n}\n");
+    let _ = write!(out, "\nreload_{name}() {{\n    {reload}\n}}\n");
 }
 
 /// A host's name as a pattern of ssh_config, if it is one without meaning beyond itself.

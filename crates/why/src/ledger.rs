@@ -61,6 +61,12 @@ impl Ledger {
             .saturating_sub(taken.map(|taken| taken.time).sum())
     }
 
+    /// What a cause has taken.
+    pub(crate) fn taken_by(&self, cause: &str) -> Duration {
+        let taken = self.taken.iter().filter(|taken| taken.cause == cause);
+        taken.map(|taken| taken.time).sum()
+    }
+
     /// Whether more than noise is lost in a phase and not taken yet.
     pub(crate) fn is_lost(&self, phase: Phase) -> bool {
         let floor = self.row(phase).map(|row| row.floor);
@@ -83,13 +89,14 @@ impl Ledger {
         row.is_some_and(|row| self.remaining(phase) + row.stretch >= row.floor)
     }
 
-    /// Lets a cause take what all phases are stretched by, too.
+    /// Lets a cause take of what all phases are stretched by, too.
     pub(crate) fn lose_stretch(&mut self, shares: &[(Phase, Duration)]) {
         for row in &mut self.rows {
-            if shares.iter().any(|(phase, _)| *phase == row.phase) {
-                row.own -= row.stretch;
-                row.excess += row.stretch;
-                row.stretch = Duration::ZERO;
+            if let Some((_, share)) = shares.iter().find(|(phase, _)| *phase == row.phase) {
+                let lost = row.stretch.min(*share);
+                row.own -= lost;
+                row.excess += lost;
+                row.stretch -= lost;
             }
         }
     }

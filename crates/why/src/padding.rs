@@ -8,6 +8,7 @@
 
 use std::time::Duration;
 
+use crate::causes::version;
 use crate::evidence::{Evidence, Login, Phase};
 use crate::reckoning::Sample;
 
@@ -17,6 +18,9 @@ const LEAST: Duration = Duration::from_millis(5);
 const MOST: Duration = Duration::from_micros(9_200);
 /// What is taken where the logins do not show it: the middle.
 const USUAL: Duration = Duration::from_micros(7_100);
+
+/// The first version of OpenSSH that pads.
+const SINCE: (u32, u32) = (7, 8);
 
 /// sshd gives a login two minutes (LoginGraceTime): so often 5 ms may be doubled.
 const MAX_DOUBLINGS: u32 = 14;
@@ -37,7 +41,7 @@ impl Pad {
     /// The padding, if the server is one that pads: from the first request, which has little else in it.
     pub(crate) fn of(evidence: &Evidence, logins: &[&Login], round_trip: Duration) -> Option<Pad> {
         let identification = evidence.identification.as_deref();
-        if identification.is_some_and(|server| !server.contains("OpenSSH")) {
+        if identification.is_some_and(|server| !pads(server)) {
             return None;
         }
         let of = |phase: Phase, trips: u32| {
@@ -83,6 +87,12 @@ impl Pad {
             _ => Duration::ZERO,
         }
     }
+}
+
+/// OpenSSH does, from that version on; what does not tell its version is not taken for an old one.
+fn pads(identification: &str) -> bool {
+    let is_since = version(identification).is_none_or(|version| version >= SINCE);
+    identification.contains("OpenSSH") && is_since
 }
 
 /// Which padding a request of this length, without the round trip, is, and how often it is doubled.
@@ -141,8 +151,18 @@ mod tests {
     #[test]
     fn other_servers_have_none() {
         let mut evidence = clean(0.05);
-        evidence.identification = Some("SSH-2.0-dropbear_2022.83".to_owned());
-        assert_eq!(of(&evidence), None);
+        for server in ["SSH-2.0-dropbear_2022.83", "SSH-2.0-OpenSSH_7.4"] {
+            evidence.identification = Some(server.to_owned());
+            assert_eq!(of(&evidence), None, "{server}");
+        }
+        for server in [
+            "SSH-2.0-OpenSSH_7.8",
+            "SSH-2.0-OpenSSH_for_Windows_8.1",
+            "SSH-2.0-OpenSSH_10.0",
+        ] {
+            evidence.identification = Some(server.to_owned());
+            assert!(of(&evidence).is_some(), "{server}");
+        }
     }
 
     #[test]

@@ -193,8 +193,13 @@ pub(crate) fn rows(evidence: &Evidence, by: Client) -> Vec<Row> {
         })
         .collect();
     let (factor, late) = slowness(&rows);
+    // What each login that was traced has waited for a processor in a phase is lost to others, however quick the other phases are.
+    let contended = |phase: Phase| {
+        let fact = format!("trace.phase.{}.contended.time", phase.name());
+        evidence.facts.time(&fact).unwrap_or_default()
+    };
     let of_server = rows.iter_mut().filter(|row| SERVER.contains(&row.phase));
-    of_server.for_each(|row| row.slow_down(factor, late));
+    of_server.for_each(|row| row.slow_down(factor, late.max(contended(row.phase))));
     rows
 }
 

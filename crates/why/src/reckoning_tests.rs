@@ -38,6 +38,25 @@ fn the_padding_is_subtracted_from_requests_of_openssh_alone() {
 }
 
 #[test]
+fn what_each_traced_login_has_waited_for_a_processor_in_a_phase_is_no_loss_of_its_own() {
+    let mut evidence = clean(0.05);
+    slow(&mut evidence, Phase::ChannelOpen, 200.0);
+    let row = |evidence: &Evidence| {
+        let mut rows = rows(evidence, Client::Sshoal).into_iter();
+        rows.find(|row| row.phase == Phase::ChannelOpen).unwrap()
+    };
+    let before = row(&evidence);
+    let fact = "trace.phase.channel-open.contended.time";
+    evidence.facts.insert(fact, ms(150.0));
+    let after = row(&evidence);
+    assert_eq!(after.stretch, ms(150.0));
+    assert_eq!(after.excess + after.stretch, before.excess + before.stretch);
+    // No more than there is.
+    evidence.facts.insert(fact, ms(1_500.0));
+    assert_eq!(row(&evidence).excess, Duration::ZERO);
+}
+
+#[test]
 fn a_machine_that_is_slow_in_all_it_does_loses_nothing_by_it() {
     let mut evidence = clean(0.05);
     let lost = |evidence: &Evidence| {

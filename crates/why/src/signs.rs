@@ -207,6 +207,13 @@ pub(crate) fn unknown(fact: &str) -> Answer {
 }
 
 fn sshd(case: &Case, keyword: &str, default: &str, is: &[&str]) -> Answer {
+    let conditional = case.evidence.facts.text("host.sshd_config.in_match");
+    let mut conditional = conditional.unwrap_or_default().split(' ');
+    if conditional.any(|known| known.eq_ignore_ascii_case(keyword)) {
+        return Answer::Unknown(format!(
+            "{keyword} of sshd_config is another one for some logins (Match)"
+        ));
+    }
     let readable = case.evidence.facts.yes("host.sshd_config.readable") == Some(true);
     let value = case.word(&format!("host.sshd_config.{keyword}"));
     let value = value.or_else(|| readable.then(|| default.to_owned()));

@@ -32,7 +32,7 @@ pub(crate) struct WhyArgs {
     /// Run nothing on the host but the command of each login, echo.
     #[arg(long)]
     pub(super) no_host: bool,
-    /// Follow one more login on the host itself, as root: by its kernel, with a program that is brought there and leaves nothing
+    /// Follow further logins on the host itself, as root: by its kernel, with a program that is brought there and leaves nothing
     /// (docs/why.md). Asks for sudo's password where that wants one.
     #[arg(long, conflicts_with = "no_host")]
     pub(super) trace: bool,

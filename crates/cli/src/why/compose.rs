@@ -11,6 +11,14 @@ use super::logins::Done;
 use super::ours::{self, Apart};
 use super::stock;
 
+/// Of the facts about the host those that are about OpenSSH's files, by how their names begin.
+const OF_OPENSSH: [&str; 4] = [
+    "host.sshd_config.",
+    "host.tcp_wrappers",
+    "host.sshrc",
+    "host.user_rc",
+];
+
 /// What is known of one host besides its logins.
 pub(super) struct Known {
     /// What the user calls it.
@@ -107,6 +115,10 @@ fn of_logins(taken: &[(&Done, Option<Apart>)], evidence: &mut Evidence) {
             apart.failed_addresses.len() as f64,
         );
         facts.insert("local.addresses.failed.time", lost_connecting(apart));
+        if let Some([failed, answered]) = apart.families() {
+            facts.insert("local.addresses.failed.family", failed);
+            facts.insert("local.addresses.answered.family", answered);
+        }
     }
     of_ssh(taken, facts);
     let refused = taken.iter().filter_map(|(done, _)| done.failure.as_ref());
@@ -165,9 +177,20 @@ fn of_host(taken: &[(&Done, Option<Apart>)], asks_host: bool, evidence: &mut Evi
         let note = "nothing was run on the host (--no-host)";
         return evidence.tier_notes.push(note.to_owned());
     }
-    match learn(timed, apart, &mut evidence.facts) {
+    let mut told = Facts::default();
+    match learn(timed, apart, &mut told) {
         Ok(()) => evidence.tier = Tier::NoRoot,
         Err(note) => evidence.tier_notes.push(note),
+    }
+    let server = evidence.identification.as_deref();
+    let is_openssh = server.is_none_or(|server| server.contains("OpenSSH"));
+    let is_of_openssh = |name: &str| OF_OPENSSH.iter().any(|begin| name.starts_with(begin));
+    // They may lie there of a server that was there before.
+    for (name, fact) in told
+        .iter()
+        .filter(|(name, _)| is_openssh || !is_of_openssh(name))
+    {
+        evidence.facts.insert(name, fact.clone());
     }
 }
 
@@ -180,8 +203,11 @@ fn learn(timed: &TimedLogin, apart: &Apart, facts: &mut Facts) -> Result<(), Str
     };
     host::learn(script, facts)?;
     let login: Duration = apart.spans.iter().map(|span| span.duration).sum();
+    // The sessions are those of the same processes.
+    let sessions: Duration = seconds.iter().map(|errand| errand.took).sum();
     if let Some(waited) = facts.time("host.contention.time") {
-        let share = waited.as_secs_f64() / login.as_secs_f64().max(f64::MIN_POSITIVE);
+        let whole = (login + sessions).as_secs_f64();
+        let share = waited.as_secs_f64() / whole.max(f64::MIN_POSITIVE);
         facts.insert("host.contention.share", (share * 100.0).min(100.0));
     }
     // What else happens on the host makes one of them longer: the least is the session's own.

@@ -113,6 +113,48 @@ fn a_shell_s_start_is_what_it_takes_beyond_a_bare_one() {
 }
 
 #[test]
+fn what_sshd_has_waited_is_a_share_of_the_login_and_of_the_sessions_behind_it() {
+    let mut timed = timed();
+    timed.errands = vec![
+        errand("\n"),
+        errand("\n"),
+        errand("host.begun yes\nhost.waited 64000000\n"),
+    ];
+    let done = done(timed, None);
+    let evidence = evidence(known(true), &[&done]);
+    let login: Duration = evidence.logins[0]
+        .spans
+        .iter()
+        .map(|span| span.duration)
+        .sum();
+    let share = evidence.facts.number("host.contention.share").unwrap();
+    let wanted = 100.0 * 64.0 / (login + ms(200)).as_secs_f64() / 1e3;
+    assert!((share - wanted).abs() < 1e-9, "{share}");
+}
+
+#[test]
+fn files_of_openssh_say_nothing_of_another_server() {
+    let of = |identification: &str| {
+        let mut timed = timed();
+        timed.identification = Some(identification.to_owned());
+        timed.errands = vec![
+            errand("\n"),
+            errand(
+                "host.begun yes\nhost.sshd_config.readable yes\nsshd UseDNS yes\nhost.sshrc yes\n\
+                 host.load 1\n",
+            ),
+        ];
+        evidence(known(true), &[&done(timed, None)]).facts
+    };
+    let openssh = of("SSH-2.0-OpenSSH_9.2p1");
+    assert_eq!(openssh.text("host.sshd_config.UseDNS"), Some("yes"));
+    let dropbear = of("SSH-2.0-dropbear_2022.83");
+    assert_eq!(dropbear.text("host.sshd_config.UseDNS"), None);
+    assert_eq!(dropbear.yes("host.sshrc"), None);
+    assert_eq!(dropbear.number("host.load"), Some(1.0));
+}
+
+#[test]
 fn without_an_answer_of_the_script_it_is_this_side_alone_and_says_why() {
     let mut timed = timed();
     timed.errands = vec![errand("gone\n"), errand("gone\n")];

@@ -30,8 +30,9 @@ const NUMBERS: [&str; 7] = [
     "host.authorized_keys.lines",
     "host.processes.login",
 ];
-const TEXTS: [&str; 6] = [
+const TEXTS: [&str; 7] = [
     "host.shell",
+    "host.sshd_config.file",
     "host.shell_startup.files",
     "host.home.filesystem",
     "host.nsswitch.passwd",
@@ -45,18 +46,20 @@ const LINES: [&str; 4] = [
     "host.pam.systemd",
     "host.tcp_wrappers",
 ];
-const YES: [&str; 5] = [
+const YES: [&str; 6] = [
     "host.sshd_config.readable",
+    "host.libwrap",
     "host.sshrc",
     "host.user_rc",
     "host.listener",
     "host.forced_command",
 ];
-const TIMES: [&str; 7] = [
+const TIMES: [&str; 8] = [
     "host.id.time",
     "host.getent_passwd.time",
     "host.getent_hosts.time",
-    "host.home.time",
+    HOME,
+    LS,
     "host.motd_scripts.time",
     SHELL_STARTUP,
     SHELL_BARE,
@@ -64,13 +67,17 @@ const TIMES: [&str; 7] = [
 /// The user's shell as sshd starts it, and sh without anything; both run nothing.
 pub(super) const SHELL_STARTUP: &str = "host.shell.startup.time";
 pub(super) const SHELL_BARE: &str = "host.shell.bare.time";
+/// A look at two folders of the home, and one at two that are there anyhow.
+const HOME: &str = "host.home.time";
+const LS: &str = "host.ls.time";
 /// Keywords of sshd_config that are told of.
-const KEYWORDS: [&str; 8] = [
+const KEYWORDS: [&str; 9] = [
     "UseDNS",
     "UsePAM",
     "AuthorizedKeysCommand",
     "RevokedKeys",
     "MaxStartups",
+    "PerSourceMaxStartups",
     "PermitUserRC",
     "X11Forwarding",
     "HostKey",
@@ -198,6 +205,7 @@ impl Answer {
             "processor.before" => self.processor[0] = ticks(value),
             "processor.after" => self.processor[1] = ticks(value),
             "sshd" => sshd_setting(value, facts),
+            "sshd.match" => sshd_match(value, facts),
             _ => note(name, value, facts),
         }
     }
@@ -220,6 +228,9 @@ impl Answer {
         // What has not ended has taken at least so long.
         for (name, since) in std::mem::take(&mut self.running) {
             self.took(&name, errand.took.saturating_sub(since), facts);
+        }
+        if let Some((home, ls)) = facts.time(HOME).zip(facts.time(LS)) {
+            facts.insert(HOME, home.saturating_sub(ls));
         }
         let slowest = self.motd_scripts.iter().max_by_key(|(_, time)| *time);
         if let Some((script, time)) = slowest {
@@ -304,24 +315,55 @@ fn steal(before: &[f64], after: &[f64]) -> Option<f64> {
     (all >= LEAST_TICKS).then(|| 100.0 * stolen / all)
 }
 
-/// A line of sshd_config: the first value counts (sshd_config(5)), and each HostKey.
-fn sshd_setting(line: &str, facts: &mut Facts) {
+/// A line of sshd_config, taken apart: the keyword as it is told of, and its value.
+fn keyword(line: &str) -> Option<(&'static str, String)> {
     let is_between = |c: char| c.is_whitespace() || c == '=';
-    let Some((keyword, value)) = line.split_once(is_between) else {
+    let (keyword, value) = line.split_once(is_between)?;
+    let mut known = KEYWORDS.into_iter();
+    let known = known.find(|known| known.eq_ignore_ascii_case(keyword))?;
+    Some((known, bare(value.trim_matches(is_between))))
+}
+
+/// A value without quotes, and without the comment behind it.
+fn bare(value: &str) -> String {
+    let mut bare = String::new();
+    let mut is_quoted = false;
+    for c in value.chars() {
+        match c {
+            '"' => is_quoted = !is_quoted,
+            '#' if !is_quoted && bare.ends_with(char::is_whitespace) => break,
+            c => bare.push(c),
+        }
+    }
+    bare.trim_end().to_owned()
+}
+
+/// A line behind a Match: what this login has is not known.
+fn sshd_match(line: &str, facts: &mut Facts) {
+    let name = "host.sshd_config.in_match";
+    let Some((known, _)) = keyword(line) else {
         return;
     };
-    let value = value.trim_matches(is_between);
-    let known = KEYWORDS.iter();
-    let mut known = known.filter(|known| known.eq_ignore_ascii_case(keyword));
-    let Some(known) = known.next() else { return };
+    let before = facts.text(name).unwrap_or_default();
+    if !before.split(' ').any(|keyword| keyword == known) {
+        let all = format!("{before} {known}");
+        facts.insert(name, all.trim_start());
+    }
+}
+
+/// The first value counts (sshd_config(5)), and each HostKey.
+fn sshd_setting(line: &str, facts: &mut Facts) {
+    let Some((known, value)) = keyword(line) else {
+        return;
+    };
     let name = format!("host.sshd_config.{known}");
-    match (facts.text(&name), *known) {
+    match (facts.text(&name), known) {
         (Some(before), "HostKey") => {
             let all = format!("{before} {value}");
             facts.insert(name, shortened(&all));
         }
         (Some(_), _) => {}
-        (None, _) => facts.insert(name, shortened(value)),
+        (None, _) => facts.insert(name, shortened(&value)),
     }
 }
 

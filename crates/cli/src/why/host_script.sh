@@ -7,6 +7,10 @@ keys_limit=16777216
 processes_limit=4096
 scripts_limit=64
 depth_limit=32
+# Octets of sshd's program among which the libraries that it needs are named.
+program_limit=1048576
+# How deep files of sshd's configuration that include others are followed.
+includes_limit=8
 
 say() { printf '%s %s\n' "$1" "$2"; }
 begin() { printf '+%s\n' "$1"; }
@@ -67,6 +71,14 @@ find_sshd() {
 		[ -n "$above" ] && say host.listener no
 		;;
 	esac
+	sshd_config=/etc/ssh/sshd_config
+	case $title in
+	*' -f '*)
+		sshd_config=${title#*' -f '}
+		sshd_config=${sshd_config%% *}
+		[ "$sshd_config" = /etc/ssh/sshd_config ] || say host.sshd_config.file "$sshd_config"
+		;;
+	esac
 } 2>/dev/null
 
 # Nanoseconds for which sshd's processes of this login could run and did not: the second number (Linux, sched-stats.rst).
@@ -123,15 +135,22 @@ processor() {
 	read -r name line </proc/stat && say "$1" "$line"
 } 2>/dev/null
 
-# The tightest quota of the control groups that we are in, and how often they were throttled: version 2, then version 1.
+# The tightest quota of the control groups that we are in, and sshd itself, and how often they were throttled: who logs in is moved to a
+# group of its own (pam_systemd).
 quota() {
-	group=
+	quota_of self
+	[ -n "$listener" ] && quota_of "$listener"
+}
+
+# The same of a process: version 2, then version 1.
+quota_of() {
+	group= old=
 	while IFS=: read -r number kind path; do
 		case $number:$kind in
 		0:) group=/sys/fs/cgroup$path ;;
 		*:cpu | *:cpu,* | *:*,cpu | *:*,cpu,*) [ -d /sys/fs/cgroup/cpu ] && old=/sys/fs/cgroup/cpu$path ;;
 		esac
-	done </proc/self/cgroup
+	done <"/proc/$1/cgroup"
 	depth=0
 	while [ -n "$group" ] && [ "$depth" -lt "$depth_limit" ]; do
 		depth=$((depth + 1))
@@ -142,7 +161,7 @@ quota() {
 		[ "$group" = /sys/fs/cgroup ] && break
 		group=${group%/*}
 	done
-	[ -n "${old-}" ] || return
+	[ -n "$old" ] || return
 	read -r allowed <"$old/cpu.cfs_quota_us" && read -r period <"$old/cpu.cfs_period_us" &&
 		say host.cpu_quota "$allowed $period"
 	while read -r name value; do
@@ -150,47 +169,84 @@ quota() {
 	done <"$old/cpu.stat"
 } 2>/dev/null
 
-# Lines of sshd_config that begin with one of these words, outside of Match; what is included comes first, as Debian and others
-# have it.
+# sshd_lines WORDS: lines of sshd's configuration that begin with one of these words, in the order in which sshd reads them, each
+# behind "set", or "match" where it is for some logins only. "file" tells that there is one, "unreadable" that not all may be read.
 sshd_lines() {
-	case $title in
-	*' -f '*)
-		file=${title#*' -f '}
-		set -- "$1" "${file%% *}"
-		;;
-	*) set -- "$1" /etc/ssh/sshd_config.d/*.conf /etc/ssh/sshd_config ;;
-	esac
 	words=$1
-	shift
-	for file in "$@"; do
-		[ -r "$file" ] || continue
-		echo readable
-		head -c "$limit" "$file" | sed -e '/^[[:space:]]*[Mm][Aa][Tt][Cc][Hh][[:space:]]/,$d' |
-			grep -iE "^[[:space:]]*($words)[[:space:]=]" | head -n 50
-	done
+	sshd_file "$sshd_config" 0 set
 } 2>/dev/null
 
-sshd_settings() {
-	words='UseDNS|UsePAM|AuthorizedKeysCommand|RevokedKeys|MaxStartups|PermitUserRC|X11Forwarding|HostKey'
-	sshd_lines "$words" | while read -r line; do
-		case $line in
-		readable) say host.sshd_config.readable yes ;;
-		*) say sshd "$line" ;;
+# sshd_file FILE DEPTH KIND. A Match in it ends with it.
+sshd_file() {
+	[ -e "$1" ] || return 0
+	if [ ! -r "$1" ] || [ "$2" -ge "$includes_limit" ]; then
+		echo unreadable
+		return
+	fi
+	echo file
+	head -c "$limit" "$1" | sed -n -E 's/^[[:space:]]*([[:alnum:]]+)([[:space:]]*=[[:space:]]*|[[:space:]]+)/\1 /p' |
+		grep -iE "^(match|include|$words) " | head -n 100 | {
+		kind=$3
+		while read -r word value; do
+			case $word in
+			[Mm][Aa][Tt][Cc][Hh])
+				case $value in
+				[Aa][Ll][Ll] | [Aa][Ll][Ll][!A-Za-z]*) kind=$3 ;;
+				*) kind=match ;;
+				esac
+				;;
+			[Ii][Nn][Cc][Ll][Uu][Dd][Ee]) sshd_included "$value" $(($2 + 1)) "$kind" ;;
+			*) printf '%s %s %s\n' "$kind" "$word" "$value" ;;
+			esac
+		done
+	}
+}
+
+# sshd_included PATTERNS DEPTH KIND
+sshd_included() {
+	depth=$2 kind_within=$3
+	set -f
+	set -- $(printf '%s\n' "$1" | sed -e 's/[[:space:]]#.*//' -e 's/"//g')
+	set +f
+	for pattern in "$@"; do
+		case $pattern in
+		/*) ;;
+		*) pattern=/etc/ssh/$pattern ;;
 		esac
+		folder=${pattern%/*}
+		# What stands in it nobody tells.
+		if [ -d "$folder" ] && { [ ! -r "$folder" ] || [ ! -x "$folder" ]; }; then
+			echo unreadable
+			continue
+		fi
+		for file in $pattern; do
+			sshd_file "$file" "$depth" "$kind_within"
+		done
 	done
+}
+
+sshd_settings() {
+	words='UseDNS|UsePAM|AuthorizedKeysCommand|RevokedKeys|MaxStartups|PerSourceMaxStartups|PermitUserRC|X11Forwarding|HostKey'
+	readable=
+	sshd_lines "$words" | {
+		while read -r kind line; do
+			case $kind in
+			file) readable=${readable:-yes} ;;
+			unreadable) readable=no ;;
+			set) say sshd "$line" ;;
+			match) say sshd.match "$line" ;;
+			esac
+		done
+		[ -n "$readable" ] && say host.sshd_config.readable "$readable"
+	}
 }
 
 # In which files sshd looks for the user's keys.
 keys_files() {
-	sshd_lines AuthorizedKeysFile | while read -r line; do
-		case $line in
-		readable) ;;
-		*)
-			printf '%s\n' "$line" | sed -e 's/^[^[:space:]=]*[[:space:]=]*//' -e 's/"//g' \
-				-e "s|%h|$HOME|g" -e "s|%u|${LOGNAME:-${USER-}}|g"
-			return
-			;;
-		esac
+	sshd_lines AuthorizedKeysFile | while read -r kind keyword files; do
+		[ "$kind" = set ] || continue
+		printf '%s\n' "$files" | sed -e 's/[[:space:]]#.*//' -e 's/"//g' -e "s|%h|$HOME|g" -e "s|%u|${LOGNAME:-${USER-}}|g"
+		return
 	done
 }
 
@@ -214,7 +270,23 @@ keys() {
 	say host.authorized_keys.lines "$lines"
 } 2>/dev/null
 
-# What libwrap goes by, where sshd is built with it: hosts_access(5).
+# Whether sshd is built with libwrap.
+libwrap() {
+	program=${title#sshd: }
+	program=${program%% *}
+	case $program in
+	/*) ;;
+	*) program=/usr/sbin/sshd ;;
+	esac
+	[ -r "$program" ] || return
+	for file in "$program" /usr/lib/openssh/sshd-session /usr/libexec/openssh/sshd-session /usr/libexec/sshd-session; do
+		[ -r "$file" ] || continue
+		head -c "$program_limit" "$file" | grep -q 'libwrap\.so' && say host.libwrap yes && return
+	done
+	say host.libwrap no
+} 2>/dev/null
+
+# What libwrap goes by: hosts_access(5).
 wrappers() {
 	for file in /etc/hosts.allow /etc/hosts.deny; do
 		[ -e "$file" ] && [ ! -r "$file" ] && return
@@ -224,13 +296,32 @@ wrappers() {
 		while read -r line; do say host.tcp_wrappers "$line"; done
 } 2>/dev/null
 
+# The names of PAM's files for sshd: pam.d/sshd, and what that includes.
+pam_files() {
+	set -- sshd
+	seen=' '
+	while [ $# -gt 0 ] && [ ${#seen} -lt 1024 ]; do
+		name=$1
+		shift
+		case $seen in *" $name "*) continue ;; esac
+		seen="$seen$name "
+		[ -r "/etc/pam.d/$name" ] || continue
+		echo "$name"
+		set -- "$@" $(head -c "$limit" "/etc/pam.d/$name" |
+			sed -n -E -e 's/^[[:space:]]*@include[[:space:]]+([[:alnum:]._-]+).*/\1/p' \
+				-e 's/^[[:space:]]*-?[[:alpha:]]+[[:space:]]+(include|substack)[[:space:]]+([[:alnum:]._-]+).*/\2/p')
+	done
+}
+
 pam() {
 	[ -r /etc/pam.d/sshd ] || return
+	files=$(pam_files)
 	for module in motd lastlog systemd; do
 		say "host.pam.$module" ''
-		for file in sshd common-session common-auth common-account system-auth password-auth postlogin; do
-			head -c "$limit" "/etc/pam.d/$file" | grep -E "^[^#]*pam_$module" | head -n 8 |
-				while read -r line; do say "host.pam.$module" "$line"; done
+		for file in $files; do
+			[ "$file" = sshd ] && from= || from=" ($file)"
+			head -c "$limit" "/etc/pam.d/$file" | grep -iE "^[[:space:]]*-?session[^#]*pam_$module" | head -n 8 |
+				while read -r line; do say "host.pam.$module" "${line%%#*}$from"; done
 		done
 	done
 } 2>/dev/null
@@ -243,19 +334,9 @@ name_service() {
 	done
 } 2>/dev/null
 
-# As pam_motd has them run, by run-parts; but as this user.
+# As pam_motd has them run, by run-parts; but as this user, and once: nobody knows what else they do.
 motd_scripts() {
 	[ -d /etc/update-motd.d ] || return
-	clock
-	since=$now
-	all_motd_scripts
-	clock
-	[ "$now" != 0 ] && [ $((now - since)) -lt "$brief" ] || return 0
-	all_motd_scripts
-	all_motd_scripts
-}
-
-all_motd_scripts() {
 	begin host.motd_scripts.time
 	seen=0
 	for file in /etc/update-motd.d/*; do
@@ -283,36 +364,43 @@ main() {
 	say host.shell "${SHELL-}"
 	# By ForceCommand, or by `command` of the key (sshd(8)).
 	[ -n "${SSH_ORIGINAL_COMMAND+set}" ] && say host.forced_command yes || say host.forced_command no
+	# What is read comes before what is timed: a name server that is dead may take all the time that there is.
+	startup_files
+	sshd_settings
+	libwrap
+	wrappers
+	pam
+	name_service
+	system
+	[ -e /etc/ssh/sshrc ] && say host.sshrc yes || say host.sshrc no
+	pressure
+	read -r load rest </proc/loadavg && say host.load "$load"
+	quota
+	# The home may be another host's.
+	say host.home.filesystem "$(stat -f -c %T "$HOME" 2>/dev/null)"
+	[ -e "$HOME/.ssh/rc" ] && say host.user_rc yes || say host.user_rc no
+	keys
+	all_times
+	processor processor.after
+	say host.done yes
+}
+
+all_times() {
 	# As sshd starts it: a shell that it starts is no other's child.
 	unset SHLVL
 	if [ -x "${SHELL-}" ]; then
 		timed_well host.shell.startup.time "$SHELL" -c : <&3
 		timed_well host.shell.bare.time env -i /bin/sh -c :
 	fi
-	startup_files
 	# With a name it asks for all groups of the user, as sshd does.
 	timed_well host.id.time id "${LOGNAME:-${USER-}}"
-	if has getent; then
-		timed_well host.getent_passwd.time getent passwd "${LOGNAME:-${USER-}}"
-		client=${SSH_CLIENT%% *}
-		[ -n "$client" ] && timed_well host.getent_hosts.time client_name "$client"
-	fi
+	has getent && timed_well host.getent_passwd.time getent passwd "${LOGNAME:-${USER-}}"
+	timed_well host.ls.time ls -ld / /.
 	timed_well host.home.time ls -ld "$HOME/." "$HOME/.ssh"
-	say host.home.filesystem "$(stat -f -c %T "$HOME" 2>/dev/null)"
-	pressure
-	read -r load rest </proc/loadavg && say host.load "$load"
-	quota
-	sshd_settings
-	keys
-	wrappers
-	[ -e /etc/ssh/sshrc ] && say host.sshrc yes || say host.sshrc no
-	[ -e "$HOME/.ssh/rc" ] && say host.user_rc yes || say host.user_rc no
-	pam
-	name_service
 	motd_scripts
-	system
 	processor processor.after
-	say host.done yes
+	client=${SSH_CLIENT%% *}
+	has getent && [ -n "$client" ] && timed_well host.getent_hosts.time client_name "$client"
 }
 
 exec 3<&0

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+use std::fs;
 use std::io::Write;
 use std::process::{Command, Stdio};
 
@@ -87,6 +88,15 @@ fn what_sshd_s_processes_have_waited_is_in_nanoseconds() {
 }
 
 #[test]
+fn the_home_takes_what_other_folders_do_not() {
+    let facts = learned(
+        "host.begun yes\n+host.ls.time\n-host.ls.time\n\
+         +host.home.time\nnoise\nnoise\n-host.home.time\n",
+    );
+    assert_eq!(facts.time("host.home.time"), Some(ms(20)));
+}
+
+#[test]
 fn what_does_not_end_has_taken_until_the_end() {
     let facts = learned("host.begun yes\n+host.home.time\n");
     assert_eq!(facts.time("host.home.time"), Some(ms(990)));
@@ -128,6 +138,31 @@ fn of_sshd_config_the_first_value_counts_and_each_host_key() {
     let keys = facts.text("host.sshd_config.HostKey");
     assert_eq!(keys, Some("/etc/ssh/a /etc/ssh/b"));
     assert_eq!(facts.text("host.sshd_config.Port"), None);
+}
+
+#[test]
+fn of_sshd_config_quotes_and_comments_are_no_part_of_a_value() {
+    let facts = learned(
+        "host.begun yes\nsshd UseDNS yes # since 2019\nsshd UsePAM \"no\"\n\
+         sshd AuthorizedKeysCommand \"/usr/bin/keys #1\" %u\nsshd RevokedKeys /a#b\n",
+    );
+    assert_eq!(facts.text("host.sshd_config.UseDNS"), Some("yes"));
+    assert_eq!(facts.text("host.sshd_config.UsePAM"), Some("no"));
+    let command = facts.text("host.sshd_config.AuthorizedKeysCommand");
+    assert_eq!(command, Some("/usr/bin/keys #1 %u"));
+    assert_eq!(facts.text("host.sshd_config.RevokedKeys"), Some("/a#b"));
+}
+
+#[test]
+fn what_stands_behind_a_match_is_noted_by_its_keyword_alone() {
+    let facts = learned(
+        "host.begun yes\nsshd X11Forwarding yes\nsshd.match permituserrc no\nsshd.match X11Forwarding no\n\
+         sshd.match PermitUserRC yes\nsshd.match Port 22\n",
+    );
+    let behind = facts.text("host.sshd_config.in_match");
+    assert_eq!(behind, Some("PermitUserRC X11Forwarding"));
+    assert_eq!(facts.text("host.sshd_config.X11Forwarding"), Some("yes"));
+    assert_eq!(facts.text("host.sshd_config.PermitUserRC"), None);
 }
 
 #[test]
@@ -175,14 +210,22 @@ fn a_host_that_does_not_run_it_says_why() {
     assert_eq!(facts.iter().count(), 0);
 }
 
-/// What the script says on this machine by that shell; `None` if there is no such shell.
-fn run_by(shell: &[&str]) -> Option<Facts> {
+const SHELLS: [&[&str]; 5] = [
+    &["dash"],
+    &["bash"],
+    &["bash", "--posix"],
+    &["busybox", "sh"],
+    &["sh"],
+];
+
+/// What a script says on this machine by that shell; `None` if there is no such shell.
+fn said_by(shell: &[&str], script: &str) -> Option<String> {
     let mut command = Command::new(shell[0]);
     command.args(&shell[1..]).env("SHELL", "/bin/sh");
     let pipes = command.stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut child = pipes.stderr(Stdio::piped()).spawn().ok()?;
     let mut stdin = child.stdin.take().unwrap();
-    stdin.write_all(SCRIPT.as_bytes()).unwrap();
+    stdin.write_all(script.as_bytes()).unwrap();
     drop(stdin);
     let output = child.wait_with_output().unwrap();
     let errors = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -192,21 +235,16 @@ fn run_by(shell: &[&str]) -> Option<Facts> {
     );
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(text.ends_with("host.done yes\n"), "{shell:?}: {text}");
-    Some(learned(&text))
+    Some(text)
 }
 
 #[test]
 fn the_script_runs_by_every_sh_that_there_is() {
-    let shells = [
-        &["dash"][..],
-        &["bash"],
-        &["bash", "--posix"],
-        &["busybox", "sh"],
-        &["sh"],
-    ];
-    let answers: Vec<Facts> = shells.iter().filter_map(|shell| run_by(shell)).collect();
+    let answers = SHELLS.iter().filter_map(|shell| said_by(shell, SCRIPT));
+    let answers: Vec<String> = answers.collect();
     assert!(!answers.is_empty());
-    for facts in answers {
+    for text in answers {
+        let facts = learned(&text);
         assert_eq!(facts.text("host.shell"), Some("/bin/sh"));
         for time in ["host.id.time", "host.home.time", SHELL_STARTUP, SHELL_BARE] {
             assert!(facts.time(time).is_some(), "{time}: {facts:?}");
@@ -218,6 +256,73 @@ fn the_script_runs_by_every_sh_that_there_is() {
             names.iter().all(|name| name.starts_with("host.")),
             "{names:?}"
         );
+        // A dead name server takes the time of nothing else.
+        let files = text.find("\nhost.user_rc ").unwrap();
+        assert!(!text[..files].contains("\n+"), "{text}");
+        let scripts = text.matches("\n+host.motd_scripts.time\n").count();
+        assert!(scripts <= 1, "they may do anything");
+    }
+}
+
+/// What the script says of these files of sshd's, each with its text; `@` is the folder that stands for /etc/ssh.
+fn of_sshd(files: &[(&str, &str)]) -> Vec<Facts> {
+    let folder = tempfile::tempdir().unwrap();
+    let place = folder.path().to_string_lossy().into_owned();
+    for (name, text) in files {
+        let path = folder.path().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text.replace('@', &place)).unwrap();
+    }
+    let script = SCRIPT.replace("/etc/ssh", &place);
+    let answers = SHELLS.iter().filter_map(|shell| said_by(shell, &script));
+    answers.map(|text| learned(&text)).collect()
+}
+
+#[test]
+fn what_sshd_includes_is_read_where_it_says_so() {
+    let all = of_sshd(&[
+        (
+            "sshd_config",
+            "  # UseDNS no\nInclude @/first.d/*.conf \"more\" # all\nUseDNS=yes\nUsePAM no\nMaxStartups 1\n\
+             Match User someone\nPermitUserRC no\nInclude others\nMatch all\nX11Forwarding no\n",
+        ),
+        ("first.d/10-a.conf", "usepam yes\nMatch Address 192.0.2.1\n"),
+        ("first.d/20-b.conf", "MaxStartups 20\n"),
+        ("first.d/ignored", "MaxStartups 30\n"),
+        ("more", "HostKey /a\n"),
+        ("others", "RevokedKeys /b\n"),
+        // Nobody includes it.
+        ("sshd_config.d/50-cloud.conf", "UseDNS no\n"),
+    ]);
+    assert!(!all.is_empty());
+    for facts in all {
+        let of = |keyword: &str| {
+            facts
+                .text(&format!("host.sshd_config.{keyword}"))
+                .map(str::to_owned)
+        };
+        for (keyword, value) in [
+            ("UseDNS", "yes"),
+            ("UsePAM", "yes"),
+            ("MaxStartups", "20"),
+            ("HostKey", "/a"),
+            ("X11Forwarding", "no"),
+            ("in_match", "PermitUserRC RevokedKeys"),
+        ] {
+            assert_eq!(of(keyword).as_deref(), Some(value), "{facts:?}");
+        }
+        assert_eq!(facts.yes("host.sshd_config.readable"), Some(true));
+    }
+}
+
+#[test]
+fn of_a_configuration_that_is_not_read_as_a_whole_nothing_is_a_default() {
+    for facts in of_sshd(&[("sshd_config", "UseDNS yes\nInclude sshd_config\n")]) {
+        assert_eq!(facts.text("host.sshd_config.UseDNS"), Some("yes"));
+        assert_eq!(facts.yes("host.sshd_config.readable"), Some(false));
+    }
+    for facts in of_sshd(&[]) {
+        assert_eq!(facts.yes("host.sshd_config.readable"), None);
     }
 }
 

@@ -1,7 +1,7 @@
 //! `sshoal why`: why the login to a host is slow.
 //!
 //! `logins` has sshoal and ssh log in, in turns; `ours` and `stock` take what was timed apart into phases; `local` says what
-//! this machine adds, `host` what a user finds out on the host. `trace` follows one more login on the host itself.
+//! this machine adds, `host` what a user finds out on the host. `trace` follows further logins on the host itself.
 //! `compose` makes evidence of all that, which the crate `sshoal-why` judges and reports on.
 
 mod args;
@@ -30,7 +30,7 @@ pub(crate) use args::WhyArgs;
 use compose::Known;
 use local::Local;
 use logins::{Done, Logins, Performed};
-use trace::Untraced;
+use trace::{Followed, Untraced};
 
 /// A host that failed: as in a run (docs/exit-status.md).
 const FAILED: u8 = 3;
@@ -76,13 +76,7 @@ pub(crate) fn run(args: &WhyArgs) -> Result<u8, Box<dyn std::error::Error>> {
     let failed: Vec<bool> = (0..known.len())
         .map(|host| has_failed(host, &done))
         .collect();
-    let traces = match args.trace {
-        true => match traces(args, &targets, &known, &failed, password.as_ref()) {
-            Ok(traces) => traces,
-            Err(status) => return Ok(status),
-        },
-        false => Vec::new(),
-    };
+    let foreign: Vec<_> = known.iter().map(|known| known.foreign.clone()).collect();
     let mut evidence: Vec<Evidence> = known
         .into_iter()
         .enumerate()
@@ -91,10 +85,28 @@ pub(crate) fn run(args: &WhyArgs) -> Result<u8, Box<dyn std::error::Error>> {
             compose::evidence(known, &of_host.collect::<Vec<_>>())
         })
         .collect();
-    for (evidence, traced) in evidence.iter_mut().zip(&traces) {
+    let mut traces = match args.trace {
+        true => match traces(
+            args,
+            &targets,
+            &evidence,
+            &foreign,
+            &failed,
+            password.as_ref(),
+        ) {
+            Ok(traces) => traces,
+            Err(status) => return Ok(status),
+        },
+        false => Vec::new(),
+    };
+    for (evidence, traced) in evidence.iter_mut().zip(&mut traces) {
         trace::learn(traced, evidence);
     }
-    let traces: Vec<Option<Traced>> = traces.into_iter().map(Result::ok).collect();
+    let shown = traces.into_iter().map(|followed| {
+        let first = followed.ok()?.into_iter().next()?;
+        Some(first.traced)
+    });
+    let traces: Vec<Option<Traced>> = shown.collect();
     let status = report::show(args, &evidence, &failed, &traces)?;
     Ok(match (status, failed.contains(&true)) {
         (0, true) => FAILED,
@@ -102,28 +114,33 @@ pub(crate) fn run(args: &WhyArgs) -> Result<u8, Box<dyn std::error::Error>> {
     })
 }
 
-/// Follows one more login to each host, one after the other; the error is an exit status.
+/// Follows further logins to each host, one host after the other; the error is an exit status.
 fn traces(
     args: &WhyArgs,
     targets: &[Target],
-    known: &[Known],
+    evidence: &[Evidence],
+    foreign: &[Option<String>],
     failed: &[bool],
     password: Option<&Secret>,
-) -> Result<Vec<Result<Traced, String>>, u8> {
+) -> Result<Vec<Result<Vec<Followed>, String>>, u8> {
     let mut traces = Vec::with_capacity(targets.len());
-    for ((target, known), failed) in targets.iter().zip(known).zip(failed) {
-        let why_not = match (&known.foreign, failed) {
+    let hosts = targets.iter().zip(evidence).zip(foreign).zip(failed);
+    for (((target, evidence), foreign), failed) in hosts {
+        let why_not = match (foreign, failed) {
             (Some(why), _) => Some(format!("the host goes by ssh ({why})")),
             (None, true) => Some("nobody was logged in".to_owned()),
             (None, false) => None,
         };
         traces.push(match why_not {
             Some(why) => Err(why),
-            None => match trace::follow(args, target, &known.host, password) {
-                Ok(traced) => Ok(traced),
-                Err(Untraced::Because(why)) => Err(why),
-                Err(Untraced::CutShort(status)) => return Err(status),
-            },
+            None => {
+                let count = trace::count(evidence);
+                match trace::follow(args, target, &evidence.host, count, password) {
+                    Ok(traced) => Ok(traced),
+                    Err(Untraced::Because(why)) => Err(why),
+                    Err(Untraced::CutShort(status)) => return Err(status),
+                }
+            }
         });
     }
     Ok(traces)

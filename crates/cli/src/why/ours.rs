@@ -3,6 +3,7 @@
 //! One phase begins where the one before ends, with the arrival of the server's message that the phase waits for, so that
 //! they add up to the whole. A login that fails ends in the phase that was next.
 
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use sshoal_net::{Passed, TimedLogin};
@@ -32,6 +33,28 @@ enum Next {
     Phase(Phase),
     /// All is measured.
     Nothing,
+}
+
+impl Apart {
+    /// The family of all addresses that did not answer, and of the one that did: `inet`, `inet6`, or `both`.
+    pub(super) fn families(&self) -> Option<[&'static str; 2]> {
+        let mut failed = self.failed_addresses.iter();
+        let first = family(&failed.next()?.0)?;
+        let is_other = |(address, _): &(String, Duration)| family(address) != Some(first);
+        let failed = match failed.any(is_other) {
+            true => "both",
+            false => first,
+        };
+        Some([failed, family(self.address.as_deref()?)?])
+    }
+}
+
+fn family(address: &str) -> Option<&'static str> {
+    let address: SocketAddr = address.parse().ok()?;
+    Some(match address.ip().to_canonical() {
+        IpAddr::V4(_) => "inet",
+        IpAddr::V6(_) => "inet6",
+    })
 }
 
 struct Taking<'a> {

@@ -199,6 +199,26 @@ fn addresses_that_do_not_answer_are_told_and_are_part_of_connecting() {
         Passed::Ended,
     ]));
     assert_eq!(apart.failed_addresses, [(dead.to_string(), ms(7))]);
+    assert_eq!(apart.families(), Some(["inet", "inet"]));
     assert_eq!(apart.spans[1].duration, ms(20));
     assert_eq!(apart.address.as_deref(), Some("192.0.2.1:22"));
+}
+
+#[test]
+fn families_of_addresses_are_told_apart() {
+    let [v4, v6, mapped] = ["192.0.2.2:22", "[2001:db8::1]:22", "[::ffff:192.0.2.2]:22"];
+    let families = |failed: &[&str], answered: Option<&str>| {
+        let failed = failed.iter().map(|address| ((*address).to_owned(), ms(7)));
+        let apart = Apart {
+            failed_addresses: failed.collect(),
+            address: answered.map(str::to_owned),
+            ..Apart::default()
+        };
+        apart.families()
+    };
+    assert_eq!(families(&[v6, v6], Some(v4)), Some(["inet6", "inet"]));
+    assert_eq!(families(&[mapped], Some(v6)), Some(["inet", "inet6"]));
+    assert_eq!(families(&[v6, v4], Some(v4)), Some(["both", "inet"]));
+    assert_eq!(families(&[], Some(v4)), None);
+    assert_eq!(families(&[v6], None), None);
 }

@@ -40,6 +40,28 @@ fn a_tracer_that_is_killed_has_its_watcher_take_them_away() {
 }
 
 #[test]
+fn what_ends_a_session_ends_the_tracer_and_not_its_watcher() {
+    if !may_trace() {
+        return;
+    }
+    let (view, shell) = (View::new(), Shell::new("true"));
+    let mut tracer = Tracer::start(shell.pid()).arm();
+    let name = view.instance(&tracer.mark()).unwrap();
+    let watcher = tracer.watcher();
+    // It leads a session of its own: neither a terminal's end nor a group's is its own.
+    let stat = fs::read_to_string(format!("/proc/{}/stat", watcher.as_raw_nonzero())).unwrap();
+    let fields: Vec<&str> = stat.rsplit_once(") ").unwrap().1.split(' ').collect();
+    let own = watcher.as_raw_nonzero().to_string();
+    assert_eq!(fields[2..4], [own.as_str(), own.as_str()]);
+    for signal in [Signal::HUP, Signal::INT, Signal::TERM] {
+        kill_process(watcher, signal).unwrap();
+    }
+    tracer.kill();
+    wait_until("its instance has gone", || view.instance(&name).is_none());
+    wait_until("its probes have gone", || !view.has_probes(&name));
+}
+
+#[test]
 fn what_a_tracer_and_its_watcher_leave_the_next_one_takes_away() {
     if !may_trace() {
         return;

@@ -158,6 +158,14 @@ pub(crate) fn check_sum(found: &Value) {
     assert_eq!(trace["lost"], 0);
 }
 
+/// What is found first; on a busy host what its processors are short of may cost more.
+#[track_caller]
+fn first_found(found: &Value) -> &Value {
+    let mut findings = found["findings"].as_array().unwrap().iter();
+    let own = findings.find(|finding| finding["cause"] != "cpu-pressure");
+    own.unwrap_or_else(|| panic!("{:#}", found["findings"]))
+}
+
 /// What a script's processes have told, in the order of their birth: each one's number and its parent's.
 fn told(host: &Host) -> Vec<(u64, u64)> {
     // Of the script's runs, that of the login that was traced is the last.
@@ -194,20 +202,20 @@ fn sixty_processes_of_update_motd_are_all_found_each_under_its_parent_and_it_is_
     };
     const SCRIPT: &str = "/etc/update-motd.d/60-landscape";
     // Each tells its number and its parent's, one after the other. Of three one never runs a program, one makes the third, and that
-    // runs one.
+    // runs one. All take two seconds at least, which no busy host takes for the rest.
     let own = "read -r pid comm state parent rest </proc/self/stat; echo $pid $parent >>$told";
     host.replace(
         SCRIPT,
         &format!(
             "#!/bin/sh\ntold=/run/sshoal-slow/told.$$\ni=0\n\
              while [ $i -lt 20 ]; do\n\
-             ( {own} )\n( {own}; ( {own}; exec sleep 0.02 ); : )\ni=$((i + 1))\ndone\n"
+             ( {own} )\n( {own}; ( {own}; exec sleep 0.1 ); : )\ni=$((i + 1))\ndone\n"
         ),
     );
     let found = host.traced();
     check_sum(&found);
     assert_eq!(found["trace"]["matched"], true);
-    let first = &found["findings"][0];
+    let first = first_found(&found);
     assert_eq!(first["cause"], "pam-motd", "{}", found["findings"]);
     assert_eq!(first["certainty"], "proven");
 
@@ -241,25 +249,26 @@ fn pam_s_modules_are_timed_and_named() {
     if !may_trace() {
         return;
     }
-    let Some(host) = Host::start(&Injection::several("pam-account:700").unwrap()) else {
+    let Some(host) = Host::start(&Injection::several("pam-account:2000").unwrap()) else {
         return;
     };
     let found = host.traced();
     check_sum(&found);
     let facts = &found["facts"];
     assert!(
-        facts["trace.pam_account.time"].as_u64() >= Some(700_000),
+        facts["trace.pam_account.time"].as_u64() >= Some(2_000_000),
         "{facts:#}"
     );
     let slowest = facts["trace.pam_account.slowest"].as_str().unwrap();
     assert!(slowest.starts_with("pam_exec.so "), "{slowest}");
     // A sleep that is put off before it begins is no wait for a timer as yet.
     assert!(
-        facts["trace.timer.time"].as_u64() >= Some(350_000),
+        facts["trace.timer.time"].as_u64() >= Some(1_000_000),
         "{facts:#}"
     );
-    assert_eq!(found["findings"][0]["cause"], "pam-account");
-    assert_eq!(found["findings"][0]["certainty"], "proven");
+    let first = first_found(&found);
+    assert_eq!(first["cause"], "pam-account", "{}", found["findings"]);
+    assert_eq!(first["certainty"], "proven");
     let calls = found["trace"]["calls"].as_array().unwrap();
     let is_session = |call: &&Value| call["function"] == "pam_sm_open_session";
     assert!(calls.iter().any(|call| is_session(&call)), "{calls:#?}");
@@ -270,7 +279,7 @@ fn two_tracers_at_once_each_see_their_own_login() {
     if !may_trace() {
         return;
     }
-    let Some(host) = Host::start(&Injection::several("motd:700").unwrap()) else {
+    let Some(host) = Host::start(&Injection::several("motd:2000").unwrap()) else {
         return;
     };
     let words = ["--trace", "--repeat", "1", "--no-ssh", "--json"];

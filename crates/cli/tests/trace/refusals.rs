@@ -2,8 +2,7 @@
 //! that of the other tiers.
 
 use std::ffi::OsString;
-use std::fs::{self, Permissions};
-use std::os::unix::fs::PermissionsExt;
+use std::fs;
 use std::process::Command;
 
 use serde_json::Value;
@@ -13,6 +12,7 @@ use sshoal_trace::Frame;
 use crate::logins::{Host, processes, ran};
 use crate::may_trace;
 use crate::support::program::Running;
+use crate::support::write_program;
 use crate::tracer::{Shell, Tracer};
 
 /// By what it follows, and why not by tracefs.
@@ -179,7 +179,7 @@ fn on_a_host_without_sudo_the_user_looks_at_proc() {
     if !may_trace() {
         return;
     }
-    let Some(host) = Host::start(&Injection::several("motd:300").unwrap()) else {
+    let Some(host) = Host::start(&Injection::several("motd:1000").unwrap()) else {
         return;
     };
     host.enter("for sudo in $(command -v -p sudo); do mount --bind /dev/null \"$sudo\"; done");
@@ -212,8 +212,7 @@ fn found_by_answers(host: &Host, answers: &str) -> (Value, usize) {
     let (asker, asked, lines) = (file("asker"), file("asked"), file("answers"));
     fs::write(&lines, answers).unwrap();
     let script = format!("#!/bin/sh\necho >>{asked}\nsed -n \"$(wc -l <{asked})p\" {lines}\n");
-    fs::write(&asker, script).unwrap();
-    fs::set_permissions(&asker, Permissions::from_mode(0o700)).unwrap();
+    write_program(&asker, script);
     let mut command = host.why(&["--trace", "--repeat", "1", "--no-ssh", "--json"]);
     let asks = command
         .env("SSH_ASKPASS", &asker)

@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 
@@ -12,7 +11,7 @@ use sshoal_tracer::{Processor, program};
 use tempfile::TempDir;
 
 use crate::may_trace;
-use crate::support::wait_until;
+use crate::support::{wait_until, write_program};
 
 /// A tracer that runs.
 pub(crate) struct Tracer {
@@ -53,8 +52,7 @@ impl Tracer {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("own").join("tracer");
         fs::create_dir(file.parent().unwrap()).unwrap();
-        fs::write(&file, program(processor).unwrap()).unwrap();
-        fs::set_permissions(&file, fs::Permissions::from_mode(0o700)).unwrap();
+        write_program(&file, program(processor).unwrap());
         let mut child = command
             .arg(&file)
             .args(["--unlink", "--pid", &pid.to_string()])
@@ -213,26 +211,34 @@ impl Drop for View {
 }
 
 /// A shell that runs a line once it is told to.
-pub(crate) struct Shell(Child);
+pub(crate) struct Shell {
+    child: Child,
+    output: BufReader<ChildStdout>,
+}
 
 impl Shell {
     pub(crate) fn new(line: &str) -> Shell {
-        let child = Command::new("/bin/sh")
-            .args(["-c", &format!("read go; {line}")])
+        let mut child = Command::new("/bin/sh")
+            .args(["-c", &format!("echo here; read go; {line}")])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
-        Shell(child)
+        // The kernel tells of its own start behind our being told of it: a tracer that is there by then would see that.
+        let mut output = BufReader::new(child.stdout.take().unwrap());
+        let mut said = String::new();
+        output.read_line(&mut said).unwrap();
+        assert_eq!(said, "here\n");
+        Shell { child, output }
     }
 
     pub(crate) fn pid(&self) -> u32 {
-        self.0.id()
+        self.child.id()
     }
 
     /// Lets it run.
     pub(crate) fn tell(&mut self) {
-        self.0.stdin.take().unwrap().write_all(b"go\n").unwrap();
+        self.child.stdin.take().unwrap().write_all(b"go\n").unwrap();
     }
 
     /// Ends all that it has started.
@@ -259,18 +265,17 @@ impl Shell {
 
     /// Runs it to its end, and gives what it says.
     pub(crate) fn go(&mut self) -> Vec<String> {
-        self.0.stdin.take().unwrap().write_all(b"go\n").unwrap();
-        let said = BufReader::new(self.0.stdout.take().unwrap()).lines();
-        let said = said.map(Result::unwrap).collect();
-        self.0.wait().unwrap();
+        self.tell();
+        let said = self.output.by_ref().lines().map(Result::unwrap).collect();
+        self.child.wait().unwrap();
         said
     }
 }
 
 impl Drop for Shell {
     fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }
 

@@ -63,7 +63,7 @@ fn head(traced: &Traced) -> Vec<String> {
     }
     if traced.lost > 0 {
         lines.push(format!(
-            "  {} records were lost: what they told is unexplained",
+            "  {} records were lost: times may be others' than is told, and nothing is proven by them",
             traced.lost
         ));
     }

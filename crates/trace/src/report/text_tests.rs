@@ -11,7 +11,10 @@ const US: u64 = 1000;
 
 fn traced(between: impl FnOnce(&mut Host)) -> Traced {
     let ports = Some((22, 40000));
-    let wanted = Wanted { ports, until: None };
+    let wanted = Wanted {
+        ports,
+        ..Wanted::default()
+    };
     login(between).traced(wanted).unwrap()
 }
 

@@ -1,13 +1,38 @@
 //! Before sshd speaks, what it refuses, and the key by which it proves who it is.
 
-use super::{Cause, Payer, Resource};
+use super::{Cause, Payer, Resource, of_openssh, version};
 use crate::cost::Cost;
 use crate::evidence::{Phase, Tier};
 use crate::fix::{Fix, Place};
 use crate::signs::{Answer, Case, Test, known, needed, proof, shape};
 use crate::words;
 
+/// As sshd refuses whom it has no room for.
+const REFUSALS: &[&str] = &["exceeded maxstartups", "not allowed at this time"];
+
+const PER_SOURCE_UNLIMITED: Test = Test::Sshd {
+    keyword: "PerSourceMaxStartups",
+    default: "none",
+    is: &["none"],
+};
+
 pub(super) const CAUSES: &[Cause] = &[
+    Cause {
+        id: "per-source-startups",
+        title: "sshd drops connections while others from the same address log in (PerSourceMaxStartups)",
+        phases: &[Phase::Banner],
+        tier: Tier::Client,
+        payer: Payer::Everyone,
+        resource: Resource::Programs,
+        signs: &[
+            known(Test::By(|case| refused(case, REFUSALS))),
+            needed(Test::By(|case| since(case, (8, 5)))),
+            needed(Test::Not(&PER_SOURCE_UNLIMITED)),
+        ],
+        cost: Cost::FailedLogins,
+        fix: Fix::sshd("PerSourceMaxStartups 100"),
+        source: "sshd_config(5), from OpenSSH 8.5; it refuses with the same words as MaxStartups",
+    },
     Cause {
         id: "max-startups",
         title: "sshd drops connections while many others log in (MaxStartups)",
@@ -16,10 +41,8 @@ pub(super) const CAUSES: &[Cause] = &[
         payer: Payer::Everyone,
         resource: Resource::Programs,
         signs: &[
-            known(Test::By(|case| {
-                refused(case, &["exceeded maxstartups", "not allowed at this time"])
-            })),
-            proof(Test::By(|case| refused(case, &["exceeded maxstartups"]))),
+            known(Test::By(|case| refused(case, REFUSALS))),
+            proof(Test::By(dropped_by_max_startups)),
         ],
         cost: Cost::FailedLogins,
         fix: Fix::sshd("MaxStartups 100:30:500"),
@@ -36,7 +59,7 @@ pub(super) const CAUSES: &[Cause] = &[
             known(Test::By(|case| {
                 refused(case, &["not allowed at this time"])
             })),
-            needed(Test::By(has_penalties)),
+            needed(Test::By(|case| since(case, (9, 8)))),
         ],
         cost: Cost::FailedLogins,
         fix: Fix::by_hand(
@@ -60,6 +83,7 @@ pub(super) const CAUSES: &[Cause] = &[
                 fact: "host.getent_hosts.time",
                 ms: 10,
             }),
+            shape(Test::By(of_openssh)),
             shape(Test::Lost(Phase::Banner)),
         ],
         cost: Cost::Bounded(&["host.getent_hosts.time"], &Cost::Excess),
@@ -80,9 +104,14 @@ pub(super) const CAUSES: &[Cause] = &[
         resource: Resource::Programs,
         signs: &[
             needed(Test::By(|case| wrapped(case, "commands", has_command))),
+            proof(Test::Slow {
+                fact: "trace.spawned.time",
+                ms: 10,
+            }),
+            shape(Test::By(of_openssh)),
             shape(Test::Lost(Phase::Banner)),
         ],
-        cost: Cost::Excess,
+        cost: Cost::Bounded(&["trace.spawned.time"], &Cost::Excess),
         fix: Fix::by_hand(
             Place::Host,
             "/etc/hosts.allow and /etc/hosts.deny",
@@ -143,9 +172,15 @@ pub(super) const CAUSES: &[Cause] = &[
     },
 ];
 
-/// Whether libwrap's files have lines of sshd of which this is so.
+/// Whether libwrap's files have lines of sshd of which this is so, and sshd goes by them.
 fn wrapped(case: &Case, what: &str, is: fn(&str, &str) -> bool) -> Answer {
-    let Some(lines) = case.evidence.facts.text("host.tcp_wrappers") else {
+    let facts = &case.evidence.facts;
+    // What starts sshd for each connection may go by them itself (tcpd(8)).
+    let is_started = facts.yes("host.listener") == Some(false);
+    if facts.yes("host.libwrap") == Some(false) && !is_started {
+        return Answer::No("sshd is built without libwrap".to_owned());
+    }
+    let Some(lines) = facts.text("host.tcp_wrappers") else {
         return Answer::Unknown("hosts.allow and hosts.deny are not known".to_owned());
     };
     let of_sshd = |line: &&str| {
@@ -210,25 +245,25 @@ fn refused(case: &Case, texts: &[&str]) -> Answer {
     Answer::No("each connection was answered by a banner".to_owned())
 }
 
-/// Penalties came with OpenSSH 9.8.
-fn has_penalties(case: &Case) -> Answer {
+/// Nothing else has these words, where sources have no limit of their own.
+fn dropped_by_max_startups(case: &Case) -> Answer {
+    match PER_SOURCE_UNLIMITED.answer(case) {
+        limited @ Answer::No(_) => limited,
+        _ => refused(case, &["exceeded maxstartups"]),
+    }
+}
+
+/// Whether it is an OpenSSH of this version or a later one.
+fn since(case: &Case, first: (u32, u32)) -> Answer {
     let Some(identification) = case.evidence.identification.as_deref() else {
         return Answer::Unknown("the server's version is not known".to_owned());
     };
     let words = words::foreign(identification);
     match version(identification) {
         None => Answer::Unknown(words),
-        Some(version) if version >= (9, 8) => Answer::Yes(words),
+        Some(version) if version >= first => Answer::Yes(words),
         Some(_) => Answer::No(words),
     }
-}
-
-/// `SSH-2.0-OpenSSH_9.2p1 Debian-2` is (9, 2).
-fn version(identification: &str) -> Option<(u32, u32)> {
-    let (_, version) = identification.split_once("OpenSSH_")?;
-    let (major, rest) = version.split_once('.')?;
-    let minor: String = rest.chars().take_while(char::is_ascii_digit).collect();
-    Some((major.parse().ok()?, minor.parse().ok()?))
 }
 
 /// Which key has proven the host, and whether it is one that takes long to sign.
@@ -241,18 +276,5 @@ fn rsa_host_key(case: &Case) -> Answer {
         Answer::Yes(words)
     } else {
         Answer::No(words)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::version;
-
-    #[test]
-    fn versions_are_those_of_openssh() {
-        assert_eq!(version("SSH-2.0-OpenSSH_9.2p1 Debian-2"), Some((9, 2)));
-        assert_eq!(version("SSH-2.0-OpenSSH_10.5"), Some((10, 5)));
-        assert_eq!(version("SSH-2.0-dropbear_2022.83"), None);
-        assert_eq!(version("SSH-2.0-OpenSSH_"), None);
     }
 }

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use super::{Cause, Payer, Resource};
+use super::{Cause, Payer, Resource, of_openssh};
 use crate::cost::Cost;
 use crate::evidence::{Phase, Tier};
 use crate::fix::{Fix, Place};
 use crate::reckoning::LEAST;
-use crate::signs::{Answer, Case, Test, needed, proof, shape};
+use crate::signs::{Answer, Case, Test, known, needed, proof, shape};
 use crate::words;
 
 /// Where a key is looked for.
@@ -18,6 +18,9 @@ const REMOTE: &[&str] = &[
     "nfs", "autofs", "cifs", "smb", "sshfs", "afs", "ceph", "lustre", "gluster", "gpfs", "beegfs",
     "9p", "v9fs",
 ];
+
+/// What sshd itself asks the name service for takes of a login, or else what asking for the client takes on the host.
+const LOOKUP_TIMES: [&str; 2] = ["trace.server_lookups.time", "host.getent_hosts.time"];
 
 /// A lookup in files takes less, and no more than a few times what it takes to start a program.
 const SLOW_LOOKUP: Duration = Duration::from_millis(15);
@@ -40,14 +43,22 @@ pub(super) const CAUSES: &[Cause] = &[
                 default: "no",
                 is: &["yes"],
             }),
-            needed(Test::Slow {
-                fact: "host.getent_hosts.time",
+            needed(Test::FirstSlow {
+                facts: &LOOKUP_TIMES,
                 ms: 10,
             }),
+            proof(Test::Slow {
+                fact: LOOKUP_TIMES[0],
+                ms: 10,
+            }),
+            shape(Test::By(of_openssh)),
             shape(Test::Lost(Phase::FirstRequest)),
         ],
-        cost: Cost::Lookups("host.getent_hosts.time"),
-        fix: Fix::sshd("UseDNS no"),
+        cost: Cost::Lookups {
+            seen: LOOKUP_TIMES[0],
+            timed: LOOKUP_TIMES[1],
+        },
+        fix: Fix::sshd_without_names("UseDNS no"),
         source: "sshd_config(5); measured: 11 to 15 s with a dead resolver",
     },
     Cause {
@@ -67,6 +78,11 @@ pub(super) const CAUSES: &[Cause] = &[
                 Test::Lost(Phase::KeyProbe),
                 Test::Lost(Phase::SignedRequest),
             ])),
+            proof(Test::Slow {
+                fact: "trace.keys_command.time",
+                ms: 10,
+            }),
+            shape(Test::By(of_openssh)),
             shape(Test::Lost(Phase::KeyProbe)),
         ],
         cost: Cost::EachKeyRequest(Some("trace.keys_command.time")),
@@ -119,6 +135,7 @@ pub(super) const CAUSES: &[Cause] = &[
                 Test::Lost(Phase::KeyProbe),
                 Test::Lost(Phase::SignedRequest),
             ])),
+            shape(Test::By(of_openssh)),
             shape(Test::Lost(Phase::KeyProbe)),
         ],
         cost: Cost::EachKeyRequest(None),
@@ -129,43 +146,6 @@ pub(super) const CAUSES: &[Cause] = &[
             "the former file",
         ),
         source: "sshd_config(5), RevokedKeys; auth.c asks for it in each request",
-    },
-    Cause {
-        id: "network-home",
-        title: "the home folder is on the network",
-        phases: &[
-            Phase::KeyProbe,
-            Phase::SignedRequest,
-            Phase::ChannelOpen,
-            Phase::FirstOutput,
-        ],
-        tier: Tier::NoRoot,
-        payer: Payer::Everyone,
-        resource: Resource::Files,
-        signs: &[
-            needed(Test::Has {
-                fact: "host.home.filesystem",
-                any: REMOTE,
-            }),
-            needed(Test::Any(&[
-                Test::Lost(Phase::KeyProbe),
-                Test::Lost(Phase::FirstOutput),
-            ])),
-            proof(Test::Slow {
-                fact: "host.home.time",
-                ms: 10,
-            }),
-            shape(Test::Lost(Phase::KeyProbe)),
-            shape(Test::Lost(Phase::FirstOutput)),
-        ],
-        cost: Cost::Excess,
-        fix: Fix::by_hand(
-            Place::Host,
-            "/etc/ssh/sshd_config",
-            "AuthorizedKeysFile /etc/ssh/authorized_keys/%u   (once the keys are there)",
-            "that line taken out again, and systemctl reload ssh",
-        ),
-        source: "sshd and the shell open files of the home as the user",
     },
     Cause {
         id: "name-service",
@@ -230,7 +210,94 @@ pub(super) const CAUSES: &[Cause] = &[
         ),
         source: "auth-pam.c: do_pam_account runs once the signature is right, and is not padded",
     },
+    Cause {
+        id: "pam-auth",
+        title: "a module of PAM's auth stack is slow",
+        phases: &[Phase::SignedRequest],
+        tier: Tier::Root,
+        payer: Payer::Everyone,
+        resource: Resource::Programs,
+        signs: &[
+            // Nobody asks it about a key.
+            known(Test::Slow {
+                fact: "trace.pam_auth.time",
+                ms: 10,
+            }),
+            needed(Test::Sshd {
+                keyword: "UsePAM",
+                default: "no",
+                is: &["yes"],
+            }),
+            proof(Test::Has {
+                fact: "trace.pam_auth.slowest",
+                any: &["pam_"],
+            }),
+        ],
+        cost: Cost::BoundedBy(padded_auth, &Cost::Excess),
+        fix: Fix::by_hand(
+            Place::Host,
+            "/etc/pam.d/sshd (and what it includes)",
+            "# auth required MODULE   (the slow line of the auth stack, out of use: only where another one asks for the password)",
+            "the former auth line",
+        ),
+        source: "auth-pam.c: sshd asks PAM about passwords, and pads the answer (auth2.c)",
+    },
 ];
+
+/// What is told of the home stands behind the session's causes: these know what they take, and files of the home are opened by all.
+pub(super) const HOME: &[Cause] = &[Cause {
+    id: "network-home",
+    title: "the home folder is on the network",
+    phases: &[
+        Phase::KeyProbe,
+        Phase::SignedRequest,
+        Phase::ChannelOpen,
+        Phase::FirstOutput,
+    ],
+    tier: Tier::NoRoot,
+    payer: Payer::Everyone,
+    resource: Resource::Files,
+    signs: &[
+        needed(Test::Has {
+            fact: "host.home.filesystem",
+            any: REMOTE,
+        }),
+        needed(Test::Any(&[
+            Test::Lost(Phase::KeyProbe),
+            Test::Lost(Phase::FirstOutput),
+        ])),
+        proof(Test::Slow {
+            fact: "host.home.time",
+            ms: 10,
+        }),
+        shape(Test::Lost(Phase::KeyProbe)),
+        shape(Test::Lost(Phase::FirstOutput)),
+    ],
+    cost: Cost::AtMost(waits_for_files, &Cost::Calls(&["host.home.time"])),
+    fix: Fix::by_hand(
+        Place::Host,
+        "/etc/ssh/sshd_config",
+        "AuthorizedKeysFile /etc/ssh/authorized_keys/%u   (once the keys are there)",
+        "that line taken out again, and systemctl reload ssh",
+    ),
+    source: "sshd and the shell open files of the home as the user",
+}];
+
+/// What a traced login waited for that a file system on the network has it wait for: the kernel, packets, or a program that serves it.
+fn waits_for_files(case: &Case) -> Option<Duration> {
+    let others = ["trace.network.time", "trace.program.time"];
+    let others: Duration = others.iter().filter_map(|fact| case.time(fact)).sum();
+    Some(case.time("trace.storage.time")? + others)
+}
+
+/// What PAM's modules took to check a password, and what sshd pads that to beyond what it pads any request to.
+fn padded_auth(case: &Case) -> Option<Duration> {
+    let time = case.time("trace.pam_auth.time")?;
+    Some(match case.ledger.pad {
+        Some(pad) => time.max(pad.around(time).saturating_sub(pad.base)),
+        None => time,
+    })
+}
 
 /// Whether asking for the user and its groups takes long, beside starting a program that does nothing.
 fn slow_lookups(case: &Case) -> Answer {

@@ -5,7 +5,8 @@ use super::{Cause, Payer, Resource, SERVER};
 use crate::cost::{Cost, MUCH_OF_A_LOGIN, Waited};
 use crate::evidence::{Phase, Tier};
 use crate::fix::{Fix, Place};
-use crate::signs::{Test, known, needed, proof, shape};
+use crate::signs::{Answer, Case, Test, known, needed, proof, shape};
+use crate::words;
 
 /// Arithmetic is among them: names, disks and PAM do not slow that down.
 const STRETCHED: Test = Test::Together {
@@ -14,17 +15,25 @@ const STRETCHED: Test = Test::Together {
 };
 
 const FOR_A_PROCESSOR: Waited = Waited {
-    times: &["trace.contention.time", "host.contention.time"],
-    shares: &["trace.contention.share", "host.contention.share"],
+    traced: Some("trace.contention.time"),
+    timed: Some(("host.contention.time", "host.contention.share")),
+    taken_by: &["cpu-quota"],
 };
 const FOR_A_DISK: Waited = Waited {
-    times: &["trace.storage.time"],
-    shares: &["trace.storage.share"],
+    traced: Some("trace.storage.time"),
+    timed: None,
+    taken_by: &[],
 };
 const NOT_KNOWN: Waited = Waited {
-    times: &[],
-    shares: &[],
+    traced: None,
+    timed: None,
+    taken_by: &[],
 };
+
+/// Per cent of the last 10 s in which somebody waited for a processor: as much as a host's own few logins in a row may come to.
+const BUSY: f64 = 20.0;
+/// Per cent of a login's time that it waits for processors even where nobody else wants them: its own processes take turns.
+const OWN_TURNS: f64 = 5.0;
 
 pub(super) const STARVED: &[Cause] = &[
     Cause {
@@ -68,7 +77,7 @@ pub(super) const STARVED: &[Cause] = &[
                 least: 1,
             }),
         ],
-        cost: Cost::Starved,
+        cost: Cost::Starved(&FOR_A_PROCESSOR),
         fix: Fix::by_hand(
             Place::Host,
             "the unit of sshd, or the container's limits",
@@ -115,11 +124,7 @@ pub(super) const CONTENDED: &[Cause] = &[
         payer: Payer::Everyone,
         resource: Resource::Cpu,
         signs: &[
-            needed(Test::AtLeast {
-                fact: "host.pressure.cpu",
-                number: 20.0,
-                unit: " % of the last 10 s",
-            }),
+            needed(Test::By(others_have_processors)),
             shape(STRETCHED),
             shape(Test::Together {
                 phases: &[Phase::KeyExchange],
@@ -178,3 +183,31 @@ pub(super) const CONTENDED: &[Cause] = &[
         source: "/proc/pressure/io, avg10",
     },
 ];
+
+/// Whether processors are waited for on the host, and by the login, too: on a small host the pressure may be that of the logins that
+/// were measured.
+fn others_have_processors(case: &Case) -> Answer {
+    let Some(pressure) = case.number("host.pressure.cpu") else {
+        return crate::signs::unknown("host.pressure.cpu");
+    };
+    let told = format!(
+        "host.pressure.cpu: {} % of the last 10 s",
+        words::number(pressure)
+    );
+    if pressure < BUSY {
+        return Answer::No(told);
+    }
+    let shares = ["trace.contention.share", "host.contention.share"];
+    let Some(share) = shares.iter().find_map(|fact| case.number(fact)) else {
+        return Answer::Yes(told);
+    };
+    let told = format!(
+        "{told}; the login waited for a processor for {} % of its time",
+        words::number(share)
+    );
+    if share < OWN_TURNS {
+        Answer::No(told)
+    } else {
+        Answer::Yes(told)
+    }
+}

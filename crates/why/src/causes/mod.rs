@@ -6,8 +6,8 @@
 //! local      this machine's configuration, keys and agent      P0, P5, P7
 //! network    names, addresses, packets                         P1 to P5
 //! admission  before sshd speaks, and which keys it has         P3, P5
-//! identity   who logs in: names, keys, PAM's account           P6 to P8
-//! session    PAM's session, the home, the shell                P9, P10
+//! identity   who logs in: names, keys, PAM's account           P6 to P8; the home P7 to P10, behind the session
+//! session    PAM's session, the shell                          P9, P10
 //! ```
 //!
 //! Three things are never blamed, for none of them makes a login slow: TCP's slow start (a login fits into the first window),
@@ -28,7 +28,8 @@ use std::fmt;
 use crate::cost::Cost;
 use crate::evidence::{Phase, Tier};
 use crate::fix::Fix;
-use crate::signs::Sign;
+use crate::signs::{Answer, Case, Sign};
+use crate::words;
 
 /// One cause of slow logins.
 pub struct Cause {
@@ -86,6 +87,9 @@ pub enum Resource {
     Programs,
 }
 
+/// What stands in the identification string of one server alone.
+const OPENSSH: &str = "OpenSSH";
+
 /// The phases in which the server works.
 pub(crate) const SERVER: &[Phase] = &[
     Phase::Banner,
@@ -98,15 +102,37 @@ pub(crate) const SERVER: &[Phase] = &[
     Phase::FirstOutput,
 ];
 
+/// Whether the server is one that has sshd's configuration and does what sshd does.
+fn of_openssh(case: &Case) -> Answer {
+    let Some(identification) = case.evidence.identification.as_deref() else {
+        return Answer::Unknown("the server's version is not known".to_owned());
+    };
+    let words = format!("the server is {}", words::foreign(identification));
+    if identification.contains(OPENSSH) {
+        Answer::Yes(words)
+    } else {
+        Answer::No(words)
+    }
+}
+
+/// OpenSSH's version: `SSH-2.0-OpenSSH_9.2p1 Debian-2` is (9, 2).
+pub(crate) fn version(identification: &str) -> Option<(u32, u32)> {
+    let (_, version) = identification.split_once(OPENSSH)?;
+    let (major, rest) = version.strip_prefix('_')?.split_once('.')?;
+    let minor: String = rest.chars().take_while(char::is_ascii_digit).collect();
+    Some((major.parse().ok()?, minor.parse().ok()?))
+}
+
 /// All causes, in the order in which they take what is lost, as long as they are known equally well.
 pub fn all() -> impl Iterator<Item = &'static Cause> {
-    let files: [&'static [Cause]; 7] = [
+    let files: [&'static [Cause]; 8] = [
         load::STARVED,
         local::CAUSES,
         network::CAUSES,
         admission::CAUSES,
         identity::CAUSES,
         session::CAUSES,
+        identity::HOME,
         load::CONTENDED,
     ];
     files.into_iter().flatten()
@@ -135,6 +161,14 @@ mod tests {
             );
             assert!(!cause.fix.undo.is_empty(), "{id}");
         }
+    }
+
+    #[test]
+    fn versions_are_those_of_openssh() {
+        assert_eq!(version("SSH-2.0-OpenSSH_9.2p1 Debian-2"), Some((9, 2)));
+        assert_eq!(version("SSH-2.0-OpenSSH_10.5"), Some((10, 5)));
+        assert_eq!(version("SSH-2.0-dropbear_2022.83"), None);
+        assert_eq!(version("SSH-2.0-OpenSSH_"), None);
     }
 
     #[test]

@@ -21,6 +21,12 @@ const SYN_TIMEOUT: Duration = Duration::from_millis(900);
 /// Whoever drops large packets drops them again and again.
 const BLACK_HOLE: Duration = Duration::from_secs(3);
 
+const FAILED_ADDRESS: Test = Test::AtLeast {
+    fact: "local.addresses.failed",
+    number: 1.0,
+    unit: " failed",
+};
+
 pub(super) const CAUSES: &[Cause] = &[
     Cause {
         id: "lookup-pair",
@@ -84,13 +90,42 @@ pub(super) const CAUSES: &[Cause] = &[
         tier: Tier::Client,
         payer: Payer::Each,
         resource: Resource::Network,
-        signs: &[known(Test::AtLeast {
-            fact: "local.addresses.failed",
-            number: 1.0,
-            unit: " failed",
-        })],
+        signs: &[
+            known(FAILED_ADDRESS),
+            known(Test::Not(&Test::By(dead_v6))),
+            known(Test::Not(&Test::By(dead_v4))),
+        ],
         cost: Cost::Excess,
-        fix: Fix::ssh("AddressFamily inet\nConnectTimeout 3"),
+        fix: Fix::by_hand(
+            Place::Here,
+            "the records of the host's name, or ~/.ssh/config in the block of this host",
+            "HostName ADDRESS   (one that answers; or the dead address taken out of the name's records)",
+            "that line taken out again",
+        ),
+        source: "ssh tries one address after the other; sshoal overlaps them (RFC 8305)",
+    },
+    Cause {
+        id: "dead-ipv6",
+        title: "the host's addresses of IPv6 do not answer, and one of IPv4 does",
+        phases: &[Phase::Connect],
+        tier: Tier::Client,
+        payer: Payer::Each,
+        resource: Resource::Network,
+        signs: &[known(FAILED_ADDRESS), known(Test::By(dead_v6))],
+        cost: Cost::Excess,
+        fix: Fix::ssh("AddressFamily inet"),
+        source: "ssh tries one address after the other; sshoal overlaps them (RFC 8305)",
+    },
+    Cause {
+        id: "dead-ipv4",
+        title: "the host's addresses of IPv4 do not answer, and one of IPv6 does",
+        phases: &[Phase::Connect],
+        tier: Tier::Client,
+        payer: Payer::Each,
+        resource: Resource::Network,
+        signs: &[known(FAILED_ADDRESS), known(Test::By(dead_v4))],
+        cost: Cost::Excess,
+        fix: Fix::ssh("AddressFamily inet6"),
         source: "ssh tries one address after the other; sshoal overlaps them (RFC 8305)",
     },
     Cause {
@@ -143,11 +178,7 @@ pub(super) const CAUSES: &[Cause] = &[
         resource: Resource::Network,
         signs: &[
             needed(Test::By(syn_lost)),
-            needed(Test::Not(&Test::AtLeast {
-                fact: "local.addresses.failed",
-                number: 1.0,
-                unit: " failed",
-            })),
+            needed(Test::Not(&FAILED_ADDRESS)),
         ],
         cost: Cost::Excess,
         fix: Fix::by_hand(
@@ -214,6 +245,29 @@ fn pair_lost(case: &Case) -> Answer {
     );
     let slow = RESOLVER_TIMEOUT.mul_f64(0.9);
     if row.sample.median >= slow && a < slow && aaaa < slow {
+        Answer::Yes(words)
+    } else {
+        Answer::No(words)
+    }
+}
+
+fn dead_v6(case: &Case) -> Answer {
+    dead_family(case, ["inet6", "inet"])
+}
+
+fn dead_v4(case: &Case) -> Answer {
+    dead_family(case, ["inet", "inet6"])
+}
+
+/// Whether all addresses that failed are of the first family, and the one that answered of the second.
+fn dead_family(case: &Case, wanted: [&str; 2]) -> Answer {
+    let facts = [
+        "local.addresses.failed.family",
+        "local.addresses.answered.family",
+    ];
+    let [failed, answered] = facts.map(|fact| case.evidence.facts.text(fact).unwrap_or("unknown"));
+    let words = format!("family of what failed: {failed}, of what answered: {answered}");
+    if [failed, answered] == wanted {
         Answer::Yes(words)
     } else {
         Answer::No(words)

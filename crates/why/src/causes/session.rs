@@ -1,14 +1,29 @@
 //! After the login: PAM's session, and the shell.
 
-use super::{Cause, Payer, Resource};
+use std::time::Duration;
+
+use super::{Cause, Payer, Resource, of_openssh};
 use crate::cost::Cost;
 use crate::evidence::{Phase, Tier};
 use crate::fix::{Fix, Place};
+use crate::reckoning::LEAST;
 use crate::signs::{Answer, Case, Test, known, needed, proof, shape};
 use crate::words;
 
 /// The time-out of a call over D-Bus is 25 s; sshd goes on without the session then.
-const LOGIND_TIMEOUT_MS: u64 = 20_000;
+const LOGIND_TIMEOUT: Duration = Duration::from_secs(20);
+/// A logind that is well answers sooner; and less is the module's, as any other's.
+const LOGIND_MS: u64 = 50;
+
+/// What a module of the session stack takes before it is to blame.
+const SESSION_MODULES: Duration = Duration::from_millis(5);
+/// Modules that have causes of their own: the cause, what the module took, and the module. What that cause does not take is told of the
+/// module as of any other.
+const APART: [(&str, &str, &str); 3] = [
+    ("pam-motd", "trace.pam_motd.time", "pam_motd.so"),
+    ("pam-systemd", "trace.pam_systemd.time", "pam_systemd.so"),
+    ("pam-lastlog", "trace.pam_lastlog.time", "pam_lastlog.so"),
+];
 
 /// What a shell's start may take beyond that of a bare one.
 const SHELL_MS: u64 = 10;
@@ -18,6 +33,12 @@ pub(crate) const MOTD_TIMES: &[&str] = &["trace.motd.time", "host.motd_scripts.t
 
 /// What runs before the command: by itself, or else with the command.
 const RC_TIMES: &[&str] = &["trace.before_command.time", "host.second_exec.time"];
+
+/// What the user's shell takes more than a bare one: by itself, or else as both were timed.
+const SHELL: Cost = Cost::Bounded(
+    &["trace.shell.time"],
+    &Cost::Difference("host.shell.time", "host.bare_exec.time"),
+);
 
 pub(super) const CAUSES: &[Cause] = &[
     Cause {
@@ -45,25 +66,36 @@ pub(super) const CAUSES: &[Cause] = &[
             "/etc/pam.d/sshd",
             "session optional pam_motd.so noupdate",
             "session optional pam_motd.so motd=/run/motd.dynamic   (the former line)",
-            r"edit /etc/pam.d/sshd '/^[[:space:]]*session.*pam_motd\.so/ { /noupdate/! s/$/ noupdate/; }'",
+            // Behind the module's name: behind its options there may be a comment, or the line goes on.
+            r"edit_pam '/^[^#]*noupdate/!s/^\([[:space:]]*-*session[^#]*pam_motd\.so\)/\1 noupdate/'",
         ),
         source: "pam_motd(8); measured: it runs for commands without a terminal, too",
     },
     Cause {
         id: "pam-systemd",
-        title: "logind does not answer pam_systemd",
+        title: "logind answers pam_systemd late, or not at all",
         phases: &[Phase::ChannelOpen],
         tier: Tier::NoRoot,
         payer: Payer::Everyone,
         resource: Resource::Programs,
         signs: &[
-            needed(Test::Has {
-                fact: "host.pam.systemd",
-                any: &["pam_systemd"],
-            }),
+            needed(Test::Any(&[
+                Test::Has {
+                    fact: "host.pam.systemd",
+                    any: &["pam_systemd"],
+                },
+                Test::Slow {
+                    fact: "trace.pam_systemd.time",
+                    ms: LOGIND_MS,
+                },
+            ])),
             known(Test::By(waits_for_logind)),
+            proof(Test::Slow {
+                fact: "trace.pam_systemd.time",
+                ms: LOGIND_MS,
+            }),
         ],
-        cost: Cost::Excess,
+        cost: Cost::Bounded(&["trace.pam_systemd.time"], &Cost::Excess),
         fix: Fix::commands(
             Place::Host,
             "systemd-logind",
@@ -97,7 +129,7 @@ pub(super) const CAUSES: &[Cause] = &[
             "/etc/pam.d/sshd",
             "session optional pam_lastlog.so",
             "the former line, with showfailed",
-            r"edit /etc/pam.d/sshd '/^[[:space:]]*session.*pam_lastlog\.so/ s/[[:space:]]showfailed//'",
+            r"edit_pam 's/^\([[:space:]]*-*session[^#]*pam_lastlog\.so[^#]*\)[[:space:]]showfailed/\1/'",
         ),
         source: "pam_lastlog(8): it reads the whole of /var/log/btmp",
     },
@@ -114,17 +146,11 @@ pub(super) const CAUSES: &[Cause] = &[
                 default: "no",
                 is: &["yes"],
             }),
-            needed(Test::Slow {
-                fact: "trace.pam_session.time",
-                ms: 5,
-            }),
-            proof(Test::Has {
-                fact: "trace.pam_session.slowest",
-                any: &["pam_"],
-            }),
+            needed(Test::By(session_is_slow)),
+            proof(Test::By(session_is_slow)),
             shape(Test::Lost(Phase::ChannelOpen)),
         ],
-        cost: Cost::Bounded(&["trace.pam_session.time"], &Cost::Excess),
+        cost: Cost::BoundedBy(session_modules, &Cost::Excess),
         fix: Fix::by_hand(
             Place::Host,
             "/etc/pam.d/sshd (and what it includes)",
@@ -164,7 +190,7 @@ pub(super) const CAUSES: &[Cause] = &[
             needed(Test::By(shell_is_slow)),
             shape(Test::Lost(Phase::FirstOutput)),
         ],
-        cost: Cost::Difference("host.shell.time", "host.bare_exec.time"),
+        cost: SHELL,
         fix: Fix::by_hand(
             Place::Host,
             "~/.bashrc (or what host.shell_startup.files names), as its first line",
@@ -184,7 +210,7 @@ pub(super) const CAUSES: &[Cause] = &[
             needed(Test::By(shell_itself_is_slow)),
             shape(Test::Lost(Phase::FirstOutput)),
         ],
-        cost: Cost::Difference("host.shell.time", "host.bare_exec.time"),
+        cost: SHELL,
         fix: Fix::by_hand(
             Place::Host,
             "/etc/passwd, or where the account is",
@@ -227,6 +253,7 @@ pub(super) const CAUSES: &[Cause] = &[
             needed(Test::Is("host.sshrc")),
             // sshd runs one file of the two, the user's if there is one.
             needed(Test::Not(&Test::Is("host.user_rc"))),
+            shape(Test::By(of_openssh)),
             shape(Test::Lost(Phase::FirstOutput)),
         ],
         cost: Cost::Bounded(RC_TIMES, &Cost::Excess),
@@ -241,17 +268,18 @@ pub(super) const CAUSES: &[Cause] = &[
     },
     Cause {
         id: "ssh-rc",
-        title: "~/.ssh/rc or xauth runs before the command",
+        title: "~/.ssh/rc runs before the command",
         phases: &[Phase::FirstOutput],
         tier: Tier::NoRoot,
         payer: Payer::Everyone,
         resource: Resource::Programs,
         signs: &[
             needed(Test::Is("host.user_rc")),
+            shape(Test::By(of_openssh)),
             shape(Test::Lost(Phase::FirstOutput)),
         ],
         cost: Cost::Bounded(RC_TIMES, &Cost::Excess),
-        fix: Fix::sshd("PermitUserRC no\nX11Forwarding no"),
+        fix: Fix::sshd("PermitUserRC no"),
         source: "sshd(8), SSHRC",
     },
 ];
@@ -275,12 +303,56 @@ fn motd(case: &Case) -> Answer {
     }
 }
 
+/// What modules of the session stack take that no cause of their own explains.
+fn session_modules(case: &Case) -> Option<Duration> {
+    let others = case.time("trace.pam_session.time")?;
+    Some(
+        others
+            + unexplained_modules(case)
+                .map(|(_, time)| time)
+                .sum::<Duration>(),
+    )
+}
+
+fn unexplained_modules(case: &Case) -> impl Iterator<Item = (&'static str, Duration)> {
+    APART.iter().filter_map(|(cause, fact, module)| {
+        let rest = case.time(fact)?.saturating_sub(case.ledger.taken_by(cause));
+        (rest >= LEAST).then_some((*module, rest))
+    })
+}
+
+fn session_is_slow(case: &Case) -> Answer {
+    let Some(time) = session_modules(case) else {
+        return crate::signs::unknown("trace.pam_session.time");
+    };
+    let mut told = format!("trace.pam_session.time: {}", words::time(time));
+    let slowest = case.word("trace.pam_session.slowest");
+    let apart =
+        unexplained_modules(case).map(|(module, time)| format!("{module} {}", words::time(time)));
+    for module in slowest.into_iter().chain(apart) {
+        told = format!("{told}; {module}");
+    }
+    if time >= SESSION_MODULES {
+        Answer::Yes(told)
+    } else {
+        Answer::No(told)
+    }
+}
+
 fn waits_for_logind(case: &Case) -> Answer {
+    let asked = Test::Slow {
+        fact: "trace.pam_systemd.time",
+        ms: LOGIND_MS,
+    };
+    match asked.answer(case) {
+        Answer::Unknown(_) => {}
+        known => return known,
+    }
     let phase = Phase::ChannelOpen;
     let Some((row, words)) = case.ledger.row(phase).zip(case.told(phase)) else {
         return Answer::Unknown("no channel was opened".to_owned());
     };
-    if row.excess.as_millis() >= u128::from(LOGIND_TIMEOUT_MS) {
+    if row.excess >= LOGIND_TIMEOUT {
         Answer::Yes(words)
     } else {
         Answer::No(words)

@@ -297,7 +297,7 @@ impl Control {
             }
             let left = patience.saturating_sub(begun.elapsed());
             match self.heard.recv_timeout(left) {
-                Ok(Said::Output(at, octets)) => self.hear(at, &octets)?,
+                Ok(Said::Output(_, at, octets)) => self.hear(at, &octets)?,
                 Ok(Said::Error(octets)) => {
                     let room = MAX_ERRORS - self.errors.len().min(MAX_ERRORS);
                     self.errors.extend(octets.into_iter().take(room));

@@ -4,28 +4,92 @@
 use std::time::Duration;
 
 use sshoal_trace::{Call, Traced};
-use sshoal_why::Facts;
+use sshoal_why::{Facts, Phase};
 
-/// PAM's functions, as they are called in facts.
-const STACKS: [(&str, &str); 3] = [
-    ("pam_sm_acct_mgmt", "trace.pam_account"),
-    ("pam_sm_open_session", "trace.pam_session"),
-    ("pam_sm_authenticate", "trace.pam_auth"),
+use super::Followed;
+
+/// PAM's stacks as they are called in facts, and their functions: sshd has credentials set when it opens the session.
+const STACKS: [(&str, &[&str]); 3] = [
+    ("trace.pam_account", &["pam_sm_acct_mgmt"]),
+    (
+        "trace.pam_session",
+        &["pam_sm_open_session", "pam_sm_setcred"],
+    ),
+    ("trace.pam_auth", &["pam_sm_authenticate"]),
 ];
-/// Modules whose time is another cause's, and what theirs is called.
+/// Modules that have causes of their own, and what their time is called.
 const APART: [(&str, &str); 3] = [
     ("pam_motd.so", "trace.pam_motd.time"),
     ("pam_systemd.so", "trace.pam_systemd.time"),
     ("pam_lastlog.so", "trace.pam_lastlog.time"),
 ];
+/// What something took by itself: of several logins the least counts.
+const OWN: [&str; 13] = [
+    "trace.pam_account.time",
+    "trace.pam_session.time",
+    "trace.pam_auth.time",
+    "trace.pam_motd.time",
+    "trace.pam_systemd.time",
+    "trace.pam_lastlog.time",
+    "trace.motd.time",
+    "trace.command.time",
+    "trace.shell.time",
+    "trace.before_command.time",
+    "trace.spawned.time",
+    "trace.server_lookups.time",
+    "trace.keys_command.time",
+];
 /// Connections, and hosts that were asked for, that are named.
 const MAX_NAMED: usize = 5;
 
-/// Adds them.
-pub(super) fn learn(traced: &Traced, facts: &mut Facts) {
+/// Adds what a login says, and of what others took by themselves the least.
+pub(super) fn learn(followed: &Followed, others: &[Followed], facts: &mut Facts) {
+    let before = facts.clone();
+    learn_one(&followed.traced, facts);
+    for other in others {
+        let mut known = before.clone();
+        learn_one(&other.traced, &mut known);
+        keep_least(facts, &known);
+    }
+    // What one login waits in a phase says nothing of another one.
+    if !others.is_empty() {
+        contended(followed, others, facts);
+    }
+}
+
+/// What each login has waited for a processor in a phase at least.
+fn contended(followed: &Followed, others: &[Followed], facts: &mut Facts) {
+    let in_phase = |followed: &Followed, phase: Phase| -> u64 {
+        let lasted = followed.phases.iter().filter(|(known, _)| *known == phase);
+        lasted
+            .map(|(_, lasted)| followed.traced.contended(*lasted))
+            .sum()
+    };
+    for phase in Phase::ALL {
+        let others = others.iter().map(|other| in_phase(other, phase));
+        let least = others.fold(in_phase(followed, phase), u64::min);
+        if least > 0 {
+            facts.insert(
+                format!("trace.phase.{}.contended.time", phase.name()),
+                time(least),
+            );
+        }
+    }
+}
+
+fn keep_least(facts: &mut Facts, other: &Facts) {
+    for name in OWN {
+        if let Some((time, other)) = facts.time(name).zip(other.time(name)) {
+            facts.insert(name, time.min(other));
+        }
+    }
+}
+
+fn learn_one(traced: &Traced, facts: &mut Facts) {
     let tells = |what: &str| !traced.means.lacks(what);
     facts.insert("trace.by", traced.means.by.as_str());
     facts.insert("trace.wall.time", time(traced.login.wall()));
+    facts.insert("trace.lost", traced.lost as f64);
     if tells("time") {
         for share in traced.shares() {
             facts.insert(format!("trace.{}.time", share.name), time(share.time));
@@ -61,7 +125,12 @@ pub(super) fn learn(traced: &Traced, facts: &mut Facts) {
         }
     }
     if tells("functions") {
-        lookups(traced, facts);
+        if tells("name-service") {
+            lookups(traced, facts);
+        }
+        if tells("time") && tells("name-service") {
+            facts.insert("trace.server_lookups.time", time(traced.server_lookups()));
+        }
     }
     motd(traced, facts);
     pam(traced, facts);
@@ -142,21 +211,33 @@ fn motd(traced: &Traced, facts: &mut Facts) {
 fn programs(traced: &Traced, facts: &mut Facts) {
     facts.insert("trace.command.time", time(traced.command_time()));
     facts.insert("trace.before_command.time", time(traced.before_command()));
+    let tells_time = !traced.means.lacks("time");
+    if tells_time {
+        facts.insert("trace.spawned.time", time(traced.spawned()));
+    }
+    // What is run in its place is no shell's start.
+    if tells_time && facts.yes("host.forced_command") != Some(true) {
+        facts.insert("trace.shell.time", time(traced.command_time()));
+    }
     let command = facts.text("host.sshd_config.AuthorizedKeysCommand");
     let program = command.and_then(|line| line.split_whitespace().next());
-    if let Some((runs @ 1.., taken)) = program.map(|program| traced.runs_of(program)) {
+    let is_configured = facts.yes("host.sshd_config.readable") == Some(true);
+    let asked = match program {
+        Some(program) => Some(traced.runs_of(program)),
+        None if is_configured || traced.means.lacks("functions") => None,
+        None => Some(traced.asked_for_keys()),
+    };
+    if let Some((runs @ 1.., taken)) = asked {
         facts.insert("trace.keys_command", runs as f64);
         facts.insert("trace.keys_command.time", time(taken / runs as u64));
     }
 }
 
 fn pam(traced: &Traced, facts: &mut Facts) {
-    for (function, fact) in STACKS {
+    for (fact, functions) in STACKS {
         let of_it = || {
-            traced
-                .calls
-                .iter()
-                .filter(|call| call.probe.function == function)
+            let calls = traced.calls.iter();
+            calls.filter(|call| functions.contains(&call.probe.function.as_str()))
         };
         if of_it().next().is_none() {
             continue;
@@ -201,4 +282,27 @@ fn time(nanoseconds: u64) -> Duration {
 
 fn ms(nanoseconds: u64) -> f64 {
     nanoseconds as f64 / 1e6
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_several_logins_the_least_that_something_took_by_itself_counts() {
+        let of = |ms: [u64; 2]| {
+            let mut facts = Facts::default();
+            facts.insert("trace.motd.time", Duration::from_millis(ms[0]));
+            facts.insert("trace.contention.time", Duration::from_millis(ms[1]));
+            facts
+        };
+        let mut facts = of([20, 20]);
+        facts.insert("trace.shell.time", Duration::from_millis(5));
+        keep_least(&mut facts, &of([10, 10]));
+        keep_least(&mut facts, &of([30, 30]));
+        let time = |name| facts.time(name).map(|time| time.as_millis());
+        assert_eq!(time("trace.motd.time"), Some(10));
+        assert_eq!(time("trace.contention.time"), Some(20));
+        assert_eq!(time("trace.shell.time"), Some(5));
+    }
 }

@@ -11,8 +11,8 @@ use crate::watch::Watch;
 
 /// What is heard.
 pub(super) enum Said {
-    /// On standard output, and when.
-    Output(Instant, Vec<u8>),
+    /// On standard output, by which session, and when.
+    Output(HostId, Instant, Vec<u8>),
     /// On standard error.
     Error(Vec<u8>),
     /// It is over; behind it comes nothing.
@@ -43,11 +43,11 @@ impl Listening {
 }
 
 impl Observer for Listening {
-    fn output(&mut self, _: HostId, stream: Stream, octets: &[u8]) -> io::Result<()> {
+    fn output(&mut self, host: HostId, stream: Stream, octets: &[u8]) -> io::Result<()> {
         let octets = octets[..octets.len().min(self.room)].to_vec();
         self.room -= octets.len();
         let said = match stream {
-            Stream::Stdout => Said::Output(Instant::now(), octets),
+            Stream::Stdout => Said::Output(host, Instant::now(), octets),
             Stream::Stderr => Said::Error(octets),
         };
         // Nobody may listen any more.

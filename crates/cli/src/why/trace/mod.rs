@@ -1,22 +1,25 @@
-//! `--trace`: one more login, followed on the host by its kernel. A second connection carries the tracer there and runs it, as
-//! root if it can (`control`); as soon as it says that it is ready, the login under test is made and timed as all the others are.
+//! `--trace`: further logins, followed on the host by its kernel. A second connection carries the tracer there and runs it, as
+//! root if it can (`control`); as soon as it says that it is ready, the logins under test are made and timed as all the others are.
 
 mod control;
 mod facts;
 mod listening;
 
+use std::net::IpAddr;
 use std::sync::mpsc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
+use sshoal_fleet::HostId;
 use sshoal_net::Secret;
 use sshoal_targets::Target;
 use sshoal_trace::{Traced, Wanted};
-use sshoal_why::{Evidence, Tier};
+use sshoal_why::{Client, Evidence, Phase, Span, Tier};
 
 use super::args::WhyArgs;
 use super::logins::{self, Logins, Performed};
+use super::ours;
 use crate::watch::Watch;
-use control::Control;
+use control::{Clock, Control};
 use listening::{Listening, Said};
 
 /// What the login under test runs: it says by which ports the server knows it (sshd(8), SSH_CONNECTION).
@@ -28,6 +31,25 @@ const BEST: &str = "tracefs";
 
 /// Octets of what the login under test says that are kept: a line, behind what its shell may say.
 const MAX_OUTPUT: usize = 64 * 1024;
+
+/// So many logins are followed where each takes no longer than this: others disturb one more than another, and the least that something
+/// takes is its own.
+const LOGINS: u32 = 3;
+const QUICK: Duration = Duration::from_secs(1);
+
+/// How many logins to a host are to be followed, by what is known of it. They are told from one another by what they say.
+pub(super) fn count(evidence: &Evidence) -> u32 {
+    let ours = evidence.logins.iter().filter(|it| it.by == Client::Sshoal);
+    let longest = ours.map(|login| login.spans.iter().map(|span| span.duration).sum());
+    let is_quick = longest
+        .max()
+        .is_some_and(|longest: Duration| longest <= QUICK);
+    let is_told = evidence.facts.yes("host.forced_command") == Some(false);
+    match is_quick && is_told {
+        true => LOGINS,
+        false => 1,
+    }
+}
 
 /// Why there is no trace.
 pub(super) enum Untraced {
@@ -43,79 +65,165 @@ impl From<String> for Untraced {
     }
 }
 
-/// Follows one login to a host that `label` names.
+/// Follows so many logins to a host that `label` names; gives that in the middle first.
 ///
 /// # Errors
 ///
-/// There is no trace of it, and why.
+/// There is no trace of any, and why.
 pub(super) fn follow(
     args: &WhyArgs,
     target: &Target,
     label: &str,
+    count: u32,
     password: Option<&Secret>,
-) -> Result<Traced, Untraced> {
+) -> Result<Vec<Followed>, Untraced> {
     let mut control = Control::start(args, target, label, password)?;
     control.arm(label)?;
     let clock = control.clock()?;
     let (said, heard) = mpsc::channel();
     let watch = Watch::new(format!("{label}: traced"));
     let observer = Listening::new(watch, said, MAX_OUTPUT);
+    let (repeat, command) = match control.by() == BEST {
+        true => (count, COMMAND),
+        // Whoever merely lived so long is not told what it took.
+        false => (1, LASTING_COMMAND),
+    };
     let login = Logins {
-        repeat: 1,
-        command: match control.by() == BEST {
-            true => COMMAND,
-            false => LASTING_COMMAND,
-        },
+        repeat,
+        command,
         errands: &[],
         with_ssh: false,
         password: password.cloned(),
     };
     let targets = [target.clone()];
     let performed = logins::perform(args, &targets, login, observer);
-    let failure = match performed.map_err(|error| error.to_string())? {
+    let done = match performed.map_err(|error| error.to_string())? {
         Performed::CutShort(status) => return Err(Untraced::CutShort(status)),
-        Performed::Done(done, _) => done.into_iter().find_map(|done| done.failure),
+        Performed::Done(done, _) => done,
     };
-    if let Some(failure) = failure {
-        let words = format!("the login that was to be traced failed: {}", failure.detail);
-        return Err(Untraced::Because(words));
-    }
-    let mut output = Vec::new();
-    let mut first = None;
+    let mut logins: Vec<Heard> = done.iter().map(|_| Heard::default()).collect();
     for said in heard {
-        if let Said::Output(at, octets) = said {
-            first.get_or_insert(at);
-            output.extend(octets);
+        if let Said::Output(HostId(number), at, octets) = said
+            && let Some(login) = logins.get_mut(number as usize)
+        {
+            login.first.get_or_insert(at);
+            login.output.extend(octets);
         }
     }
     let no_root = control.no_root.take();
     let recording = control.end()?;
-    let wanted = Wanted {
-        ports: ports(&String::from_utf8_lossy(&output)),
-        until: first.map(|at: Instant| clock.of_host(at)),
-    };
-    let mut traced =
-        Traced::of(recording, wanted).map_err(|error| Untraced::Because(error.to_string()))?;
+    let mut traced = Vec::new();
+    let mut failure = None;
+    for (done, heard) in done.into_iter().zip(logins) {
+        let followed = match done.failure {
+            None => Traced::of(recording.clone(), heard.wanted(&clock))
+                .map_err(|error| error.to_string()),
+            Some(failure) => Err(format!(
+                "the login that was to be traced failed: {}",
+                failure.detail
+            )),
+        };
+        match followed {
+            Ok(followed) => traced.push(Followed {
+                phases: phases(&ours::apart(&done.timed).spans, followed.login.end),
+                traced: followed,
+            }),
+            Err(why) => {
+                failure.get_or_insert(why);
+            }
+        }
+    }
+    if traced.is_empty() {
+        let why = failure.unwrap_or_else(|| "no login was made".to_owned());
+        return Err(Untraced::Because(why));
+    }
+    traced.sort_by_key(|followed| followed.traced.login.wall());
+    let middle = traced.len() / 2;
+    traced[..=middle].rotate_right(1);
     if let Some(why) = no_root {
-        traced.means.refused.insert(0, ("root".to_owned(), why));
+        let refused = &mut traced[0].traced.means.refused;
+        refused.insert(0, ("root".to_owned(), why));
     }
     Ok(traced)
 }
 
-/// The server's port and the client's, of "CLIENT PORT SERVER PORT".
-fn ports(line: &str) -> Option<(u16, u16)> {
-    let words: Vec<&str> = line.split_whitespace().collect();
-    let [.., _, client, _, server] = words[..] else {
-        return None;
-    };
-    Some((server.parse().ok()?, client.parse().ok()?))
+/// A login that was followed.
+pub(super) struct Followed {
+    pub(super) traced: Traced,
+    phases: Vec<Lasted>,
 }
 
-/// Adds what a trace says to what was measured; or why there is none.
-pub(super) fn learn(traced: &Result<Traced, String>, evidence: &mut Evidence) {
-    match traced {
-        Ok(traced) => {
-            facts::learn(traced, &mut evidence.facts);
+/// From when to when a phase lasted, by the host's clock.
+type Lasted = (Phase, [u64; 2]);
+
+/// A login's phases by the host's clock, by which its first output went out then: what the client has heard it was told as much earlier.
+fn phases(spans: &[Span], output: u64) -> Vec<Lasted> {
+    let last = spans.iter().rfind(|span| span.phase == Phase::FirstOutput);
+    let Some(whole) = last.map(|last| last.start + last.duration) else {
+        return Vec::new();
+    };
+    let at = |since: Duration| {
+        let before = whole.saturating_sub(since).as_nanos();
+        output.saturating_sub(u64::try_from(before).unwrap_or(u64::MAX))
+    };
+    let lasted = |span: &Span| [at(span.start), at(span.start + span.duration)];
+    spans
+        .iter()
+        .map(|span| (span.phase, lasted(span)))
+        .collect()
+}
+
+/// What a login under test has said.
+#[derive(Default)]
+struct Heard {
+    /// When its first output came.
+    first: Option<Instant>,
+    output: Vec<u8>,
+}
+
+impl Heard {
+    fn wanted(&self, clock: &Clock) -> Wanted {
+        let connection = connection(&String::from_utf8_lossy(&self.output));
+        let (ports, client) = connection.unzip();
+        Wanted {
+            ports,
+            client: client.flatten(),
+            until: self.first.map(|at| clock.of_host(at)),
+        }
+    }
+}
+
+/// The server's port and the client's, and the client's address, of "CLIENT PORT SERVER PORT".
+fn connection(line: &str) -> Option<((u16, u16), Option<IpAddr>)> {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let [.., address, client, _, server] = words[..] else {
+        return None;
+    };
+    // Behind an address of one link alone stands which one.
+    let address = address.split('%').next().unwrap_or_default();
+    let ports = (server.parse().ok()?, client.parse().ok()?);
+    Some((ports, address.parse().ok()))
+}
+
+/// Adds what the traces of a host say to what was measured; or why there is none.
+pub(super) fn learn(traces: &mut Result<Vec<Followed>, String>, evidence: &mut Evidence) {
+    match traces {
+        Ok(traces) => {
+            // Per cent of the last 10 s in which somebody waited for a disk.
+            if let Some(pressure) = evidence.facts.number("host.pressure.io") {
+                let of_others = pressure / 100.0;
+                let each = traces.iter_mut();
+                each.for_each(|it| it.traced.shares_disks(of_others));
+            }
+            let Some((followed, others)) = traces.split_first() else {
+                return;
+            };
+            facts::learn(followed, others, &mut evidence.facts);
+            let traced = &followed.traced;
+            if traced.lost > 0 {
+                let note = format!("{} records of the trace were lost", traced.lost);
+                evidence.tier_notes.push(note);
+            }
             if traced.tells_time() {
                 evidence.tier = Tier::Root;
             } else {
@@ -133,13 +241,85 @@ pub(super) fn learn(traced: &Result<Traced, String>, evidence: &mut Evidence) {
 
 #[cfg(test)]
 mod tests {
+    use sshoal_why::{Facts, Login};
+
     use super::*;
 
     #[test]
+    fn quick_logins_that_can_be_told_apart_are_followed_more_than_once() {
+        let of = |milliseconds, is_forced: Option<bool>| {
+            let mut facts = Facts::default();
+            if let Some(is_forced) = is_forced {
+                facts.insert("host.forced_command", is_forced);
+            }
+            let span = Span {
+                phase: Phase::Banner,
+                start: Duration::ZERO,
+                duration: Duration::from_millis(milliseconds),
+                detail: String::new(),
+            };
+            count(&Evidence {
+                host: String::new(),
+                address: None,
+                identification: None,
+                tier: Tier::NoRoot,
+                tier_notes: Vec::new(),
+                round_trips: Vec::new(),
+                logins: vec![Login {
+                    by: Client::Sshoal,
+                    spans: vec![span],
+                    failure: None,
+                }],
+                facts,
+            })
+        };
+        assert_eq!(of(300, Some(false)), LOGINS);
+        assert_eq!(of(1_500, Some(false)), 1);
+        assert_eq!(of(300, Some(true)), 1);
+        assert_eq!(of(300, None), 1);
+    }
+
+    #[test]
+    fn phases_end_with_the_output() {
+        let span = |phase, start, duration| Span {
+            phase,
+            start: Duration::from_nanos(start),
+            duration: Duration::from_nanos(duration),
+            detail: String::new(),
+        };
+        let mut spans = vec![
+            span(Phase::Banner, 100, 50),
+            span(Phase::FirstOutput, 150, 30),
+        ];
+        let wanted = [
+            (Phase::Banner, [920, 970]),
+            (Phase::FirstOutput, [970, 1_000]),
+        ];
+        assert_eq!(phases(&spans, 1_000), wanted);
+        spans.pop();
+        assert!(phases(&spans, 1_000).is_empty());
+    }
+
+    #[test]
     fn ports_stand_behind_whatever_the_shell_says() {
-        assert_eq!(ports("10.0.0.9 51000 10.0.0.1 22\n"), Some((22, 51000)));
-        assert_eq!(ports("hello\n::1 51000 ::1 2222\n"), Some((2222, 51000)));
-        assert_eq!(ports("\n"), None);
-        assert_eq!(ports("a b c d"), None);
+        let found = |line: &str| {
+            let (ports, client) = connection(line)?;
+            Some((ports, client.map(|client| client.to_string())))
+        };
+        let client = |address: &str| Some(address.to_owned());
+        assert_eq!(
+            found("10.0.0.9 51000 10.0.0.1 22\n"),
+            Some(((22, 51000), client("10.0.0.9")))
+        );
+        assert_eq!(
+            found("hello\nfe80::1%eth0 51000 fe80::2%eth0 2222\n"),
+            Some(((2222, 51000), client("fe80::1")))
+        );
+        assert_eq!(
+            found("UNKNOWN 51000 UNKNOWN 22\n"),
+            Some(((22, 51000), None))
+        );
+        assert_eq!(found("\n"), None);
+        assert_eq!(found("a b c d"), None);
     }
 }
