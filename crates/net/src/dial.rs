@@ -43,6 +43,11 @@ impl LookupTurn {
         Some(LookupTurn { _place: place })
     }
 
+    /// For a jump host: there are few, and all that is behind it waits.
+    pub(crate) fn of_jump() -> LookupTurn {
+        LookupTurn { _place: None }
+    }
+
     /// As soon as it is to be had.
     pub(crate) async fn awaited(host: &Endpoint) -> LookupTurn {
         match LookupTurn::at_once(host) {

@@ -155,10 +155,12 @@ pub(crate) struct Berth {
     wants_spare: Option<bool>,
     /// Whether the next one is opened beside a command that has taken the last one: not where the server allows one session.
     renews_spare: bool,
-    /// Sessions that the server has opened.
+    /// Whether one was refused while the server may have counted others that were over.
+    was_spare_refused: bool,
+    /// Sessions that the server has opened and not closed, and the most of them at a time. sshd counts one until it has read all that
+    /// came with our part of its end: where it refuses another while there are fewer than once before, it has counted such.
     opened: usize,
-    /// Sessions that were asked for in one flight with the end of another, which the server may count still.
-    asked_early: Vec<LocalChannel>,
+    most_opened: usize,
     /// Channels that are over, and who sat there.
     over: Vec<(LocalChannel, Option<Rc<Seat>>)>,
     /// Passengers in proxy mode, and those for whom there is no room just now.
@@ -186,8 +188,9 @@ impl Berth {
             spare: None,
             wants_spare: None,
             renews_spare: true,
+            was_spare_refused: false,
             opened: 0,
-            asked_early: Vec::new(),
+            most_opened: 0,
             over: Vec::new(),
             proxied: Vec::new(),
             stalled: Vec::new(),
@@ -233,7 +236,6 @@ impl Berth {
     /// A channel is over, and its place free.
     fn free(&mut self, channel: LocalChannel) -> Option<Rc<Seat>> {
         let seat = self.seats.remove(&channel);
-        self.forget_early(channel);
         self.over.push((channel, seat.clone()));
         let seat = seat?;
         if seat.takes_a_place() {
@@ -247,21 +249,24 @@ impl Berth {
         let Some(spare) = self.spare.as_mut().filter(|it| it.channel == channel) else {
             return false;
         };
-        self.asked_early.retain(|early| *early != channel);
         match event {
             Event::ChannelOpened(_) => {
                 spare.is_open = true;
-                self.opened += 1;
+                self.was_spare_refused = false;
+                self.note_opened(1);
             }
             // The server wants none: it allows few sessions, or ends those that nobody uses (ChannelTimeout).
             Event::ChannelRefused { .. } | Event::Closed(_) => {
                 self.opened -= usize::from(spare.is_open);
                 let was_refused = !spare.is_open;
                 self.spare = None;
-                match self.renews_spare && was_refused && self.dock.taken() > 0 {
+                if was_refused && self.renews_spare && self.dock.taken() > 0 {
                     // One at a time may do.
-                    true => self.renews_spare = false,
-                    false => self.wants_spare = Some(false),
+                    self.renews_spare = false;
+                } else if was_refused && self.may_be_counted() && !self.was_spare_refused {
+                    self.was_spare_refused = true;
+                } else {
+                    self.wants_spare = Some(false);
                 }
                 self.over.push((channel, None));
             }
@@ -276,7 +281,6 @@ impl Berth {
         &mut self,
         connection: &mut Connection,
         others: usize,
-        owes_end: bool,
     ) -> Result<(), ConnectionError> {
         let has_room = self.dock.taken() <= others;
         let is_alone = has_room && self.spare.is_none() && self.proxied.is_empty();
@@ -286,9 +290,6 @@ impl Berth {
         let channel = connection.open_spare_session()?;
         let is_open = false;
         self.spare = (channel != LocalChannel::REFUSED).then_some(Spare { channel, is_open });
-        if owes_end {
-            self.asked_early.push(channel);
-        }
         Ok(())
     }
 
@@ -303,18 +304,9 @@ impl Berth {
     }
 
     fn refused(&mut self, channel: LocalChannel, why: &str) {
-        let was_early = self.forget_early(channel);
         let Some(seat) = self.free(channel) else {
             return;
         };
-        if was_early && seat.takes_a_place() {
-            if let Some((_, seat)) = self.over.last_mut() {
-                *seat = None;
-            }
-            // There is room by now, or the next answer says so.
-            seat.leave_dock();
-            return self.dock.take(&seat);
-        }
         if !self.send_elsewhere(seat, why)
             && let Some((_, seat)) = self.over.last_mut()
         {
@@ -323,25 +315,31 @@ impl Berth {
         }
     }
 
-    /// The server has answered; returns whether the session was asked for in one flight with the end of another.
-    fn forget_early(&mut self, channel: LocalChannel) -> bool {
-        let place = self.asked_early.iter().position(|it| *it == channel);
-        place.is_some_and(|place| {
-            self.asked_early.swap_remove(place);
-            true
-        })
+    fn note_opened(&mut self, sessions: usize) {
+        self.opened += sessions;
+        self.most_opened = self.most_opened.max(self.opened);
+    }
+
+    /// Whether the server may count sessions that are over.
+    fn may_be_counted(&self) -> bool {
+        self.opened < self.most_opened
     }
 
     /// A session that was the only one will be refused everywhere else as well, and no other connection gets further to
     /// where somebody is forwarded: whether it is over with it.
     fn send_elsewhere(&self, seat: Rc<Seat>, why: &str) -> bool {
+        if seat.takes_a_place() && self.may_be_counted() && seat.may_ask_again() {
+            seat.leave_dock();
+            self.dock.take(&seat);
+            return false;
+        }
         let is_over = seat.leave_dock() || !seat.takes_a_place();
         match is_over {
             true => seat.lose(why),
             false => {
                 // With nobody on it, it has room for one.
                 self.dock.is_full.set(self.dock.taken() > 0);
-                self.dock.host.admit_elsewhere(seat, self.opened);
+                self.dock.host.admit_elsewhere(seat, self.most_opened);
             }
         }
         is_over
@@ -374,7 +372,7 @@ impl Berth {
         };
         match proxied.handle_packet(&seat, channel, payload) {
             Brought::Nothing => {}
-            Brought::Session => self.opened += 1,
+            Brought::Session => self.note_opened(1),
             Brought::Over => {
                 self.seats.remove(&channel);
                 self.over.push((channel, None));
@@ -469,6 +467,12 @@ impl Berth {
 
 impl Serve for Berth {
     fn handle(&mut self, event: Event, input: &[u8]) {
+        if let Event::ChannelRefused { channel, .. } = event
+            && channel == LocalChannel::REFUSED
+        {
+            // Whoever asked knows it.
+            return;
+        }
         if let Event::ChannelOpened(channel)
         | Event::ChannelRefused { channel, .. }
         | Event::Closed(channel) = event
@@ -478,9 +482,8 @@ impl Serve for Berth {
         }
         match event {
             Event::ChannelOpened(channel) => {
-                self.forget_early(channel);
                 let seat = self.seats.get(&channel);
-                self.opened += usize::from(seat.is_some_and(|seat| seat.takes_a_place()));
+                self.note_opened(usize::from(seat.is_some_and(|seat| seat.takes_a_place())));
                 self.with(channel, Seat::handle_opened);
                 self.serve_soon(channel);
             }
@@ -544,7 +547,6 @@ impl Serve for Berth {
 
     fn advance(&mut self, connection: &mut Connection) -> Result<(), ConnectionError> {
         let has_room = !self.over.is_empty();
-        let owes_end = connection.owes_end();
         self.advance_connection(connection)?;
         self.note_round_trip(connection);
         if self.dock.is_doubted.take() {
@@ -565,18 +567,12 @@ impl Serve for Berth {
                 continue;
             }
             let places = usize::from(seat.takes_a_place());
-            let was_there = self.spare.is_some();
             match seat.serve(connection, &mut self.spare)? {
                 Served::Asked(LocalChannel::REFUSED) => {
                     self.dock.taken.set(self.dock.taken.get() - places);
                     self.send_elsewhere(seat, "there is no room for another channel");
                 }
-                Served::Asked(channel) => {
-                    if owes_end && !was_there {
-                        self.asked_early.push(channel);
-                    }
-                    self.seats.insert(channel, seat);
-                }
+                Served::Asked(channel) => drop(self.seats.insert(channel, seat)),
                 Served::Idle => {}
                 Served::Dropped => {
                     if let Some(channel) = seat.arrived_on() {
@@ -590,9 +586,9 @@ impl Serve for Berth {
             }
         }
         if had_spare && self.spare.is_none() && self.renews_spare {
-            self.keep_spare(connection, 1, owes_end)?;
+            self.keep_spare(connection, 1)?;
         } else if has_room {
-            self.keep_spare(connection, 0, owes_end)?;
+            self.keep_spare(connection, 0)?;
         }
         if self.spare.is_none() {
             // What is asked for next may be refused for what the server still counts.

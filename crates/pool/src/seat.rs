@@ -42,6 +42,8 @@ pub(crate) struct Seat {
     what: Wanted,
     dock: RefCell<Option<Rc<Dock>>>,
     is_due: Cell<bool>,
+    /// Whether a connection that refused it has been asked once more.
+    has_asked_again: Cell<bool>,
     /// For the passenger: something has changed.
     pub(crate) news: Notify,
     /// Who is told so in place of a passenger, and by which number.
@@ -136,6 +138,7 @@ impl Seat {
             what,
             dock: RefCell::default(),
             is_due: Cell::new(false),
+            has_asked_again: Cell::new(false),
             news: Notify::new(),
             guest,
             up: RefCell::default(),
@@ -324,6 +327,11 @@ impl Seat {
         self.dock.replace(None);
         self.is_due.set(false);
         self.up.borrow().was_alone
+    }
+
+    /// Whether a connection that has refused it may be asked once more.
+    pub(crate) fn may_ask_again(&self) -> bool {
+        !self.has_asked_again.replace(true)
     }
 
     /// Whether it was not due before.

@@ -280,10 +280,15 @@ fn push_host_block(out: &mut String, lines: &str, host: &str) {
 }
 
 fn push_undo(out: &mut String, name: &str, steps: &[&Step]) {
-    let _ = write!(out, "\nundo_{name}() {{\n");
+    let _ = write!(out, "\nnote_{name}() {{\n");
+    let made = || steps.iter().filter(|step| step.left.is_none());
+    for file in made().filter_map(|step| step.fix().backed_up()) {
+        let _ = writeln!(out, "    note {file}");
+    }
+    let _ = write!(out, "    :\n}}\n\nundo_{name}() {{\n");
     let mut done: Vec<&str> = Vec::new();
     let mut reload = ":";
-    for step in steps.iter().filter(|step| step.left.is_none()) {
+    for step in made() {
         let fix = step.fix();
         if let Some(file) = fix.backed_up().filter(|file| !done.contains(file)) {
             let _ = writeln!(out, "    restore {file}");

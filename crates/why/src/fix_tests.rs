@@ -2,8 +2,8 @@
 
 #![allow(clippy::unwrap_used)]
 
-use std::fs::{self, Permissions};
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -230,9 +230,12 @@ impl Place {
     }
 
     fn program(&self, name: &str, text: &str) {
-        let name = format!("bin/{name}");
-        self.write(&name, text);
-        fs::set_permissions(self.path(&name), Permissions::from_mode(0o755)).unwrap();
+        // By a process of its own: a file that is open for writing here, if only in a fork, could not be executed.
+        self.write("program", text);
+        let mut install = Command::new("install");
+        let (from, to) = (self.path("program"), self.path(&format!("bin/{name}")));
+        let installed = install.args(["-m", "755"]).args([from, to]).status();
+        assert!(installed.unwrap().success());
     }
 
     fn read(&self, name: &str) -> String {
@@ -341,6 +344,27 @@ fn a_run_changes_what_it_says_and_its_undo_puts_all_back() {
 }
 
 #[test]
+fn what_somebody_has_changed_since_is_left_alone_and_the_rest_put_back() {
+    let script = script_of(&slow_host());
+    by_each_shell(|place, shell| {
+        let (_, said) = place.run(shell, &script, &["host"]).unwrap();
+        let run = run_of(&said).to_owned();
+        let later = place.read("etc/ssh/sshd_config") + "PermitRootLogin no\n";
+        place.write("etc/ssh/sshd_config", &later);
+        let (is_done, said) = place.run(shell, &script, &["undo-host", &run]).unwrap();
+        assert!(
+            !is_done && said.contains("has been changed since"),
+            "{shell:?}: {said}"
+        );
+        assert_eq!(place.read("etc/ssh/sshd_config"), later);
+        assert_eq!(place.read("etc/pam.d/sshd"), PAM_SSHD);
+        // What it was is still there.
+        let kept = format!("etc/ssh/sshd_config.before-sshoal-{run}");
+        assert_eq!(place.read(&kept), SSHD_CONFIG);
+    });
+}
+
+#[test]
 fn what_sshd_does_not_take_is_put_back_or_not_begun() {
     let script = script_of(&slow_host());
     by_each_shell(|place, shell| {
@@ -401,6 +425,7 @@ fn use_dns_stays_where_clients_go_by_their_names() {
     let key = "ssh-ed25519 AAAA me";
     let in_keys = |options: &str| ("home/.ssh/authorized_keys", format!("{options} {key}\n"));
     let in_config = |lines: &str| ("etc/ssh/sshd_config", format!("{SSHD_CONFIG}{lines}\n"));
+    let nsswitch = |line: &str| ("etc/nsswitch.conf", format!("{line}\n"));
     by_each_shell(|place, shell| {
         for ((file, text), goes_by_names) in [
             (in_keys("from=\"*.example.org\",no-pty"), true),
@@ -417,7 +442,15 @@ fn use_dns_stays_where_clients_go_by_their_names() {
             (in_config("AllowUsers you me@gate.example.org"), true),
             (in_config("HostbasedAuthentication yes"), true),
             (in_config("# Match Host x"), false),
+            // What is not looked through may do so.
+            (in_config("Include @/etc/ssh/site/*.conf"), true),
+            (in_config("Include @/etc/ssh/sshd_config.d/*.conf"), false),
+            (in_config("AuthorizedKeysCommand /bin/keys %u"), true),
+            (in_config("AuthorizedKeysCommand none"), false),
+            (nsswitch("passwd: files sss"), true),
+            (nsswitch("passwd: files systemd"), false),
         ] {
+            place.write("etc/nsswitch.conf", "");
             place.write("home/.ssh/authorized_keys", "");
             place.write("etc/ssh/sshd_config", SSHD_CONFIG);
             place.write(file, &text);

@@ -286,7 +286,7 @@ async fn connection(worker: &Rc<Worker>, endpoint: &Endpoint) -> Result<(Link, D
         return Ok((Link::Proxy(Box::new(proxy)), connecting.elapsed()));
     }
     let Some(before) = endpoint.via else {
-        let lookup = dial::look_up(endpoint, LookupTurn::awaited(endpoint).await);
+        let lookup = dial::look_up(endpoint, LookupTurn::of_jump());
         let late = || self::overdue(label, FailureKind::Resolve, "no address", deadlines.lookup);
         let lookup = async { lookup.await.map_err(named) };
         let addresses = within(deadlines.lookup, lookup, late).await?;

@@ -70,6 +70,9 @@ impl Connection {
             rest: pieces.into_iter(),
         };
         let mut taken = 0;
+        if self.room(channel) > 0 {
+            self.send_owed_end().map_err(|error| self.fail(error))?;
+        }
         while taken < most {
             let room = self.room(channel);
             let Some(open) = self.channels.find(channel) else {
@@ -160,12 +163,6 @@ impl Connection {
     /// a segment of its own; one waits so at most. The server counts the session until then.
     pub fn defer_ends(&mut self) {
         self.defers_ends = true;
-    }
-
-    /// Whether such an end waits. OpenSSH counts a session until it has read all that came with its end, so what is asked for in the
-    /// same flight may be refused for it (channels.c, `channel_garbage_collect`).
-    pub fn owes_end(&self) -> bool {
-        self.owed_end.is_some()
     }
 
     /// Sends the end that waits, if one does.

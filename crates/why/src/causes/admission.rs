@@ -45,7 +45,12 @@ pub(super) const CAUSES: &[Cause] = &[
             proof(Test::By(dropped_by_max_startups)),
         ],
         cost: Cost::FailedLogins,
-        fix: Fix::sshd("MaxStartups 100:30:500"),
+        fix: Fix::by_hand(
+            Place::Host,
+            "/etc/ssh/sshd_config, unless more is allowed there",
+            "MaxStartups 100:30:500",
+            "the former line, and systemctl reload ssh",
+        ),
         source: "sshd_config(5): random drops from 10 unauthenticated connections on",
     },
     Cause {
@@ -167,7 +172,13 @@ pub(super) const CAUSES: &[Cause] = &[
         resource: Resource::Cpu,
         signs: &[known(Test::By(large_group))],
         cost: Cost::Spread,
-        fix: Fix::sshd("KexAlgorithms +curve25519-sha256"),
+        // A line of the script's would take the place of the list that is there.
+        fix: Fix::by_hand(
+            Place::Host,
+            "/etc/ssh/sshd_config, or ~/.ssh/config here where that chooses the group",
+            "curve25519-sha256 first in KexAlgorithms",
+            "the former line, and systemctl reload ssh",
+        ),
         source: "RFC 8268; measured: group 18 takes both ends over 100 ms",
     },
 ];

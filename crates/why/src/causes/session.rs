@@ -96,12 +96,12 @@ pub(super) const CAUSES: &[Cause] = &[
             }),
         ],
         cost: Cost::Bounded(&["trace.pam_systemd.time"], &Cost::Excess),
-        fix: Fix::commands(
+        // Those who sit at the host may notice.
+        fix: Fix::by_hand(
             Place::Host,
             "systemd-logind",
             "systemctl restart systemd-logind",
             "none needed: nothing is configured",
-            "systemctl restart systemd-logind",
         ),
         source: "D-Bus' time-out of 25 s; \"Failed to create session\" in the journal",
     },
@@ -257,12 +257,12 @@ pub(super) const CAUSES: &[Cause] = &[
             shape(Test::Lost(Phase::FirstOutput)),
         ],
         cost: Cost::Bounded(RC_TIMES, &Cost::Excess),
-        fix: Fix::commands(
+        // sshd stores X11's cookie itself where there is no such file, so an empty one would not do.
+        fix: Fix::by_hand(
             Place::Host,
             "/etc/ssh/sshrc",
-            ": >/etc/ssh/sshrc   (an empty file)",
-            "the former file",
-            ": >/etc/ssh/sshrc",
+            "mv /etc/ssh/sshrc /etc/ssh/sshrc.off   (and what it does elsewhere, if it is needed)",
+            "mv /etc/ssh/sshrc.off /etc/ssh/sshrc",
         ),
         source: "sshd(8), SSHRC",
     },

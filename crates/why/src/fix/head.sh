@@ -31,31 +31,46 @@ backup() {
     [ -e "$file$suffix" ] || cp -p -- "$file" "$file$suffix"
 }
 
+# Notes what a file is after this run.
+note() {
+    file=$(real "$1")
+    cksum <"$file" >"$file$suffix.sum"
+}
+
 # Puts the first file in the second one's place, in one step where that can be: nobody finds half of one.
 put() {
     mv -f -- "$1" "$2" 2>/dev/null || { cat -- "$1" >"$2"; rm -f -- "$1"; }
 }
 
+# Puts a file back, unless somebody has changed it since. Others are put back whatever becomes of it.
 restore() {
     file=$(real "$1")
-    if [ -e "$file$suffix" ]; then
-        put "$file$suffix" "$file"
+    rm -f -- "$file$suffix.new"
+    [ -e "$file$suffix" ] || return 0
+    if [ -e "$file$suffix.sum" ] && [ "$(cksum <"$file")" != "$(cat "$file$suffix.sum")" ]; then
+        echo "$file has been changed since, and is left alone: what it was before is $file$suffix" >&2
+        failed=yes
+    elif put "$file$suffix" "$file"; then
+        rm -f -- "$file$suffix.sum"
         restored=yes
+    else
+        echo "$file is not put back: what it was is $file$suffix" >&2
+        failed=yes
     fi
 }
 
 # Puts standard input before what is in the file.
 prepend() {
     file=$(real "$1")
-    cp -p -- "$file" "$file.new"
-    cat - "$file" >"$file.new"
-    put "$file.new" "$file"
+    cp -p -- "$file" "$file$suffix.new"
+    cat - "$file" >"$file$suffix.new"
+    put "$file$suffix.new" "$file"
 }
 
 # Changes a file by an expression of sed.
 edit() {
     file=$(real "$1")
-    cp -p -- "$file" "$file.new"
-    sed "$2" "$file" >"$file.new"
-    put "$file.new" "$file"
+    cp -p -- "$file" "$file$suffix.new"
+    sed "$2" "$file" >"$file$suffix.new"
+    put "$file$suffix.new" "$file"
 }

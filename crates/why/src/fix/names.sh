@@ -1,7 +1,13 @@
 
-# Whether anything is allowed to clients by their names, which sshd knows none of without UseDNS; prints what.
+# Whether anything is, or may be, allowed to clients by their names, which sshd knows none of without UseDNS; prints what.
 goes_by_names() {
     lines=$(cat /etc/ssh/sshd_config /etc/ssh/sshd_config.d/* 2>/dev/null)
+    # What cannot be looked through here may go by names.
+    printf '%s\n' "$lines" | grep -iE '^[[:space:]]*include[[:space:]=]' | grep -vE '/etc/ssh/sshd_config\.d/[^[:space:]/]*"?[[:space:]]*$' && return
+    printf '%s\n' "$lines" | grep -iE '^[[:space:]]*authorized(keyscommand|principals(command|file))[[:space:]=]+[^[:space:]]' |
+        grep -viE '[[:space:]="]none"?[[:space:]]*$' && return
+    grep -E '^[[:space:]]*passwd:' /etc/nsswitch.conf 2>/dev/null | grep -E '(sss|ldap|winbind|nis)' && return
+    grep -hE '^[^#]*pam_access' /etc/pam.d/* 2>/dev/null && return
     printf '%s\n' "$lines" | grep -iE -e '^[[:space:]]*match[[:space:]](.*[[:space:]])?host[[:space:]=]' \
         -e '^[[:space:]]*(allow|deny)users[[:space:]=].*@[^[:space:]]*[a-z]' \
         -e '^[[:space:]]*hostbasedauthentication[[:space:]="]+yes' && return

@@ -4,22 +4,30 @@ apply() {
     part=$1
     run=$(date +%Y%m%d-%H%M%S)-$$
     suffix=.before-sshoal-$run
+    restored= failed=
     trap 'exit 1' HUP INT TERM
-    trap 'echo "nothing is changed: what was, is put back" >&2; "undo_$part"' EXIT
+    trap 'give_up "$part"' EXIT
     "$part"
+    "note_$part"
     trap - EXIT
     echo "done; the way back: sh $0 undo-$part $run"
 }
 
+give_up() {
+    "undo_$1"
+    [ -n "$failed" ] || echo 'nothing is changed: what was, is put back' >&2
+}
+
 undo() {
     suffix=.before-sshoal-$2
-    restored=
+    restored= failed=
     "undo_$1"
-    if [ -z "$restored" ]; then
+    if [ -z "$restored$failed" ]; then
         echo "no file is left of a run $2" >&2
         exit 1
     fi
-    "reload_$1"
+    [ -z "$restored" ] || "reload_$1"
+    [ -z "$failed" ]
 }
 
 case $#:${1-} in

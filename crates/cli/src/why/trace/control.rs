@@ -236,6 +236,12 @@ impl Control {
         self.recording.armed().map_or("", |armed| armed.by.as_str())
     }
 
+    /// Whether the tracer does not tell this.
+    pub(super) fn lacks(&self, what: &str) -> bool {
+        let mut lacks = self.recording.armed().into_iter().flat_map(|it| &it.lacks);
+        lacks.any(|lack| lack == what)
+    }
+
     /// Asks for the host's clock.
     ///
     /// # Errors

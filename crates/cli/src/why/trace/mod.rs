@@ -84,6 +84,8 @@ pub(super) fn follow(
     let watch = Watch::new(format!("{label}: traced"));
     let observer = Listening::new(watch, said, MAX_OUTPUT);
     let (repeat, command) = match control.by() == BEST {
+        // Where connections are not told, one login is known by being the only one.
+        true if control.lacks("connections") => (1, COMMAND),
         true => (count, COMMAND),
         // Whoever merely lived so long is not told what it took.
         false => (1, LASTING_COMMAND),
