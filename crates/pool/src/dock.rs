@@ -326,7 +326,8 @@ impl Berth {
     }
 
     /// A session that was the only one will be refused everywhere else as well, and no other connection gets further to
-    /// where somebody is forwarded: whether it is over with it.
+    /// where somebody is forwarded: whether it is over with it. A session that may have been refused for others that are over is
+    /// first asked for once more, here.
     fn send_elsewhere(&self, seat: Rc<Seat>, why: &str) -> bool {
         if seat.takes_a_place() && self.may_be_counted() && seat.may_ask_again() {
             seat.leave_dock();

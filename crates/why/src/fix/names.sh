@@ -1,4 +1,6 @@
 
+# For UseDNS.
+
 # Whether anything is, or may be, allowed to clients by their names, which sshd knows none of without UseDNS; prints what.
 goes_by_names() {
     lines=$(cat /etc/ssh/sshd_config /etc/ssh/sshd_config.d/* 2>/dev/null)

@@ -1,4 +1,6 @@
 
+# For changes of PAM's files.
+
 # The names of PAM's files for sshd: pam.d/sshd, and what that includes.
 pam_files() {
     set -- sshd

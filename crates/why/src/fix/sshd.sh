@@ -1,4 +1,6 @@
 
+# For changes of sshd_config.
+
 # A configuration that sshd does not take shuts everybody out at its next start.
 check_sshd() {
     if ! sshd=$(command -v sshd) || ! "$sshd" -t; then

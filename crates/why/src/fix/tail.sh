@@ -1,4 +1,6 @@
 
+# What calls the parts, and what takes them back.
+
 # All of it or nothing.
 apply() {
     part=$1
