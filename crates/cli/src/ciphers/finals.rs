@@ -10,13 +10,31 @@ use super::{MOST_BLOCKS, table};
 use crate::watch::Watch;
 use sshoal_proto::ServerLists;
 
-/// How many are measured again, of each client.
-const FINALISTS: usize = 4;
-/// So many times as much is moved as for the table.
-const LONGER: u64 = 3;
+/// Rounds by those alone that may still be the fastest, fewer each time, and longer.
+struct Final {
+    /// How many take part, of each client.
+    places: usize,
+    rounds: usize,
+    /// So many times as much is moved as for the table.
+    longer: u64,
+}
 
-/// What came of it for a client: a row for each of them, or none if there is nothing to tell apart; or the exit status if a
-/// signal has ended it.
+/// The first one is there since what was fast may have had bad luck in the table; by the last one it is decided.
+const FINALS: [Final; 2] = [
+    Final {
+        places: 8,
+        rounds: 4,
+        longer: 1,
+    },
+    Final {
+        places: 4,
+        rounds: ROUNDS,
+        longer: 3,
+    },
+];
+
+/// What came of the last of them for a client: a row for each that took part, or none if there is nothing to tell apart; or the
+/// exit status if a signal has ended it.
 pub(super) fn measured(
     trials: &Trials<'_>,
     host: &str,
@@ -24,22 +42,50 @@ pub(super) fn measured(
     (rows, by): (&[Row], By),
     server: &ServerLists,
 ) -> Result<Result<Vec<Row>, u8>, Box<dyn std::error::Error>> {
-    let pairs = advice::near_the_fastest(rows, by, server, FINALISTS);
-    if pairs.len() < 2 {
-        return Ok(Ok(Vec::new()));
+    let mut last: Option<Vec<Row>> = None;
+    for (at, one) in FINALS.iter().enumerate() {
+        let so_far = last.as_deref().unwrap_or(rows);
+        let pairs = advice::near_the_fastest(so_far, by, server, one.places);
+        if pairs.len() < 2 {
+            break;
+        }
+        let is_needless = FINALS
+            .get(at + 1)
+            .is_some_and(|next| pairs.len() <= next.places);
+        if is_needless {
+            continue;
+        }
+        match played(trials, host, scale, (&pairs, by), one)? {
+            Ok(rows) => last = Some(rows),
+            Err(status) => return Ok(Err(status)),
+        }
     }
+    Ok(Ok(last.unwrap_or_default()))
+}
+
+/// A row for each that takes part.
+fn played(
+    trials: &Trials<'_>,
+    host: &str,
+    scale: &Scale,
+    (pairs, by): (&[Pair], By),
+    this: &Final,
+) -> Result<Result<Vec<Row>, u8>, Box<dyn std::error::Error>> {
     let trial = |pair: &Pair| Trial {
         by,
         options: pair.options(),
-        blocks: (scale.blocks * LONGER).min(MOST_BLOCKS),
+        blocks: (scale.blocks * this.longer).min(MOST_BLOCKS),
     };
     // Another one is first in each round.
     let number = pairs.len();
     let turn = |round: usize| (0..number).map(move |at| (at + round) % number);
-    let order: Vec<usize> = (0..ROUNDS).flat_map(turn).collect();
+    let order: Vec<usize> = (0..this.rounds).flat_map(turn).collect();
     let rounds: Vec<Trial> = order.iter().map(|&at| trial(&pairs[at])).collect();
-    let number = table::rounds(ROUNDS as u32);
-    let watch = Watch::new(format!("{host}: the fastest by {}, {number}", by.name()));
+    let told = table::rounds(this.rounds as u32);
+    let watch = Watch::new(format!(
+        "{host}: the {number} fastest by {}, {told}",
+        by.name()
+    ));
     let done = match trials.perform(&rounds, watch)? {
         Performed::Done(done) => done,
         Performed::CutShort(status) => return Ok(Err(status)),
