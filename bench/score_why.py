@@ -10,6 +10,7 @@ saving measured. Each host is looked at once, with all rights, and judged by eac
 import argparse
 import contextlib
 import json
+import signal
 import statistics
 import subprocess
 import sys
@@ -299,6 +300,8 @@ def say(line):
 
 
 def main():
+    # Hosts and load are ended before this is, however it ends.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     options = parse_arguments()
     record = Record(options.name, sys.argv[1:])
     with tempfile.TemporaryDirectory(prefix="sshoal-score-tools-") as folder:
