@@ -59,14 +59,23 @@ struct Planned {
     errands: Option<Vec<Errand>>,
 }
 
+/// What follows logins by sshoal to a host, on the same connection.
+#[derive(Default)]
+pub(super) struct Following {
+    /// The first of several.
+    pub(super) first: Vec<Errand>,
+    /// The last.
+    pub(super) last: Vec<Errand>,
+}
+
 /// Which logins are made.
 pub(super) struct Logins<'a> {
     /// How often each client logs in.
     pub(super) repeat: u32,
     /// What each of them runs.
     pub(super) command: &'static [u8],
-    /// What follows each host's last login by sshoal.
-    pub(super) errands: &'a [Errand],
+    /// What follows them.
+    pub(super) following: &'a Following,
     /// Whether ssh logs in, too.
     pub(super) with_ssh: bool,
     /// `--ask-pass`.
@@ -88,10 +97,14 @@ pub(super) fn perform<O: Observer<Summary = Vec<HostResult>>>(
         let is_last = round + 1 == logins.repeat;
         let command = logins.command;
         planned.extend(plans(&mut native, Client::Sshoal, &targets, command)?);
-        if is_last {
-            let ours = planned.iter_mut().rev().take(targets.len());
-            ours.for_each(|planned| planned.errands = Some(logins.errands.to_vec()));
-        }
+        let Following { first, last } = logins.following;
+        let errands = match round {
+            _ if is_last => Some(last),
+            0 => Some(first).filter(|first| !first.is_empty()),
+            _ => None,
+        };
+        let ours = planned.iter_mut().rev().take(targets.len());
+        ours.for_each(|planned| planned.errands = errands.cloned());
         if logins.with_ssh {
             planned.extend(plans(&mut by_ssh, Client::Ssh, &targets, command)?);
         }

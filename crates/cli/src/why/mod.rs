@@ -12,6 +12,7 @@ mod logins;
 mod ours;
 mod report;
 mod stock;
+mod throttling;
 mod trace;
 
 use sshoal_net::Secret;
@@ -29,8 +30,8 @@ use crate::watch::Watch;
 pub(crate) use args::WhyArgs;
 use compose::Known;
 use local::Local;
-use logins::{Done, Logins, Performed};
-use trace::{Followed, Untraced};
+use logins::{Done, Following, Logins, Performed};
+use trace::{Traces, Untraced};
 
 /// A host that failed: as in a run (docs/exit-status.md).
 const FAILED: u8 = 3;
@@ -51,8 +52,8 @@ pub(crate) fn run(args: &WhyArgs) -> Result<u8, Box<dyn std::error::Error>> {
         });
     }
     let with_ssh = takes_ssh(args);
-    let errands = match args.no_host {
-        true => Vec::new(),
+    let following = match args.no_host {
+        true => Following::default(),
         false => host::errands(),
     };
     let watch = Watch::new(title(&known, args.repeat));
@@ -60,7 +61,7 @@ pub(crate) fn run(args: &WhyArgs) -> Result<u8, Box<dyn std::error::Error>> {
     let all = Logins {
         repeat: args.repeat,
         command: logins::COMMAND,
-        errands: &errands,
+        following: &following,
         with_ssh,
         password: password.clone(),
     };
@@ -102,10 +103,9 @@ pub(crate) fn run(args: &WhyArgs) -> Result<u8, Box<dyn std::error::Error>> {
     for (evidence, traced) in evidence.iter_mut().zip(&mut traces) {
         trace::learn(traced, evidence);
     }
-    let shown = traces.into_iter().map(|followed| {
-        let first = followed.ok()?.into_iter().next()?;
-        Some(first.traced)
-    });
+    let shown = traces
+        .into_iter()
+        .map(|traces| traces.ok().and_then(Traces::shown));
     let traces: Vec<Option<Traced>> = shown.collect();
     let status = report::show(args, &evidence, &failed, &traces)?;
     Ok(match (status, failed.contains(&true)) {
@@ -122,7 +122,7 @@ fn traces(
     foreign: &[Option<String>],
     failed: &[bool],
     password: Option<&Secret>,
-) -> Result<Vec<Result<Vec<Followed>, String>>, u8> {
+) -> Result<Vec<Result<Traces, String>>, u8> {
     let mut traces = Vec::with_capacity(targets.len());
     let hosts = targets.iter().zip(evidence).zip(foreign).zip(failed);
     for (((target, evidence), foreign), failed) in hosts {

@@ -13,6 +13,8 @@ use crate::may_trace;
 use crate::support::User;
 use crate::support::program::Running;
 
+/// How often a login is given the chance to be quick.
+const TRIES: u32 = 5;
 /// A file that each host has for itself.
 const HOSTS_OWN: &str = "/etc/pam.d/sshd";
 
@@ -295,6 +297,50 @@ fn two_tracers_at_once_each_see_their_own_login() {
         roots.push(processes(&found)[0]["pid"].clone());
     }
     assert_ne!(roots[0], roots[1]);
+}
+
+#[test]
+fn that_one_of_the_logins_that_were_followed_failed_is_told_and_why() {
+    if !may_trace() {
+        return;
+    }
+    let Some(host) = Host::start(&Injection::several("pam-account:20").unwrap()) else {
+        return;
+    };
+    // The first login is measured, by the second the tracer comes: of the three that are followed then so many are let in.
+    let refuse_behind = |followed: u32| {
+        let nth = followed + 3;
+        host.replace(
+            "/etc/security/access-check",
+            &format!("#!/bin/sh\necho >>/run/sshoal-slow/logins\n[ $(wc -l </run/sshoal-slow/logins) -lt {nth} ]\n"),
+        );
+        host.write("/run/sshoal-slow/logins", "");
+    };
+    host.enter(
+        "sed -i 's/optional *pam_exec.so quiet/required pam_exec.so quiet/' /etc/pam.d/sshd",
+    );
+    // Of slow ones, as on a busy machine, one is followed.
+    let is_quick = |found: &Value| {
+        let phases = found["measured"][0]["phases"].as_array().unwrap().iter();
+        let took = phases.map(|phase| phase["duration_us"].as_u64().unwrap());
+        took.sum::<u64>() < 1_000_000
+    };
+    for (followed, wanted) in [
+        (2, "1 of 3 logins that were followed failed: "),
+        (1, "1 of 2 logins that were followed failed: "),
+    ] {
+        let mut tries = (0..TRIES).map(|_| {
+            refuse_behind(followed);
+            host.traced()
+        });
+        let found = tries.find(is_quick).unwrap();
+        let notes = found["tier_notes"].as_array().unwrap().iter();
+        let notes: Vec<&str> = notes.map(|note| note.as_str().unwrap()).collect();
+        let note = notes.iter().find(|note| note.starts_with(wanted));
+        let note = note.unwrap_or_else(|| panic!("{notes:?}"));
+        assert_eq!(note.ends_with("; none was made after that"), followed == 1);
+        check_sum(&found);
+    }
 }
 
 #[test]

@@ -12,11 +12,11 @@ use std::time::{Duration, Instant};
 use sshoal_fleet::HostId;
 use sshoal_net::Secret;
 use sshoal_targets::Target;
-use sshoal_trace::{Traced, Wanted};
+use sshoal_trace::{Sample, Traced, TracedError, Wanted};
 use sshoal_why::{Client, Evidence, Phase, Span, Tier};
 
 use super::args::WhyArgs;
-use super::logins::{self, Logins, Performed};
+use super::logins::{self, Done, Following, Logins, Performed};
 use super::ours;
 use crate::watch::Watch;
 use control::{Clock, Control};
@@ -36,6 +36,9 @@ const MAX_OUTPUT: usize = 64 * 1024;
 /// takes is its own.
 const LOGINS: u32 = 3;
 const QUICK: Duration = Duration::from_secs(1);
+
+/// Of fewer ticks no part is reckoned.
+const LEAST_TICKS: u64 = 10;
 
 /// How many logins to a host are to be followed, by what is known of it. They are told from one another by what they say.
 pub(super) fn count(evidence: &Evidence) -> u32 {
@@ -65,7 +68,7 @@ impl From<String> for Untraced {
     }
 }
 
-/// Follows so many logins to a host that `label` names; gives that in the middle first.
+/// Follows so many logins to a host that `label` names.
 ///
 /// # Errors
 ///
@@ -76,7 +79,7 @@ pub(super) fn follow(
     label: &str,
     count: u32,
     password: Option<&Secret>,
-) -> Result<Vec<Followed>, Untraced> {
+) -> Result<Traces, Untraced> {
     let mut control = Control::start(args, target, label, password)?;
     control.arm(label)?;
     let clock = control.clock()?;
@@ -93,7 +96,7 @@ pub(super) fn follow(
     let login = Logins {
         repeat,
         command,
-        errands: &[],
+        following: &Following::default(),
         with_ssh: false,
         password: password.cloned(),
     };
@@ -114,44 +117,98 @@ pub(super) fn follow(
     }
     let no_root = control.no_root.take();
     let recording = control.end()?;
-    let mut traced = Vec::new();
-    let mut failure = None;
-    for (done, heard) in done.into_iter().zip(logins) {
-        let followed = match done.failure {
-            None => Traced::of(recording.clone(), heard.wanted(&clock))
-                .map_err(|error| error.to_string()),
-            Some(failure) => Err(format!(
-                "the login that was to be traced failed: {}",
-                failure.detail
-            )),
-        };
-        match followed {
-            Ok(followed) => traced.push(Followed {
-                phases: phases(&ours::apart(&done.timed).spans, followed.login.end),
-                traced: followed,
-            }),
-            Err(why) => {
-                failure.get_or_insert(why);
-            }
-        }
-    }
-    if traced.is_empty() {
-        let why = failure.unwrap_or_else(|| "no login was made".to_owned());
-        return Err(Untraced::Because(why));
-    }
-    traced.sort_by_key(|followed| followed.traced.login.wall());
-    let middle = traced.len() / 2;
-    traced[..=middle].rotate_right(1);
+    let each = done.into_iter().zip(logins).map(|(done, heard)| {
+        let wanted = heard.wanted(&clock);
+        Outcome::of(done, || Traced::of(recording.clone(), wanted))
+    });
+    let mut traces = Traces::of(each)?;
     if let Some(why) = no_root {
-        let refused = &mut traced[0].traced.means.refused;
+        let refused = &mut traces.logins[0].traced.means.refused;
         refused.insert(0, ("root".to_owned(), why));
     }
-    Ok(traced)
+    Ok(traces)
+}
+
+/// What became of a login that was to be followed.
+enum Outcome {
+    Followed(Box<Followed>),
+    /// It failed, and why.
+    Failed(String),
+    /// It did not, but the trace does not tell of it, and why.
+    Untold(String),
+    /// It was not made, since one before it failed.
+    NotMade,
+}
+
+impl Outcome {
+    fn of(done: Done, trace: impl FnOnce() -> Result<Traced, TracedError>) -> Outcome {
+        match done.failure {
+            Some(_) if done.timed.marks.is_empty() => Outcome::NotMade,
+            Some(failure) => Outcome::Failed(failure.detail),
+            None => match trace() {
+                Ok(traced) => Outcome::Followed(Box::new(Followed {
+                    phases: phases(&ours::apart(&done.timed).spans, traced.login.end),
+                    traced,
+                })),
+                Err(error) => Outcome::Untold(error.to_string()),
+            },
+        }
+    }
+}
+
+/// The logins to a host that were followed.
+pub(super) struct Traces {
+    /// That in the middle first; it is the one that is shown.
+    logins: Vec<Followed>,
+    /// What became of the others that were to be followed.
+    notes: Vec<String>,
+}
+
+impl Traces {
+    /// # Errors
+    ///
+    /// No login can be shown, and why.
+    fn of(outcomes: impl Iterator<Item = Outcome>) -> Result<Traces, String> {
+        let (mut logins, mut failed, mut untold) = (Vec::new(), Vec::new(), Vec::new());
+        let mut behind = "";
+        for outcome in outcomes {
+            match outcome {
+                Outcome::Followed(login) => logins.push(*login),
+                Outcome::Failed(why) => failed.push(why),
+                Outcome::Untold(why) => untold.push(why),
+                Outcome::NotMade => behind = "; none was made after that",
+            }
+        }
+        if logins.is_empty() {
+            let failed = failed.first();
+            let failed = failed.map(|why| format!("the login that was to be traced failed: {why}"));
+            let why = failed.or_else(|| untold.first().cloned());
+            return Err(why.unwrap_or_else(|| "no login was made".to_owned()));
+        }
+        let made = logins.len() + failed.len() + untold.len();
+        let of_made = |count| format!("{count} of {made} logins that were followed");
+        let mut notes = Vec::new();
+        if let Some(why) = failed.first() {
+            notes.push(format!("{} failed: {why}{behind}", of_made(failed.len())));
+        }
+        if let Some(why) = untold.first() {
+            notes.push(format!("{} cannot be shown: {why}", of_made(untold.len())));
+        }
+        logins.sort_by_key(|login| login.traced.login.wall());
+        let middle = logins.len() / 2;
+        logins[..=middle].rotate_right(1);
+        Ok(Traces { logins, notes })
+    }
+
+    /// The one that is shown.
+    pub(super) fn shown(self) -> Option<Traced> {
+        self.logins.into_iter().next().map(|login| login.traced)
+    }
 }
 
 /// A login that was followed.
-pub(super) struct Followed {
-    pub(super) traced: Traced,
+struct Followed {
+    traced: Traced,
     phases: Vec<Lasted>,
 }
 
@@ -208,18 +265,23 @@ fn connection(line: &str) -> Option<((u16, u16), Option<IpAddr>)> {
 }
 
 /// Adds what the traces of a host say to what was measured; or why there is none.
-pub(super) fn learn(traces: &mut Result<Vec<Followed>, String>, evidence: &mut Evidence) {
+pub(super) fn learn(traces: &mut Result<Traces, String>, evidence: &mut Evidence) {
     match traces {
-        Ok(traces) => {
+        Ok(Traces { logins, notes }) => {
             // Per cent of the last 10 s in which somebody waited for a disk.
             if let Some(pressure) = evidence.facts.number("host.pressure.io") {
                 let of_others = pressure / 100.0;
-                let each = traces.iter_mut();
+                let each = logins.iter_mut();
                 each.for_each(|it| it.traced.shares_disks(of_others));
             }
-            let Some((followed, others)) = traces.split_first() else {
+            if let Some(of_others) = stolen(logins.iter().map(|it| &it.traced.samples)) {
+                let each = logins.iter_mut();
+                each.for_each(|it| it.traced.shares_processors(of_others));
+            }
+            let Some((followed, others)) = logins.split_first() else {
                 return;
             };
+            evidence.tier_notes.append(notes);
             facts::learn(followed, others, &mut evidence.facts);
             let traced = &followed.traced;
             if traced.lost > 0 {
@@ -241,11 +303,34 @@ pub(super) fn learn(traces: &mut Result<Vec<Followed>, String>, evidence: &mut E
     }
 }
 
+/// The part of the time with work for processors that a hypervisor gave to others; all logins together, since a tick is long for one.
+fn stolen<'s>(samples: impl Iterator<Item = &'s Sample>) -> Option<f64> {
+    let (mut stolen, mut worked) = (0, 0);
+    for sample in samples {
+        stolen += sample.get("steal")?;
+        worked += sample.get("worked")?;
+    }
+    let all = stolen + worked;
+    (all >= LEAST_TICKS).then(|| stolen as f64 / all as f64)
+}
+
 #[cfg(test)]
 mod tests {
     use sshoal_why::{Facts, Login};
 
     use super::*;
+
+    #[test]
+    fn what_a_hypervisor_has_taken_is_told_by_all_logins_together() {
+        let of = |steal: u64, worked: u64| -> Sample {
+            [("steal", steal), ("worked", worked)]
+                .map(|(name, ticks)| (name.to_owned(), ticks))
+                .into()
+        };
+        assert_eq!(stolen([of(1, 7), of(2, 2)].iter()), Some(0.25));
+        assert_eq!(stolen([of(3, 6)].iter()), None);
+        assert_eq!(stolen([of(3, 9), Sample::new()].iter()), None);
+    }
 
     #[test]
     fn quick_logins_that_can_be_told_apart_are_followed_more_than_once() {
@@ -279,6 +364,17 @@ mod tests {
         assert_eq!(of(1_500, Some(false)), 1);
         assert_eq!(of(300, Some(true)), 1);
         assert_eq!(of(300, None), 1);
+    }
+
+    #[test]
+    fn where_no_login_can_be_shown_the_first_reason_is_told() {
+        let why = |outcomes: Vec<Outcome>| Traces::of(outcomes.into_iter()).err();
+        let untold = || Outcome::Untold("no command was run".to_owned());
+        let failed = || Outcome::Failed("no answer".to_owned());
+        assert_eq!(why(vec![untold()]).as_deref(), Some("no command was run"));
+        let of_login = Some("the login that was to be traced failed: no answer");
+        assert_eq!(why(vec![failed(), Outcome::NotMade]).as_deref(), of_login);
+        assert_eq!(why(vec![untold(), failed()]).as_deref(), of_login);
     }
 
     #[test]
