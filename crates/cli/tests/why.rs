@@ -14,7 +14,7 @@ use sshoal_interop::{Options, Server, Software, generate_key};
 use sshoal_testbed::sshd::key_files::{KeyType, generate};
 use sshoal_testbed::sshd::{RealSshd, SshdSpec};
 use support::program::{Ended, Running};
-use support::{Shoal, User};
+use support::{Shoal, User, shared_folder};
 use tempfile::TempDir;
 
 /// The phases of a login in their order.
@@ -188,6 +188,32 @@ fn what_every_command_waits_for_is_lost_before_the_first_output_and_nowhere_else
     let second = found["facts"]["host.second_exec.time"].as_u64();
     assert!(second >= Some(3_000_000), "{second:?}");
     assert_eq!(found["facts"]["host.forced_command"], true);
+}
+
+#[test]
+fn the_host_is_asked_behind_the_first_login_and_the_last() {
+    let folder = shared_folder();
+    let lines = folder.path().join("lines");
+    let noted = format!(
+        "ForceCommand echo \"$SSH_ORIGINAL_COMMAND\" >>{}; eval \"$SSH_ORIGINAL_COMMAND\"",
+        lines.display()
+    );
+    let shoal = Shoal::real(&SshdSpec::new(1).line(&noted));
+    let run_by = |repeat: &str, flags: &[&str]| {
+        // It is made by whoever logs in.
+        let _ = fs::remove_file(&lines);
+        measured(
+            &shoal,
+            &[&["--repeat", repeat, "--no-ssh"][..], flags].concat(),
+            0,
+        );
+        fs::read_to_string(&lines).unwrap()
+    };
+    let last = "echo\necho\necho\necho\nexec /bin/sh\n";
+    let all = format!("echo\nexec /bin/sh -s first\necho\n{last}");
+    assert_eq!(run_by("3", &[]), all);
+    assert_eq!(run_by("1", &[]), last);
+    assert_eq!(run_by("2", &["--no-host"]), "echo\necho\n");
 }
 
 #[test]

@@ -323,3 +323,7 @@ fn comment(text: &str) -> String {
 #[cfg(test)]
 #[path = "fix_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "fix_lock_tests.rs"]
+mod lock_tests;

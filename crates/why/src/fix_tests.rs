@@ -5,13 +5,13 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
 
 use super::*;
 use crate::evidence::{Client, Evidence, Fact, Phase};
 use crate::fixtures::{clean, clean_no_root, ms, slow, slow_of};
 
-fn slow_host() -> Evidence {
+pub(super) fn slow_host() -> Evidence {
     let mut evidence = clean_no_root(0.05);
     slow(&mut evidence, Phase::FirstRequest, 11_000.0);
     evidence.facts.insert("host.sshd_config.UseDNS", "yes");
@@ -28,7 +28,7 @@ fn slow_host() -> Evidence {
     evidence
 }
 
-fn script_of(evidence: &Evidence) -> String {
+pub(super) fn script_of(evidence: &Evidence) -> String {
     script(&Diagnosis::of(evidence))
 }
 
@@ -177,7 +177,7 @@ fn check_that_nothing_is_done(part: &str) {
 }
 
 /// A host's files, and programs of its own, on which a script is run.
-struct Place(tempfile::TempDir);
+pub(super) struct Place(tempfile::TempDir);
 
 const SHELLS: [&[&str]; 5] = [
     &["dash"],
@@ -186,7 +186,7 @@ const SHELLS: [&[&str]; 5] = [
     &["busybox", "sh"],
     &["sh"],
 ];
-const PAM_SSHD: &str = "\
+pub(super) const PAM_SSHD: &str = "\
 # session optional pam_motd.so off
 @include common-session
 -session   optional     pam_motd.so  motd=/run/motd.dynamic # [1]
@@ -197,7 +197,7 @@ session optional pam_motd.so \\
 session optional pam_motd.so noupdate
 ";
 const PAM_COMMON: &str = "session optional pam_motd.so # of all\n";
-const SSHD_CONFIG: &str = "# mine\nPort 22\n";
+pub(super) const SSHD_CONFIG: &str = "# mine\nPort 22\n";
 /// Takes every configuration but a bad one.
 const SSHD: &str = "#!/bin/sh\n! grep -q Bad @/etc/ssh/sshd_config\n";
 const SYSTEMCTL: &str = "#!/bin/sh\necho \"$*\" >>@/reloads\n";
@@ -205,7 +205,13 @@ const SYSTEMCTL: &str = "#!/bin/sh\necho \"$*\" >>@/reloads\n";
 impl Place {
     fn new() -> Place {
         let place = Place(tempfile::tempdir().unwrap());
-        for folder in ["etc/ssh/sshd_config.d", "etc/pam.d", "home/.ssh", "bin"] {
+        for folder in [
+            "etc/ssh/sshd_config.d",
+            "etc/pam.d",
+            "home/.ssh",
+            "bin",
+            "run",
+        ] {
             fs::create_dir_all(place.path(folder)).unwrap();
         }
         place.write("etc/ssh/sshd_config", SSHD_CONFIG);
@@ -219,17 +225,17 @@ impl Place {
         place
     }
 
-    fn path(&self, name: &str) -> PathBuf {
+    pub(super) fn path(&self, name: &str) -> PathBuf {
         self.0.path().join(name)
     }
 
     /// Its own folder is what `@/` stands for.
-    fn write(&self, name: &str, text: &str) {
+    pub(super) fn write(&self, name: &str, text: &str) {
         let root = format!("{}/", self.0.path().display());
         fs::write(self.path(name), text.replace("@/", &root)).unwrap();
     }
 
-    fn program(&self, name: &str, text: &str) {
+    pub(super) fn program(&self, name: &str, text: &str) {
         // By a process of its own: a file that is open for writing here, if only in a fork, could not be executed.
         self.write("program", text);
         let mut install = Command::new("install");
@@ -238,17 +244,19 @@ impl Place {
         assert!(installed.unwrap().success());
     }
 
-    fn read(&self, name: &str) -> String {
+    pub(super) fn read(&self, name: &str) -> String {
         fs::read_to_string(self.path(name)).unwrap()
     }
 
-    /// Runs a script by a shell, with these words; whether it succeeds, and all that it says. `None` if there is no such shell.
-    fn run(&self, shell: &[&str], script: &str, words: &[&str]) -> Option<(bool, String)> {
+    /// Begins a script by a shell, with these words. `None` if there is no such shell.
+    pub(super) fn start(&self, shell: &[&str], script: &str, words: &[&str]) -> Option<Child> {
         let root = self.0.path().to_string_lossy().into_owned();
         let script = script
             .replace("/etc/", &format!("{root}/etc/"))
             .replace("/var/run/", &format!("{root}/run/"))
-            .replace(" /run/", &format!(" {root}/run/"));
+            .replace(" /run/", &format!(" {root}/run/"))
+            .replace("folder=/run\n", &format!("folder={root}/run\n"))
+            .replace("folder=/var/run\n", &format!("folder={root}/run\n"));
         fs::write(self.path("fix.sh"), script).unwrap();
         let mut command = Command::new(shell[0]);
         command
@@ -256,17 +264,29 @@ impl Place {
             .arg(self.path("fix.sh"))
             .args(words);
         let path = format!("{root}/bin:{}", std::env::var("PATH").unwrap());
-        let output = command
-            .env("PATH", path)
-            .env("HOME", self.path("home"))
-            .output();
-        let output = output.ok()?;
+        command.env("PATH", path).env("HOME", self.path("home"));
+        let pipes = command.stdin(Stdio::null()).stdout(Stdio::piped());
+        pipes.stderr(Stdio::piped()).spawn().ok()
+    }
+
+    /// Runs it to its end; whether it succeeds, and all that it says.
+    pub(super) fn run(
+        &self,
+        shell: &[&str],
+        script: &str,
+        words: &[&str],
+    ) -> Option<(bool, String)> {
+        Some(Place::end(self.start(shell, script, words)?))
+    }
+
+    pub(super) fn end(script: Child) -> (bool, String) {
+        let output = script.wait_with_output().unwrap();
         let said = [output.stdout, output.stderr].concat();
-        Some((output.status.success(), String::from_utf8(said).unwrap()))
+        (output.status.success(), String::from_utf8(said).unwrap())
     }
 
     /// The files of a folder that end in this way.
-    fn left(&self, folder: &str, with: &str) -> Vec<String> {
+    pub(super) fn left(&self, folder: &str, with: &str) -> Vec<String> {
         let entries = fs::read_dir(self.path(folder)).unwrap();
         let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
         names.filter(|name| name.contains(with)).collect()
@@ -274,7 +294,7 @@ impl Place {
 }
 
 /// By each shell that there is, on a host of its own.
-fn by_each_shell(test: impl Fn(&Place, &[&str])) {
+pub(super) fn by_each_shell(test: impl Fn(&Place, &[&str])) {
     let mut shells = SHELLS.iter().filter(|shell| {
         let found = Command::new(shell[0]).arg("-c").arg(":").output();
         found.is_ok()
@@ -286,7 +306,7 @@ fn by_each_shell(test: impl Fn(&Place, &[&str])) {
 }
 
 /// The name of the run, of what a script says at its end.
-fn run_of(said: &str) -> &str {
+pub(super) fn run_of(said: &str) -> &str {
     let line = said
         .lines()
         .find(|line| line.starts_with("done; "))

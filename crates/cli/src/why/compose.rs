@@ -177,8 +177,9 @@ fn of_host(taken: &[(&Done, Option<Apart>)], asks_host: bool, evidence: &mut Evi
         let note = "nothing was run on the host (--no-host)";
         return evidence.tier_notes.push(note.to_owned());
     }
+    let first = ours.next().map(|(first, _)| &first.timed);
     let mut told = Facts::default();
-    match learn(timed, apart, &mut told) {
+    match learn(first, timed, apart, &mut told) {
         Ok(()) => evidence.tier = Tier::NoRoot,
         Err(note) => evidence.tier_notes.push(note),
     }
@@ -194,14 +195,22 @@ fn of_host(taken: &[(&Done, Option<Apart>)], asks_host: bool, evidence: &mut Evi
     }
 }
 
+/// `first` is the first of several logins.
+///
 /// # Errors
 ///
 /// Nothing could be found out; why, in words.
-fn learn(timed: &TimedLogin, apart: &Apart, facts: &mut Facts) -> Result<(), String> {
+fn learn(
+    first: Option<&TimedLogin>,
+    timed: &TimedLogin,
+    apart: &Apart,
+    facts: &mut Facts,
+) -> Result<(), String> {
     let [seconds @ .., script] = timed.errands.as_slice() else {
         return Err("no further session could be had on the connection".to_owned());
     };
-    host::learn(script, facts)?;
+    let at_first = first.and_then(|first| first.errands.first());
+    host::learn(at_first, script, facts)?;
     let login: Duration = apart.spans.iter().map(|span| span.duration).sum();
     // The sessions are those of the same processes.
     let sessions: Duration = seconds.iter().map(|errand| errand.took).sum();

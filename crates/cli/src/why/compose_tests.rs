@@ -183,6 +183,21 @@ fn without_an_answer_of_the_script_it_is_this_side_alone_and_says_why() {
 }
 
 #[test]
+fn counters_are_compared_with_those_of_the_first_login() {
+    let mut first = timed();
+    first.errands = vec![errand("host.begun yes\nhost.throttled.before 3 /a\n")];
+    let mut last = timed();
+    last.errands = vec![
+        errand("\n"),
+        errand("host.begun yes\nhost.throttled.before 5 /a\nhost.throttled.after 7 /a\n"),
+    ];
+    let [first, last] = [first, last].map(|timed| done(timed, None));
+    let of = |done: &[&Done]| evidence(known(true), done).facts.number("host.throttled");
+    assert_eq!(of(&[&first, &last]), Some(4.0));
+    assert_eq!(of(&[&last]), Some(2.0));
+}
+
+#[test]
 fn a_login_that_was_not_begun_is_none_and_a_failure_is_told_by_its_kind() {
     let failure = Failure::new(FailureKind::Throttled, "it said: Exceeded MaxStartups");
     let mut begun = timed();

@@ -10,6 +10,9 @@ use std::time::Duration;
 use sshoal_net::{Errand, ErrandDone, ErrandEnd};
 use sshoal_why::{Fact, Facts};
 
+use super::logins::Following;
+use super::throttling::Throttling;
+
 /// Runs on the host; see there.
 const SCRIPT: &str = include_str!("host_script.sh");
 /// Most octets of a line that are kept.
@@ -67,6 +70,10 @@ const TIMES: [&str; 8] = [
 /// The user's shell as sshd starts it, and sh without anything; both run nothing.
 pub(super) const SHELL_STARTUP: &str = "host.shell.startup.time";
 pub(super) const SHELL_BARE: &str = "host.shell.bare.time";
+/// How often a control group was throttled before what is measured.
+const THROTTLED_BEFORE: &str = "host.throttled.before";
+/// What the times of update-motd.d's scripts are called, before the script's name.
+const MOTD: &str = "motd ";
 /// A look at two folders of the home, and one at two that are there anyhow.
 const HOME: &str = "host.home.time";
 const LS: &str = "host.ls.time";
@@ -86,28 +93,42 @@ const KEYWORDS: [&str; 9] = [
 /// How often the login's command is run in sessions of their own.
 const SESSIONS: usize = 3;
 
-/// What is to follow a login: the same command in further sessions, then the script.
-pub(super) fn errands() -> Vec<Errand> {
+/// What is to follow the last login: the same command in further sessions, then the script. What is to follow the first of several: what
+/// the script compares with later.
+pub(super) fn errands() -> Following {
     let again = Errand {
         command: b"echo".to_vec(),
         input: Vec::new(),
     };
-    let script = Errand {
-        // Whatever the user's shell is, this it understands.
-        command: b"exec /bin/sh".to_vec(),
+    // Whatever the user's shell is, this it understands.
+    let script = |command: &[u8]| Errand {
+        command: command.to_vec(),
         input: SCRIPT.as_bytes().to_vec(),
     };
     let again = std::iter::repeat_n(again, SESSIONS);
-    again.chain([script]).collect()
+    Following {
+        first: vec![script(b"exec /bin/sh -s first")],
+        last: again.chain([script(b"exec /bin/sh")]).collect(),
+    }
 }
 
-/// Takes what the script has said.
+/// Takes what the script has said, and before that after the `first` login, if that was another one.
 ///
 /// # Errors
 ///
 /// It did not run; why, in words.
-pub(super) fn learn(errand: &ErrandDone, facts: &mut Facts) -> Result<(), String> {
+pub(super) fn learn(
+    first: Option<&ErrandDone>,
+    errand: &ErrandDone,
+    facts: &mut Facts,
+) -> Result<(), String> {
     let mut answer = Answer::default();
+    let first = first.map(lines).unwrap_or_default();
+    for (_, line) in first.into_iter().take(MAX_LINES) {
+        if let Some(counter) = line.strip_prefix(THROTTLED_BEFORE) {
+            answer.throttling.take_before(counter.trim());
+        }
+    }
     for (at, line) in lines(errand).into_iter().take(MAX_LINES) {
         answer.take(at, &line, facts);
     }
@@ -176,6 +197,9 @@ struct Answer {
     begun: bool,
     /// What has begun to be timed, and when.
     running: HashMap<String, Duration>,
+    /// What was ended before its time.
+    cut_short: Vec<String>,
+    throttling: Throttling,
     /// Processor times (proc_stat(5)) before and after.
     processor: [Option<Vec<f64>>; 2],
     /// The scripts of update-motd.d, each with its time.
@@ -200,8 +224,10 @@ impl Answer {
             "host.begun" => self.begun = true,
             _ if !self.begun => {}
             "host.cpu_quota" => quota(value, facts),
-            "host.throttled" => most(name, value, facts),
+            THROTTLED_BEFORE => self.throttling.take_before(value),
+            "host.throttled.after" => self.throttling.take_after(value),
             "host.waited" => waited(value, facts),
+            "cut_short" => self.cut_short.push(value.to_owned()),
             "processor.before" => self.processor[0] = ticks(value),
             "processor.after" => self.processor[1] = ticks(value),
             "sshd" => sshd_setting(value, facts),
@@ -215,7 +241,7 @@ impl Answer {
             // What is timed again is disturbed less: the least is its own.
             let before = facts.time(known).unwrap_or(time);
             facts.insert(*known, before.min(time));
-        } else if let Some(script) = name.strip_prefix("motd ") {
+        } else if let Some(script) = name.strip_prefix(MOTD) {
             let mut known = self.motd_scripts.iter_mut();
             match known.find(|(known, _)| known == script) {
                 Some((_, least)) => *least = time.min(*least),
@@ -228,19 +254,29 @@ impl Answer {
         // What has not ended has taken at least so long.
         for (name, since) in std::mem::take(&mut self.running) {
             self.took(&name, errand.took.saturating_sub(since), facts);
+            self.cut_short.push(name);
         }
         if let Some((home, ls)) = facts.time(HOME).zip(facts.time(LS)) {
             facts.insert(HOME, home.saturating_sub(ls));
         }
         let slowest = self.motd_scripts.iter().max_by_key(|(_, time)| *time);
         if let Some((script, time)) = slowest {
-            let text = format!("{script} {:.0} ms", time.as_secs_f64() * 1e3);
+            let is_cut = |name: &String| name.strip_prefix(MOTD) == Some(script.as_str());
+            let at_least = match self.cut_short.iter().any(is_cut) {
+                true => "at least ",
+                false => "",
+            };
+            let text = format!("{script} {at_least}{:.0} ms", time.as_secs_f64() * 1e3);
             facts.insert("host.motd_scripts.slowest", text);
         }
+        if let Some(times) = self.throttling.meanwhile() {
+            facts.insert("host.throttled", times);
+        }
         if let [Some(before), Some(after)] = &self.processor
-            && let Some(steal) = steal(before, after)
+            && let Some([steal, of_work]) = steal(before, after)
         {
             facts.insert("host.steal", steal);
+            facts.insert("host.steal.share", of_work);
         }
     }
 }
@@ -287,13 +323,6 @@ fn quota(value: &str, facts: &mut Facts) {
     }
 }
 
-fn most(name: &str, value: &str, facts: &mut Facts) {
-    if let Ok(number) = value.parse::<f64>() {
-        let most = facts.number(name).unwrap_or(number);
-        facts.insert(name, most.max(number));
-    }
-}
-
 /// Nanoseconds that sshd's processes have waited for a processor since the login began.
 fn waited(value: &str, facts: &mut Facts) {
     if let Ok(nanoseconds) = value.parse() {
@@ -306,13 +335,16 @@ fn ticks(value: &str) -> Option<Vec<f64>> {
     numbers.collect::<Result<_, _>>().ok()
 }
 
-/// The share of the time in between that the hypervisor gave to others, per cent: the eighth number (proc_stat(5)).
-fn steal(before: &[f64], after: &[f64]) -> Option<f64> {
+/// The share of the time in between that the hypervisor gave to others, per cent: the eighth number (proc_stat(5)). Then the same of the
+/// time in which there was work for the processors: they were not idle, and nobody waited for a disk alone.
+fn steal(before: &[f64], after: &[f64]) -> Option<[f64; 2]> {
     let passed = |(before, after): (&f64, &f64)| (after - before).max(0.0);
     // Guests' time is in the user's already.
-    let all: f64 = before.iter().zip(after).take(8).map(passed).sum();
-    let stolen = passed((before.get(7)?, after.get(7)?));
-    (all >= LEAST_TICKS).then(|| 100.0 * stolen / all)
+    let passed: Vec<f64> = before.iter().zip(after).take(8).map(passed).collect();
+    let (all, stolen) = (passed.iter().sum::<f64>(), *passed.get(7)?);
+    let work = all - passed[3] - passed[4];
+    let share = |of: f64| 100.0 * stolen / of.max(1.0);
+    (all >= LEAST_TICKS).then(|| [share(all), share(work)])
 }
 
 /// A line of sshd_config, taken apart: the keyword as it is told of, and its value.
@@ -370,3 +402,7 @@ fn sshd_setting(line: &str, facts: &mut Facts) {
 #[cfg(test)]
 #[path = "host_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "host_script_tests.rs"]
+mod script_tests;

@@ -11,10 +11,14 @@ depth_limit=32
 program_limit=1048576
 # How deep files of sshd's configuration that include others are followed.
 includes_limit=8
+# Seconds after which a script of update-motd.d is ended, and all of this.
+motd_seconds=10
+all_seconds=30
 
 say() { printf '%s %s\n' "$1" "$2"; }
+# `end` is a word of zsh's own.
 begin() { printf '+%s\n' "$1"; }
-end() { printf -- '-%s\n' "$1"; }
+finish() { printf -- '-%s\n' "$1"; }
 has() { command -v "$1" >/dev/null 2>&1; }
 # The command behind the name is timed under it.
 timed() {
@@ -22,7 +26,10 @@ timed() {
 	shift
 	begin "$name"
 	"$@" >/dev/null 2>&1
-	end "$name"
+	result=$?
+	finish "$name"
+	# By SIGKILL: it would have taken longer.
+	[ "$result" != 137 ] || say cut_short "$name"
 }
 
 # Hundredths of a second since the host was started.
@@ -46,10 +53,79 @@ timed_well() {
 # status PID: its parent, and when it was started.
 status() {
 	read -r line <"/proc/$1/stat" || return 1
-	line=${line##*) }
+	line=${line##*') '}
 	set -- $line
 	parent=$2 started=${20}
 } 2>/dev/null
+
+# The children of a process: as the kernel lists them, or else by a look at all.
+children() {
+	found=
+	if [ -e "/proc/$1/task/$1/children" ]; then
+		for list in "/proc/$1/task/"*/children; do
+			line=
+			# It has no end of line.
+			read -r line <"$list" || :
+			found="$found $line"
+		done
+		return
+	fi
+	for folder in /proc/[0-9]*; do
+		status "${folder#/proc/}" && [ "$parent" = "$1" ] && found="$found ${folder#/proc/}"
+	done
+} 2>/dev/null
+
+# Ends processes with all that they have started, but for the watchdog itself. Who is stopped starts no others meanwhile.
+end_processes() {
+	stopped=
+	while [ $# -gt 0 ]; do
+		pid=$1
+		shift
+		[ "$pid" != "$own" ] && kill -s STOP "$pid" || continue
+		stopped="$stopped $pid"
+		children "$pid"
+		set -- "$@" $found
+	done
+	kill -s KILL $stopped
+}
+
+# Runs beside the rest, and ends what nobody else would: a script of update-motd.d that does not come to its end, and everything once nobody
+# hears us any more or it takes too long. It sleeps but for a moment each second, so that what is quick never meets it.
+watchdog() {
+	read -r own rest </proc/self/stat
+	# Whether anybody hears us is told by what becomes of the line.
+	trap '' PIPE
+	trap leave TERM
+	seconds=0 same=0 before=
+	sleep 1 >/dev/null &
+	while :; do
+		wait "$!"
+		# At once, so that leave finds one that is there.
+		sleep 1 >/dev/null &
+		# Whoever has this number else is not ours.
+		status "$own" && [ "$parent" = "$$" ] || leave
+		seconds=$((seconds + 1))
+		if [ "$seconds" -ge "$all_seconds" ] || ! say host.alive yes; then
+			end_processes "$$"
+			leave
+		fi
+		[ -e "/proc/$$/fd/4" ] || continue
+		children "$$"
+		[ "$found" = "$before" ] && same=$((same + 1)) || same=0
+		before=$found
+		[ "$same" -lt "$motd_seconds" ] || end_processes $found
+	done
+}
+
+# Ends the watchdog, with its sleep.
+leave() {
+	# To some shells nothing is 0, which would be everybody.
+	case $! in
+	'' | 0) ;;
+	*) kill -s KILL "$!" ;;
+	esac
+	exit
+}
 
 # The processes of sshd above us: the listener, if there is one, and the one that it has for this connection.
 find_sshd() {
@@ -135,15 +211,15 @@ processor() {
 	read -r name line </proc/stat && say "$1" "$line"
 } 2>/dev/null
 
-# The tightest quota of the control groups that we are in, and sshd itself, and how often they were throttled: who logs in is moved to a
-# group of its own (pam_systemd).
-quota() {
-	quota_of self
-	[ -n "$listener" ] && quota_of "$listener"
+# quotas WHEN: the tightest quota of the control groups that we are in, and sshd itself, and how often each was throttled so far: who logs in
+# is moved to a group of its own (pam_systemd).
+quotas() {
+	quota self "$1"
+	[ -n "$listener" ] && quota "$listener" "$1"
 }
 
-# The same of a process: version 2, then version 1.
-quota_of() {
+# quota PROCESS [WHEN]: the same of one process: version 2, then version 1.
+quota() {
 	group= old=
 	while IFS=: read -r number kind path; do
 		case $number:$kind in
@@ -155,19 +231,22 @@ quota_of() {
 	while [ -n "$group" ] && [ "$depth" -lt "$depth_limit" ]; do
 		depth=$((depth + 1))
 		read -r line <"$group/cpu.max" && say host.cpu_quota "$line"
-		while read -r name value; do
-			[ "$name" = nr_throttled ] && say host.throttled "$value"
-		done <"$group/cpu.stat"
+		throttled "$group" "${2-}"
 		[ "$group" = /sys/fs/cgroup ] && break
 		group=${group%/*}
 	done
 	[ -n "$old" ] || return
 	read -r allowed <"$old/cpu.cfs_quota_us" && read -r period <"$old/cpu.cfs_period_us" &&
 		say host.cpu_quota "$allowed $period"
-	while read -r name value; do
-		[ "$name" = nr_throttled ] && say host.throttled "$value"
-	done <"$old/cpu.stat"
+	throttled "$old" "${2-}"
 } 2>/dev/null
+
+throttled() {
+	[ -n "$2" ] || return
+	while read -r name value; do
+		[ "$name" = nr_throttled ] && say "host.throttled.$2" "$value $1"
+	done <"$1/cpu.stat"
+}
 
 # sshd_lines WORDS: lines of sshd's configuration that begin with one of these words, in the order in which sshd reads them, each
 # behind "set", or "match" where it is for some logins only. "file" tells that there is one, "unreadable" that not all may be read.
@@ -337,6 +416,8 @@ name_service() {
 # As pam_motd has them run, by run-parts; but as this user, and once: nobody knows what else they do.
 motd_scripts() {
 	[ -d /etc/update-motd.d ] || return
+	# By this the watchdog knows that what runs is one of them.
+	exec 4</dev/null
 	begin host.motd_scripts.time
 	seen=0
 	for file in /etc/update-motd.d/*; do
@@ -346,7 +427,8 @@ motd_scripts() {
 		[ "$seen" -gt "$scripts_limit" ] && break
 		timed "motd $file" "$file"
 	done
-	end host.motd_scripts.time
+	finish host.motd_scripts.time
+	exec 4<&-
 }
 
 system() {
@@ -361,6 +443,13 @@ main() {
 	find_sshd
 	[ -n "$connection" ] && waited
 	[ -n "$connection" ] && count_processes
+	# The user's shell may have left it open.
+	[ -e "/proc/$$/fd/4" ] && exec 4<&-
+	watcher=
+	if [ -r /proc/self/stat ]; then
+		watchdog &
+		watcher=$!
+	fi
 	say host.shell "${SHELL-}"
 	# By ForceCommand, or by `command` of the key (sshd(8)).
 	[ -n "${SSH_ORIGINAL_COMMAND+set}" ] && say host.forced_command yes || say host.forced_command no
@@ -375,14 +464,26 @@ main() {
 	[ -e /etc/ssh/sshrc ] && say host.sshrc yes || say host.sshrc no
 	pressure
 	read -r load rest </proc/loadavg && say host.load "$load"
-	quota
+	# How often sshd's own group was throttled before this login only a login before it tells.
+	quota self before
+	[ -n "$listener" ] && quota "$listener"
 	# The home may be another host's.
 	say host.home.filesystem "$(stat -f -c %T "$HOME" 2>/dev/null)"
 	[ -e "$HOME/.ssh/rc" ] && say host.user_rc yes || say host.user_rc no
 	keys
 	all_times
 	processor processor.after
+	quotas after
+	# It holds standard output, which ends with the last of us.
+	[ -z "$watcher" ] || { kill "$watcher" && wait "$watcher"; }
 	say host.done yes
+}
+
+# What follows the first of several logins.
+at_first() {
+	say host.begun yes
+	find_sshd
+	quotas before
 }
 
 all_times() {
@@ -399,10 +500,17 @@ all_times() {
 	timed_well host.home.time ls -ld "$HOME/." "$HOME/.ssh"
 	motd_scripts
 	processor processor.after
+	quotas after
 	client=${SSH_CLIENT%% *}
 	has getent && [ -n "$client" ] && timed_well host.getent_hosts.time client_name "$client"
 }
 
 exec 3<&0
-LC_ALL=C main </dev/null 2>/dev/null
-exit 0
+# In one piece: where standard input is a file, a process of bash that ends beside this one would have it read again from elsewhere.
+{
+	case ${1-} in
+	first) LC_ALL=C at_first ;;
+	*) LC_ALL=C main ;;
+	esac
+	exit 0
+} </dev/null 2>/dev/null

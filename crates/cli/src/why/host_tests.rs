@@ -13,7 +13,7 @@ fn ms(milliseconds: u64) -> Duration {
 }
 
 /// A session that says this, each line 10 ms after the one before.
-fn said(text: &str) -> ErrandDone {
+pub(super) fn said(text: &str) -> ErrandDone {
     let lines = text.split_inclusive('\n').enumerate();
     ErrandDone {
         output: lines
@@ -25,9 +25,9 @@ fn said(text: &str) -> ErrandDone {
     }
 }
 
-fn learned(text: &str) -> Facts {
+pub(super) fn learned(text: &str) -> Facts {
     let mut facts = Facts::default();
-    learn(&said(text), &mut facts).unwrap();
+    learn(None, &said(text), &mut facts).unwrap();
     facts
 }
 
@@ -106,26 +106,59 @@ fn what_does_not_end_has_taken_until_the_end() {
 fn a_quota_is_a_share_of_one_processor_and_the_tightest_counts() {
     let facts = learned(
         "host.begun yes\nhost.cpu_quota max 100000\nhost.cpu_quota 5000 100000\n\
-         host.cpu_quota 200000 100000\nhost.cpu_quota -1 100000\nhost.throttled 3\nhost.throttled 7\n",
+         host.cpu_quota 200000 100000\nhost.cpu_quota -1 100000\n",
     );
     assert_eq!(facts.number("host.cpu_quota"), Some(5.0));
-    assert_eq!(facts.number("host.throttled"), Some(7.0));
     let none = learned("host.begun yes\nhost.cpu_quota max 100000\n");
     assert_eq!(none.number("host.cpu_quota"), None);
+}
+
+#[test]
+fn of_throttling_what_came_since_the_first_login_counts() {
+    let script = "host.begun yes\nhost.throttled.before 8 /a\nhost.throttled.after 9 /a\nhost.throttled.after 3 /b\n";
+    let of = |first: Option<&str>| {
+        let mut facts = Facts::default();
+        let first = first.map(said);
+        learn(first.as_ref(), &said(script), &mut facts).unwrap();
+        facts.number("host.throttled")
+    };
+    assert_eq!(of(None), Some(1.0));
+    let first = "host.begun yes\nhost.throttled.before 7 /a\nhost.throttled.before 0 /b\n";
+    assert_eq!(of(Some(first)), Some(3.0));
+}
+
+#[test]
+fn what_was_cut_short_has_taken_at_least_so_long() {
+    let (begin, end) = ("+motd /a\nnoise\n", "-motd /a\n");
+    let of = |lines: &str| {
+        let facts = learned(&format!("host.begun yes\n{lines}"));
+        facts.text("host.motd_scripts.slowest").map(str::to_owned)
+    };
+    let of = |lines: &str| of(lines).unwrap();
+    assert_eq!(of(&format!("{begin}{end}")), "/a 20 ms");
+    let cut = format!("{begin}{end}cut_short motd /a\n");
+    assert_eq!(of(&cut), "/a at least 20 ms");
+    let of_another = format!("{begin}{end}cut_short motd /b\n");
+    assert_eq!(of(&of_another), "/a 20 ms");
+    assert_eq!(of(begin), "/a at least 990 ms");
 }
 
 #[test]
 fn steal_is_a_share_of_the_time_in_between() {
     let of = |after: &str| {
         let before = "processor.before 100 0 100 800 0 0 0 50 0 0";
-        learned(&format!(
+        let facts = learned(&format!(
             "host.begun yes\n{before}\nprocessor.after {after}\n"
-        ))
-        .number("host.steal")
+        ));
+        ["host.steal", "host.steal.share"].map(|name| facts.number(name))
     };
-    assert_eq!(of("110 0 110 810 0 0 0 60 0 0"), Some(25.0));
-    assert_eq!(of("101 0 100 800 0 0 0 50 0 0"), None, "too short a time");
-    assert_eq!(of("101 0 nonsense"), None);
+    // A half of what was no idle time and no wait for a disk.
+    let shares = [Some(25.0), Some(50.0)];
+    assert_eq!(of("105 0 105 815 5 0 0 60 0 0"), shares);
+    assert_eq!(of("100 0 100 830 0 0 0 50 0 0"), [Some(0.0); 2]);
+    let too_short = of("101 0 100 800 0 0 0 50 0 0");
+    assert_eq!(too_short, [None; 2]);
+    assert_eq!(of("101 0 nonsense"), [None; 2]);
 }
 
 #[test]
@@ -198,23 +231,24 @@ fn a_host_that_does_not_run_it_says_why() {
     let mut facts = Facts::default();
     let mut errand = said("\nThis account is currently not available.\n");
     errand.end = ErrandEnd::Exit(Some(1));
-    let why = learn(&errand, &mut facts).unwrap_err();
+    let why = learn(None, &errand, &mut facts).unwrap_err();
     assert!(
         why.contains("status 1") && why.contains("not available"),
         "{why}"
     );
     errand.output.clear();
     errand.end = ErrandEnd::Refused("no session".to_owned());
-    let why = learn(&errand, &mut facts).unwrap_err();
+    let why = learn(None, &errand, &mut facts).unwrap_err();
     assert!(why.contains("refused: no session"), "{why}");
     assert_eq!(facts.iter().count(), 0);
 }
 
-const SHELLS: [&[&str]; 5] = [
+pub(super) const SHELLS: [&[&str]; 6] = [
     &["dash"],
     &["bash"],
     &["bash", "--posix"],
     &["busybox", "sh"],
+    &["zsh", "--emulate", "sh"],
     &["sh"],
 ];
 
@@ -332,6 +366,6 @@ proptest::proptest! {
         let mut errand = said("host.begun yes\n");
         errand.output.push((ms(20), octets));
         let mut facts = Facts::default();
-        proptest::prop_assert!(learn(&errand, &mut facts).is_ok());
+        proptest::prop_assert!(learn(None, &errand, &mut facts).is_ok());
     }
 }

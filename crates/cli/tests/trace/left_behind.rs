@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, geteuid, kill_process};
 use serde_json::Value;
 use sshoal_testbed::slow::Injection;
 
@@ -174,6 +174,32 @@ fn a_client_that_is_interrupted_ends_as_such_and_leaves_nothing_on_the_host() {
     host.write(GO, "");
     client.wait().expect(130);
     nothing_is_left(&host, &View::new(), &tracers);
+}
+
+#[test]
+fn what_hangs_on_the_host_ends_with_the_client() {
+    if !geteuid().is_root() {
+        return;
+    }
+    let Some(host) = Host::start(&Injection::several("motd:20").unwrap()) else {
+        return;
+    };
+    // By root it is run in each login, by the user when it is timed.
+    let seconds = 1_000_000 + std::process::id();
+    let hangs = format!("#!/bin/sh\n[ \"$(id -u)\" = 0 ] || sleep {seconds}\n");
+    host.replace("/etc/update-motd.d/50-status", &hangs);
+    let mut client = Running::start(&mut host.why(&["--repeat", "1", "--no-ssh"]));
+    let sleeps = || {
+        let processes = fs::read_dir("/proc").unwrap().flatten();
+        let mut lines = processes.filter_map(|it| fs::read(it.path().join("cmdline")).ok());
+        lines.any(|line| line == format!("sleep\0{seconds}\0").as_bytes())
+    };
+    wait_until("it hangs", || {
+        assert!(client.is_running());
+        sleeps()
+    });
+    kill_process(client.pid(), Signal::KILL).unwrap();
+    wait_until("it has ended", || !sleeps());
 }
 
 #[test]
