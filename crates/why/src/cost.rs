@@ -19,16 +19,26 @@ const AROUND_MEASURED: Duration = Duration::from_millis(5);
 /// Per cent of a login's time that it could run and had no processor.
 pub(crate) const MUCH_OF_A_LOGIN: f64 = 25.0;
 
-/// sshd looks a client's name up a few times in each phase, and the modules of PAM a user and its groups.
+/// sshd looks a client's name up a few times in each phase.
 const MAX_CALLS: u32 = 6;
-const MAX_USER_CALLS: f64 = 10.0;
+
+/// How often something is asked for in a phase.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Often {
+    /// As it was measured: so often where more is lost than all calls there may be would take.
+    pub(crate) usual: u32,
+    pub(crate) most: u32,
+}
+
+/// A call in a login takes no less than this part of what it took when it was timed.
+const OF_CALL: f64 = 0.7;
 
 /// A way to reckon a cost.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Cost {
     /// All that is lost in its phases.
     Excess,
-    /// The same with what is too little in one of them to be told from noise by itself.
+    /// The same with what is too little in one of them to be told from noise by itself; in none of them more than in the first.
     Spread,
     /// What was measured apart, as far as it is lost in its phases; where nothing was measured, all that is.
     Measured(&'static str),
@@ -41,8 +51,9 @@ pub(crate) enum Cost {
     AtMost(fn(&Case) -> Option<Duration>, &'static Cost),
     /// What a function reckons, give or take a half for another machine, as far as it is lost in its phases.
     Reckoned(fn(&Case) -> Option<Duration>),
-    /// Calls, each as long as the first of these facts that is worth a word: whole numbers of them in each phase.
-    Calls(&'static [&'static str]),
+    /// Calls, each as long as the first of these facts that is worth a word: whole numbers of them in each phase, as many as may be made
+    /// there.
+    Calls(&'static [&'static str], fn(Phase) -> Often),
     /// Lookups of the client's name, as far as they were seen in a traced login. Where none was traced: all that is lost in the first
     /// request, which is padded, and in the others whole numbers of what was timed apart.
     Lookups {
@@ -56,8 +67,9 @@ pub(crate) enum Cost {
     EachKeyRequest(Option<&'static str>),
     /// All key probes but one.
     FurtherProbes,
-    /// What phases take longer that are all stretched alike: it is no excess (`reckoning.rs`).
-    Stretch,
+    /// What phases take longer that are all stretched alike: it is no excess (`reckoning.rs`). Of each no more than this part of its time,
+    /// in per cent, where that is known.
+    Stretch(&'static str),
     /// As much of that, and of what no other cause explains, suspected ones included, as a login was seen to wait for others; where that
     /// is not known, what phases are stretched by.
     Shared(&'static Waited),
@@ -112,10 +124,7 @@ impl Cost {
     pub(crate) fn shares(self, phases: &[Phase], case: &Case) -> Shares {
         match self {
             Cost::Excess => excess(phases, case),
-            Cost::Spread => match excess(phases, case).is_empty() {
-                true => Vec::new(),
-                false => excess_of_any_size(phases, case),
-            },
+            Cost::Spread => spread(phases, case),
             Cost::Measured(fact) => match case.time(fact) {
                 Some(time) => capped(time.saturating_sub(USUAL), phases, case),
                 None => excess(phases, case),
@@ -139,11 +148,11 @@ impl Cost {
                 Some(time) => capped(time + time / 2, phases, case),
                 None => excess(phases, case),
             },
-            Cost::Calls(facts) => {
+            Cost::Calls(facts, often) => {
                 let mut times = facts.iter().filter_map(|fact| case.time(fact)).peekable();
                 match times.peek() {
                     Some(_) => match times.find(|time| *time >= LEAST) {
-                        Some(call) => calls(call, phases, case),
+                        Some(call) => calls(call, often, phases, case),
                         None => Vec::new(),
                     },
                     None => excess(phases, case),
@@ -162,7 +171,10 @@ impl Cost {
                 each_key_request(measured, phases, case)
             }
             Cost::FurtherProbes => further_probes(case),
-            Cost::Stretch => stretch(phases, case),
+            Cost::Stretch(part) => match case.number(part) {
+                Some(part) => in_part(part, stretch(phases, case), case),
+                None => stretch(phases, case),
+            },
             Cost::Shared(waited) => match waited.most(case) {
                 Some(most) => waited_for(most, phases, case),
                 None => stretch(phases, case),
@@ -182,7 +194,7 @@ impl Cost {
             Cost::BoundedBy(measured, _) => measured(case).is_some(),
             Cost::Lookups { seen, .. } => case.time(seen).is_some(),
             Cost::EachKeyRequest(Some(fact)) => case.time(fact).is_some(),
-            Cost::Stretch | Cost::Shared(_) => true,
+            Cost::Stretch(_) | Cost::Shared(_) => true,
             Cost::Starved(waited) => {
                 let is_traced = waited.traced.and_then(|fact| case.time(fact)).is_some();
                 is_traced || waited.whole(case) == Some(Duration::MAX)
@@ -257,42 +269,84 @@ fn cut(mut shares: Shares, most: Duration) -> Shares {
     shares
 }
 
-fn calls(call: Duration, phases: &[Phase], case: &Case) -> Shares {
+/// What one phase loses, and what others lose by the same: however little, and no more.
+fn spread(phases: &[Phase], case: &Case) -> Shares {
+    let first = phases.first().map(|phase| case.ledger.remaining(*phase));
+    let most = first.unwrap_or_default();
+    if most < LEAST || excess(phases, case).is_empty() {
+        return Vec::new();
+    }
+    let mut shares = excess_of_any_size(phases, case);
+    for (_, share) in &mut shares {
+        *share = (*share).min(most);
+    }
+    shares
+}
+
+fn calls(call: Duration, often: fn(Phase) -> Often, phases: &[Phase], case: &Case) -> Shares {
     let left = |time: Duration, causes: &[&str]| {
         let taken = causes.iter().map(|cause| case.ledger.taken_by(cause));
         time.saturating_sub(taken.sum())
     };
+    let counted = |phase: Phase, lost: Duration| {
+        let requests = case.ledger.row(phase).map_or(1, |row| row.requests.max(1));
+        count(lost, call, often(phase), requests)
+    };
+    // What a probe is padded by is that of who makes it slow.
+    let probe = counted(Phase::KeyProbe, case.ledger.remaining(Phase::KeyProbe));
+    let is_of_probe = probe.is_all && probe.count > 0;
     let of_phase = |phase: &Phase| {
         let others = match phase {
             Phase::FirstOutput => left(shell_startup(case), &["shell-startup", "login-shell"]),
             Phase::ChannelOpen => left(motd_scripts(case), &["pam-motd"]),
             // The probe is answered before its padding is over, for which the signed request waits.
-            Phase::SignedRequest => left_of_padding(case),
+            Phase::SignedRequest if is_of_probe => left_of_padding(case),
             _ => Duration::ZERO,
         };
         let remaining = case.ledger.remaining(*phase);
         let of_calls = remaining.saturating_sub(others);
-        let count = (of_calls.as_secs_f64() / call.as_secs_f64()).round();
-        let work = call.mul_f64(count.min(MAX_USER_CALLS));
+        let Counted { count, is_all } = counted(*phase, of_calls);
+        let work = call * count;
         // Groups and users do not take the same.
-        let most = work + LEAST;
+        let most = if is_all { work + LEAST } else { work };
         match (phase, case.ledger.pad.filter(|pad| pad.doublings.is_some())) {
-            (Phase::SignedRequest, _) if count >= 1.0 || !others.is_zero() => {
+            (Phase::SignedRequest, _) if count > 0 || !others.is_zero() => {
                 Some((*phase, remaining.min(others + most)))
             }
-            (Phase::FirstRequest, Some(pad)) if count >= 1.0 => {
+            (Phase::FirstRequest, Some(pad)) if count > 0 => {
                 let padded = pad.around(work + AROUND_LOOKUP).saturating_sub(pad.base);
                 Some((*phase, of_calls.min(most.max(padded + LEAST))))
             }
-            _ => (count >= 1.0).then(|| (*phase, of_calls.min(most))),
+            _ => (count > 0).then(|| (*phase, of_calls.min(most))),
         }
     };
     let shares = phases.iter().filter_map(of_phase);
     shares.filter(|(_, share)| !share.is_zero()).collect()
 }
 
+/// Calls in a phase.
+struct Counted {
+    count: u32,
+    /// Whether nobody else needs to have a part in what is lost.
+    is_all: bool,
+}
+
+/// How many calls a loss in so many requests is. Where it is more than there may be others have a part in it, and they are as many as usual.
+fn count(lost: Duration, call: Duration, often: Often, requests: usize) -> Counted {
+    let requests = u32::try_from(requests).unwrap_or(u32::MAX);
+    let calls = lost.as_secs_f64() / call.as_secs_f64();
+    let most = often.most.saturating_mul(requests);
+    let whole = (1..=most).find(|count| calls < f64::from(*count) + 0.5);
+    let (count, is_all) = match whole {
+        _ if calls < OF_CALL => (0, true),
+        Some(count) => (count, true),
+        None => (often.usual.saturating_mul(requests), false),
+    };
+    Counted { count, is_all }
+}
+
 /// What a key's probe is padded by beyond its work, if that is more than usual.
-fn left_of_padding(case: &Case) -> Duration {
+pub(crate) fn left_of_padding(case: &Case) -> Duration {
     let probe = case.ledger.row(Phase::KeyProbe).filter(|row| row.is_lost());
     let Some((probe, pad)) = probe.zip(case.ledger.pad) else {
         return Duration::ZERO;
@@ -305,7 +359,7 @@ fn left_of_padding(case: &Case) -> Duration {
 
 /// What the scripts of update-motd.d take, where that is worth a word.
 fn motd_scripts(case: &Case) -> Duration {
-    let time = first(crate::causes::MOTD_TIMES, case);
+    let time = crate::causes::motd_time(case);
     time.filter(|time| *time >= LEAST).unwrap_or_default()
 }
 
@@ -326,12 +380,13 @@ fn lookups(lookup: Option<Duration>, phases: &[Phase], case: &Case) -> Shares {
     let Some(lookup) = lookup.filter(|lookup| *lookup >= LEAST) else {
         return shares;
     };
-    if let Some(pad) = case.ledger.pad.filter(|pad| pad.doublings.is_some()) {
-        let padded = pad.around(lookup + AROUND_LOOKUP);
-        let most = padded.saturating_sub(pad.base) + AROUND_MEASURED;
-        for (_, share) in &mut shares {
-            *share = (*share).min(most);
-        }
+    let most = match case.ledger.pad.filter(|pad| pad.doublings.is_some()) {
+        Some(pad) => pad.around(lookup + AROUND_LOOKUP).saturating_sub(pad.base),
+        // A resolver that does not answer is waited for longer by sshd than by what was timed.
+        None => lookup * 2,
+    };
+    for (_, share) in &mut shares {
+        *share = (*share).min(most + AROUND_MEASURED);
     }
     let others = phases.iter().filter(|phase| **phase != Phase::FirstRequest);
     for share in excess(&others.copied().collect::<Vec<_>>(), case) {
@@ -417,6 +472,19 @@ fn stretch(phases: &[Phase], case: &Case) -> Shares {
     rows.map(|row| (row.phase, row.stretch))
         .filter(|(_, share)| !share.is_zero())
         .collect()
+}
+
+/// Of each phase no more than this part of the time that the host may have worked in it, in per cent.
+fn in_part(per_cent: f64, mut shares: Shares, case: &Case) -> Shares {
+    for (phase, share) in &mut shares {
+        let time = case.ledger.row(*phase).map(|row| {
+            let waited = row.network + row.pad;
+            row.sample.median.saturating_sub(waited)
+        });
+        let most = time.map(|time| time.mul_f64(per_cent.clamp(0.0, 100.0) / 100.0));
+        *share = (*share).min(most.unwrap_or_default());
+    }
+    shares
 }
 
 /// What phases are stretched by, and then what is lost beside it, until it comes to so much.

@@ -403,7 +403,7 @@ impl<'a> Judge<'a> {
     fn charge(&mut self, cause: &'static Cause, at: usize, shares: &[(Phase, Duration)]) {
         if matches!(
             cause.cost,
-            Cost::Stretch | Cost::Shared(_) | Cost::Starved(_)
+            Cost::Stretch(_) | Cost::Shared(_) | Cost::Starved(_)
         ) {
             self.ledgers[at].lose_stretch(shares);
         }

@@ -38,6 +38,31 @@ fn a_command_of_hosts_allow_is_waited_for() {
 }
 
 #[test]
+fn of_a_command_of_hosts_allow_libwrap_waits_for_what_is_not_in_the_background() {
+    let mut evidence = clean_no_root(0.05);
+    slow(&mut evidence, Phase::Banner, 200.0);
+    for waited_for in [
+        "sshd: ALL: spawn (/etc/log %h)",
+        "sshd: [2001:db8::]/32: SPAWN = /etc/look-up %h; /etc/log %h & : allow",
+        "sshd: ALL: severity info: spawn /etc/look-up && /etc/log",
+        "ALL EXCEPT ftpd: ALL: aclexec /etc/ask %a",
+    ] {
+        text(&mut evidence, "host.tcp_wrappers", waited_for);
+        only(&evidence, "tcp-wrappers-command", Certainty::Likely, 200.0);
+    }
+    for left_alone in [
+        "sshd: ALL: spawn (/etc/look-up -l @%h | mail root) &",
+        "sshd: ALL: spawn (date; echo 10\\:00) & : allow",
+        "sshd: 192.0.2.7: twist /bin/echo no",
+        "sshd: ALL: banners /etc/spawn",
+        "ALL EXCEPT sshd: ALL: spawn /etc/log",
+    ] {
+        text(&mut evidence, "host.tcp_wrappers", left_alone);
+        assert_eq!(found(&evidence), [""; 0], "{left_alone}");
+    }
+}
+
+#[test]
 fn libwrap_s_files_say_nothing_of_a_server_that_does_not_read_them() {
     let mut evidence = clean_no_root(0.05);
     slow(&mut evidence, Phase::Banner, 200.0);
@@ -98,12 +123,39 @@ fn a_key_exchange_in_a_large_group_is_told_by_its_name() {
     slow(&mut evidence, Phase::FirstRequest, 9.0);
     let diagnosis = only(&evidence, "large-group-exchange", Certainty::Likely, 159.0);
     assert_eq!(diagnosis.findings[0].shares.len(), 2);
+    // Names that are looked up in the request behind it are no reckoning.
+    let mut evidence = clean_no_root(0.05);
+    text(&mut evidence, "login.kex", "diffie-hellman-group14-sha256");
+    text(&mut evidence, "host.sshd_config.UseDNS", "yes");
+    time(&mut evidence, "host.getent_hosts.time", 200.0);
+    slow(&mut evidence, Phase::FirstRequest, 7.3 * 31.0);
+    only(&evidence, "use-dns", Certainty::Likely, 7.3 * 31.0);
+    slow(&mut evidence, Phase::KeyExchange, 36.0);
+    assert_eq!(found(&evidence), ["use-dns", "large-group-exchange"]);
+    let cost = cost_of(&evidence, "large-group-exchange");
+    assert!(cost < ms(80.0), "{cost:?}");
     // A little here and there is no group that is too large.
     let mut evidence = clean(0.05);
     text(&mut evidence, "login.kex", "diffie-hellman-group16-sha512");
     slow(&mut evidence, Phase::KeyExchange, 7.0);
     slow(&mut evidence, Phase::FirstRequest, 7.0);
     assert_eq!(found(&evidence), [""; 0]);
+    // Nor is noise of the exchange, where nothing is lost behind it.
+    let mut evidence = clean(0.05);
+    text(&mut evidence, "login.kex", "diffie-hellman-group18-sha512");
+    for (login, more) in evidence
+        .logins
+        .chunks_mut(2)
+        .zip([20.0, 30.0, 40.0, 50.0, 60.0])
+    {
+        let spans = login.iter_mut().flat_map(|it| &mut it.spans);
+        for span in spans.filter(|span| span.phase == Phase::KeyExchange) {
+            span.duration += ms(more);
+        }
+    }
+    assert_eq!(found(&evidence), [""; 0]);
+    slow(&mut evidence, Phase::FirstRequest, 22.0);
+    only(&evidence, "large-group-exchange", Certainty::Likely, 60.0);
 }
 
 #[test]

@@ -235,3 +235,96 @@ fn lookups_that_are_no_slower_than_any_program_are_not_blamed() {
     let diagnosis = Diagnosis::of(&evidence);
     assert!(is_ruled_out(&diagnosis, "name-service"));
 }
+
+/// A host that looks users up slowly: once each before the session, and five times for that.
+fn slow_users(call_ms: f64) -> Evidence {
+    let mut evidence = clean_no_root(0.05);
+    time(&mut evidence, "host.id.time", call_ms + 2.0);
+    time(&mut evidence, "host.getent_passwd.time", call_ms + 1.0);
+    slow(&mut evidence, Phase::Banner, call_ms);
+    slow(&mut evidence, Phase::SignedRequest, call_ms);
+    slow(&mut evidence, Phase::ChannelOpen, call_ms * 5.0);
+    evidence
+}
+
+#[test]
+fn slow_lookups_of_users_leave_to_others_what_is_more_than_there_may_be_of_them() {
+    only(
+        &slow_users(20.0),
+        "name-service",
+        Certainty::Proven,
+        7.0 * 20.0,
+    );
+    for (phase, other) in [
+        (Phase::SignedRequest, "pam-account"),
+        (Phase::ChannelOpen, "pam-session"),
+    ] {
+        let mut evidence = slow_users(20.0);
+        slow(&mut evidence, phase, 300.0);
+        assert_eq!(found(&evidence), [other, "name-service"]);
+        let cost = cost_of(&evidence, "name-service");
+        assert!(cost.abs_diff(ms(140.0)) < ms(14.0), "{cost:?}");
+    }
+}
+
+#[test]
+fn less_than_a_lookup_of_a_user_takes_is_none() {
+    let mut evidence = slow_users(300.0);
+    slow(&mut evidence, Phase::FirstOutput, 180.0);
+    let cost = cost_of(&evidence, "name-service");
+    assert!(cost.abs_diff(ms(2_100.0)) < ms(20.0), "{cost:?}");
+    slow(&mut evidence, Phase::FirstOutput, 110.0);
+    let cost = cost_of(&evidence, "name-service");
+    assert!(cost > ms(2_300.0), "{cost:?}");
+}
+
+#[test]
+fn what_sshd_pads_a_slow_command_for_keys_with_is_none_of_the_name_service_s() {
+    let mut evidence = slow_users(20.0);
+    text(
+        &mut evidence,
+        "host.sshd_config.AuthorizedKeysCommand",
+        "/usr/local/bin/keys %u",
+    );
+    let padded = 7.3 * 128.0;
+    slow(&mut evidence, Phase::KeyProbe, 720.0);
+    slow(
+        &mut evidence,
+        Phase::SignedRequest,
+        2.0 * padded - 720.0 - 14.6,
+    );
+    let expected = ["authorized-keys-command", "name-service"];
+    assert_eq!(found(&evidence), expected);
+    let cost = cost_of(&evidence, "name-service");
+    assert!(cost.abs_diff(ms(160.0)) < ms(16.0), "{cost:?}");
+}
+
+#[test]
+fn some_thousand_lines_of_keys_take_no_second() {
+    let mut evidence = clean_no_root(0.05);
+    slow(&mut evidence, Phase::KeyProbe, 700.0);
+    slow(&mut evidence, Phase::SignedRequest, 700.0);
+    evidence.facts.insert("host.authorized_keys.lines", 3_000.0);
+    only(&evidence, "authorized-keys-size", Certainty::Likely, 240.0);
+}
+
+#[test]
+fn a_first_request_that_is_not_padded_loses_no_more_by_names_than_was_timed() {
+    let mut evidence = clean_no_root(0.05);
+    evidence.identification = Some("SSH-2.0-OpenSSH_7.4".to_owned());
+    let spans = evidence.logins.iter_mut().flat_map(|it| &mut it.spans);
+    let is_padded = |span: &&mut Span| {
+        let padded = [Phase::FirstRequest, Phase::SignedRequest];
+        padded.contains(&span.phase)
+    };
+    for span in spans.filter(is_padded) {
+        span.duration = ms(0.5);
+    }
+    slow(&mut evidence, Phase::FirstRequest, 300.0);
+    text(&mut evidence, "host.sshd_config.UseDNS", "yes");
+    time(&mut evidence, "host.getent_hosts.time", 20.0);
+    assert_eq!(cost_of(&evidence, "use-dns"), ms(45.0));
+    // Who does not answer is waited for longer.
+    time(&mut evidence, "host.getent_hosts.time", 200.0);
+    only(&evidence, "use-dns", Certainty::Likely, 300.0);
+}

@@ -252,3 +252,23 @@ fn a_large_rsa_host_key_is_found_by_its_algorithm() {
     text(&mut evidence, "login.host_key", "ssh-ed25519");
     assert_eq!(found(&evidence), [""; 0]);
 }
+
+#[test]
+fn a_hypervisor_has_taken_no_more_of_a_phase_than_of_the_host_s_work() {
+    let mut evidence = clean_no_root(0.05);
+    for phase in causes::SERVER {
+        slow(&mut evidence, *phase, 12.0);
+    }
+    evidence.facts.insert("host.steal", 15.0);
+    evidence.facts.insert("host.steal.share", 90.0);
+    only(&evidence, "cpu-steal", Certainty::Likely, 85.0);
+    evidence.facts.insert("host.steal.share", 30.0);
+    only(&evidence, "cpu-steal", Certainty::Likely, 36.0);
+    // What a cause of its own takes in a phase is no part of it.
+    slow(&mut evidence, Phase::ChannelOpen, 600.0);
+    time(&mut evidence, "host.motd_scripts.time", 600.0);
+    let cost = cost_of(&evidence, "cpu-steal");
+    assert!(cost < ms(50.0), "{cost:?}");
+    evidence.facts.insert("host.steal", 9.0);
+    assert!(is_ruled_out(&Diagnosis::of(&evidence), "cpu-steal"));
+}

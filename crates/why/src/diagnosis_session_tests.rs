@@ -93,3 +93,54 @@ fn a_home_on_the_network_leaves_to_others_what_they_take() {
     time(&mut evidence, "host.home.time", 12.0);
     assert_eq!(found(&evidence), ["pam-motd", "shell-startup"]);
 }
+
+#[test]
+fn motd_scripts_leave_to_a_slow_module_what_they_do_not_take() {
+    let mut evidence = clean_no_root(0.05);
+    slow(&mut evidence, Phase::ChannelOpen, 300.0);
+    time(&mut evidence, "host.motd_scripts.time", 100.0);
+    assert_eq!(found(&evidence), ["pam-session", "pam-motd"]);
+    assert_eq!(cost_of(&evidence, "pam-motd"), ms(100.0));
+}
+
+#[test]
+fn a_logind_that_does_not_answer_is_told_by_what_motd_scripts_leave() {
+    let mut evidence = clean_no_root(0.05);
+    slow(&mut evidence, Phase::ChannelOpen, 25_000.0);
+    only(&evidence, "pam-systemd", Certainty::Likely, 25_000.0);
+    time(&mut evidence, "host.motd_scripts.time", 24_000.0);
+    assert_eq!(found(&evidence), ["pam-motd", "pam-session"]);
+}
+
+#[test]
+fn pam_s_files_say_nothing_of_a_server_that_does_not_ask_it() {
+    let lastlog = "session optional pam_lastlog.so showfailed";
+    let mut evidence = clean_no_root(0.05);
+    slow(&mut evidence, Phase::ChannelOpen, 25_000.0);
+    time(&mut evidence, "host.motd_scripts.time", 600.0);
+    text(&mut evidence, "host.pam.lastlog", lastlog);
+    let pam = ["pam-motd", "pam-systemd", "pam-lastlog"];
+    assert_eq!(found(&evidence), ["pam-systemd", "pam-motd"]);
+    let are_ruled_out = |evidence: &Evidence| {
+        let diagnosis = Diagnosis::of(evidence);
+        pam.iter().all(|cause| is_ruled_out(&diagnosis, cause))
+    };
+    text(&mut evidence, "host.sshd_config.UsePAM", "no");
+    assert!(are_ruled_out(&evidence));
+    text(&mut evidence, "host.sshd_config.UsePAM", "yes");
+    evidence.identification = Some("SSH-2.0-dropbear_2022.83".to_owned());
+    assert!(are_ruled_out(&evidence));
+}
+
+#[test]
+fn an_rc_file_of_the_user_that_is_not_permitted_is_not_run() {
+    let mut evidence = clean_no_root(0.05);
+    slow(&mut evidence, Phase::FirstOutput, 200.0);
+    time(&mut evidence, "host.second_exec.time", 205.0);
+    evidence.facts.insert("host.user_rc", true);
+    evidence.facts.insert("host.sshrc", true);
+    only(&evidence, "ssh-rc", Certainty::Likely, 200.0);
+    text(&mut evidence, "host.sshd_config.PermitUserRC", "no");
+    let diagnosis = only(&evidence, "sshrc", Certainty::Likely, 200.0);
+    assert!(is_ruled_out(&diagnosis, "ssh-rc"));
+}

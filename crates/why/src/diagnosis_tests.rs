@@ -66,6 +66,13 @@ fn check_sums(diagnosis: &Diagnosis) {
     }
 }
 
+/// What a cause costs our login; nothing where it is not found.
+fn cost_of(evidence: &Evidence, id: &str) -> Duration {
+    let diagnosis = Diagnosis::of(evidence);
+    let found = diagnosis.findings.iter().find(|it| it.cause.id == id);
+    found.map_or(Duration::ZERO, |it| it.cost)
+}
+
 fn status(diagnosis: &Diagnosis, id: &str) -> Status {
     let verdict = diagnosis
         .verdicts

@@ -262,3 +262,39 @@ fn lookups_of_users_that_a_traced_login_was_quick_with_are_ruled_out() {
     time(&mut evidence, "trace.users.time", 2.0);
     assert!(is_ruled_out(&Diagnosis::of(&evidence), "name-service"));
 }
+
+#[test]
+fn lookups_of_users_take_no_more_than_a_traced_login_was_seen_to_wait_for_them() {
+    let mut evidence = clean_no_root(0.05);
+    time(&mut evidence, "host.getent_passwd.time", 50.0);
+    slow(&mut evidence, Phase::Banner, 50.0);
+    // Padded, to 7.3 ms x 2^4.
+    slow(&mut evidence, Phase::FirstRequest, 7.3 * 15.0);
+    // Five lookups, and something else.
+    slow(&mut evidence, Phase::ChannelOpen, 250.0 + 150.0);
+    let whole = 50.0 + 7.3 * 15.0 + 400.0;
+    only(&evidence, "name-service", Certainty::Proven, whole);
+    evidence.tier = Tier::Root;
+    time(&mut evidence, "trace.users.time", 350.0);
+    let cost = cost_of(&evidence, "name-service");
+    let expected = ms(whole - 150.0);
+    assert!(cost.abs_diff(expected) < ms(20.0), "{cost:?}");
+}
+
+#[test]
+fn scripts_of_update_motd_that_a_traced_login_has_not_run_take_nothing() {
+    let mut evidence = clean_no_root(0.05);
+    evidence.tier = Tier::Root;
+    slow(&mut evidence, Phase::ChannelOpen, 300.0);
+    time(&mut evidence, "host.motd_scripts.time", 300.0);
+    time(&mut evidence, "trace.pam_session.time", 298.0);
+    evidence.facts.insert("trace.lost", 0.0);
+    // Who looks now and then may not have seen them.
+    text(&mut evidence, "trace.by", "proc");
+    assert_eq!(found(&evidence), ["pam-motd"]);
+    text(&mut evidence, "trace.by", "tracefs");
+    let diagnosis = only(&evidence, "pam-session", Certainty::Proven, 300.0);
+    assert!(is_ruled_out(&diagnosis, "pam-motd"));
+    evidence.facts.insert("trace.lost", 3.0);
+    assert_eq!(found(&evidence), ["pam-motd"]);
+}

@@ -108,7 +108,9 @@ pub(super) const CAUSES: &[Cause] = &[
         payer: Payer::Everyone,
         resource: Resource::Programs,
         signs: &[
-            needed(Test::By(|case| wrapped(case, "commands", has_command))),
+            needed(Test::By(|case| {
+                wrapped(case, "commands that are waited for", has_command)
+            })),
             proof(Test::Slow {
                 fact: "trace.spawned.time",
                 ms: 10,
@@ -120,10 +122,10 @@ pub(super) const CAUSES: &[Cause] = &[
         fix: Fix::by_hand(
             Place::Host,
             "/etc/hosts.allow and /etc/hosts.deny",
-            "sshd: ALL: spawn (COMMAND) &   (in the background; or without the command)",
+            "sshd: ALL: spawn (COMMAND) &   (in the background; or without the command. What aclexec runs decides: a quick one)",
             "the former line",
         ),
-        source: "hosts_options(5), spawn and twist",
+        source: "hosts_options(5), spawn and aclexec",
     },
     Cause {
         id: "socket-activation",
@@ -196,10 +198,9 @@ fn wrapped(case: &Case, what: &str, is: fn(&str, &str) -> bool) -> Answer {
     };
     let of_sshd = |line: &&str| {
         let (daemons, rest) = line.split_once(':').unwrap_or_default();
-        let mut daemons = daemons.split([' ', ',', '\t']);
-        let is_ours = daemons.any(|daemon| ["sshd", "ALL"].contains(&daemon));
+        let daemons: Vec<&str> = daemons.split([' ', ',', '\t']).collect();
         let (clients, options) = rest.split_once(':').unwrap_or((rest, ""));
-        is_ours && is(clients, options)
+        names_sshd(&daemons) && is(clients, options)
     };
     match lines.lines().find(of_sshd) {
         Some(line) => Answer::Yes(format!(
@@ -208,6 +209,14 @@ fn wrapped(case: &Case, what: &str, is: fn(&str, &str) -> bool) -> Answer {
         )),
         None => Answer::No(format!("hosts.allow and hosts.deny have no {what}")),
     }
+}
+
+/// Whether a list of daemons has sshd: `ALL EXCEPT sshd` has not (hosts_access(5), OPERATORS).
+fn names_sshd(daemons: &[&str]) -> bool {
+    let mut lists = daemons.splitn(2, |daemon| *daemon == "EXCEPT");
+    let named = lists.next().unwrap_or_default();
+    let is_named = named.iter().any(|daemon| ["sshd", "ALL"].contains(daemon));
+    is_named && !lists.next().is_some_and(names_sshd)
 }
 
 /// Whether a client is named, by a name or by what can only be said of one (hosts_access(5), PATTERNS and WILDCARDS).
@@ -220,10 +229,36 @@ fn has_name(clients: &str, _: &str) -> bool {
     })
 }
 
+/// Whether a command is run that libwrap waits for, and that is not left to the background. What `twist` runs takes sshd's place: nobody is
+/// logged in.
 fn has_command(_: &str, options: &str) -> bool {
-    ["spawn", "twist"]
-        .iter()
-        .any(|option| options.contains(option))
+    // One that is no separator.
+    let options = options.replace("\\:", " ");
+    let mut commands = options.split(':').filter_map(|option| {
+        let is_between = |c: char| c.is_whitespace() || c == '=';
+        let (name, command) = option.trim().split_once(is_between)?;
+        let mut waited_for = ["spawn", "aclexec"].into_iter();
+        let is_waited_for = waited_for.any(|known| known.eq_ignore_ascii_case(name));
+        is_waited_for.then_some(command)
+    });
+    commands.any(|command| !is_in_background(command))
+}
+
+/// Whether sh waits for nothing of a command: it is one list that ends with `&`.
+fn is_in_background(command: &str) -> bool {
+    let Some(list) = command.trim_end().strip_suffix('&') else {
+        return false;
+    };
+    let mut depth = 0_usize;
+    let is_one = list.chars().all(|c| {
+        match c {
+            '(' | '{' => depth += 1,
+            ')' | '}' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        c != ';' || depth > 0
+    });
+    is_one && !list.ends_with(['&', '\\'])
 }
 
 /// Whether both ends have reckoned with numbers of thousands of bits.

@@ -104,7 +104,7 @@ pub(super) const STARVED: &[Cause] = &[
                 least: 3,
             }),
         ],
-        cost: Cost::Stretch,
+        cost: Cost::Stretch("host.steal.share"),
         fix: Fix::by_hand(
             Place::Host,
             "the hypervisor's configuration",

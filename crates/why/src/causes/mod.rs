@@ -21,7 +21,7 @@ mod local;
 mod network;
 mod session;
 
-pub(crate) use session::MOTD_TIMES;
+pub(crate) use session::motd_time;
 
 use std::fmt;
 

@@ -29,7 +29,7 @@ const APART: [(&str, &str, &str); 3] = [
 const SHELL_MS: u64 = 10;
 
 /// How long the scripts of update-motd.d take: of a login itself, or else as the user runs them.
-pub(crate) const MOTD_TIMES: &[&str] = &["trace.motd.time", "host.motd_scripts.time"];
+const MOTD_TIMES: &[&str] = &["trace.motd.time", "host.motd_scripts.time"];
 
 /// What runs before the command: by itself, or else with the command.
 const RC_TIMES: &[&str] = &["trace.before_command.time", "host.second_exec.time"];
@@ -49,18 +49,13 @@ pub(super) const CAUSES: &[Cause] = &[
         payer: Payer::Everyone,
         resource: Resource::Programs,
         signs: &[
+            needed(Test::By(asks_pam)),
             needed(Test::By(motd)),
-            needed(Test::FirstSlow {
-                facts: MOTD_TIMES,
-                ms: 10,
-            }),
-            proof(Test::FirstSlow {
-                facts: MOTD_TIMES,
-                ms: 10,
-            }),
+            needed(Test::By(motd_is_slow)),
+            proof(Test::By(motd_is_slow)),
             shape(Test::Lost(Phase::ChannelOpen)),
         ],
-        cost: Cost::Bounded(MOTD_TIMES, &Cost::Excess),
+        cost: Cost::BoundedBy(motd_time, &Cost::Excess),
         fix: Fix::commands(
             Place::Host,
             "/etc/pam.d/sshd",
@@ -79,6 +74,7 @@ pub(super) const CAUSES: &[Cause] = &[
         payer: Payer::Everyone,
         resource: Resource::Programs,
         signs: &[
+            needed(Test::By(asks_pam)),
             needed(Test::Any(&[
                 Test::Has {
                     fact: "host.pam.systemd",
@@ -113,6 +109,7 @@ pub(super) const CAUSES: &[Cause] = &[
         payer: Payer::Everyone,
         resource: Resource::Files,
         signs: &[
+            needed(Test::By(asks_pam)),
             needed(Test::Has {
                 fact: "host.pam.lastlog",
                 any: &["showfailed"],
@@ -252,7 +249,7 @@ pub(super) const CAUSES: &[Cause] = &[
         signs: &[
             needed(Test::Is("host.sshrc")),
             // sshd runs one file of the two, the user's if there is one.
-            needed(Test::Not(&Test::Is("host.user_rc"))),
+            needed(Test::Not(&Test::By(runs_user_rc))),
             shape(Test::By(of_openssh)),
             shape(Test::Lost(Phase::FirstOutput)),
         ],
@@ -274,7 +271,7 @@ pub(super) const CAUSES: &[Cause] = &[
         payer: Payer::Everyone,
         resource: Resource::Programs,
         signs: &[
-            needed(Test::Is("host.user_rc")),
+            needed(Test::By(runs_user_rc)),
             shape(Test::By(of_openssh)),
             shape(Test::Lost(Phase::FirstOutput)),
         ],
@@ -283,6 +280,61 @@ pub(super) const CAUSES: &[Cause] = &[
         source: "sshd(8), SSHRC",
     },
 ];
+
+/// Whether sshd may have PAM open its sessions: its files may lie there for another server, or for none.
+fn asks_pam(case: &Case) -> Answer {
+    if let other @ Answer::No(_) = of_openssh(case) {
+        return other;
+    }
+    let keyword = Test::Sshd {
+        keyword: "UsePAM",
+        default: "no",
+        is: &["yes"],
+    };
+    match keyword.answer(case) {
+        Answer::Unknown(words) => Answer::Yes(words),
+        known => known,
+    }
+}
+
+/// Whether sshd runs ~/.ssh/rc.
+fn runs_user_rc(case: &Case) -> Answer {
+    let forbidden = Test::Sshd {
+        keyword: "PermitUserRC",
+        default: "yes",
+        is: &["no"],
+    };
+    match forbidden.answer(case) {
+        Answer::Yes(words) => Answer::No(words),
+        _ => Test::Is("host.user_rc").answer(case),
+    }
+}
+
+/// Whether a login was traced with all programs that it ran, and none was a script of update-motd.d.
+fn has_run_no_motd(case: &Case) -> bool {
+    let by = case.evidence.facts.text("trace.by");
+    let tells_all = by.is_some_and(|by| ["tracefs", "proc-connector"].contains(&by));
+    tells_all && case.number("trace.lost") == Some(0.0) && case.time(MOTD_TIMES[0]).is_none()
+}
+
+/// How long the scripts of update-motd.d take.
+pub(crate) fn motd_time(case: &Case) -> Option<Duration> {
+    if has_run_no_motd(case) {
+        return Some(Duration::ZERO);
+    }
+    MOTD_TIMES.iter().find_map(|fact| case.time(fact))
+}
+
+fn motd_is_slow(case: &Case) -> Answer {
+    if has_run_no_motd(case) {
+        return Answer::No("the traced login has run no script of update-motd.d".to_owned());
+    }
+    let slow = Test::FirstSlow {
+        facts: MOTD_TIMES,
+        ms: 10,
+    };
+    slow.answer(case)
+}
 
 /// Whether pam_motd runs scripts: a line of it without noupdate.
 fn motd(case: &Case) -> Answer {
@@ -349,10 +401,10 @@ fn waits_for_logind(case: &Case) -> Answer {
         known => return known,
     }
     let phase = Phase::ChannelOpen;
-    let Some((row, words)) = case.ledger.row(phase).zip(case.told(phase)) else {
+    let Some(words) = case.told(phase) else {
         return Answer::Unknown("no channel was opened".to_owned());
     };
-    if row.excess >= LOGIND_TIMEOUT {
+    if case.ledger.remaining(phase) >= LOGIND_TIMEOUT {
         Answer::Yes(words)
     } else {
         Answer::No(words)
