@@ -82,6 +82,16 @@ impl Segments {
         self.change(at, Some(State::Running));
     }
 
+    /// It is on a processor. Linux does not always tell that a thread came to one: of those that it moves to an idle one while they run a
+    /// program it leaves that out (seen with 6.18), and that one has had it at once.
+    pub(crate) fn seen(&mut self, at: u64) {
+        match &mut self.now {
+            Some((_, state @ State::Runnable)) => *state = State::Running,
+            Some((_, State::Blocked { .. })) => self.comes(at),
+            Some((_, State::Running)) | None => {}
+        }
+    }
+
     /// It leaves its processor.
     pub(crate) fn leaves(&mut self, at: u64, left: Left) {
         let blocked = |deeply| {

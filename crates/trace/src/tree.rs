@@ -282,6 +282,9 @@ impl Building {
     fn take(&mut self, record: &Record) {
         let at = record.at;
         let current = self.numbers.get(&record.thread).copied();
+        if let Some(current) = current {
+            self.segments[current.0].seen(at);
+        }
         let own = current.filter(|_| record.by == Waking::Thread);
         let own_process = own.map(|own| self.tree.thread(own).process);
         let process = own_process.map(|id| &mut self.tree.processes[id.0]);

@@ -157,3 +157,36 @@ fn who_wakes_a_thread_on_its_way_to_sleep_has_woken_it() {
     };
     assert_eq!(waker.map(|waker| waker.number), Some(7));
 }
+
+#[test]
+fn who_does_something_has_the_processor_though_it_was_not_told_to_come_to_it() {
+    let mut host = Host::default();
+    host.fork(10, LISTENER, 1)
+        .switch(12, LISTENER, ASLEEP, 1)
+        .switch(20, 1, RUNNABLE, 77)
+        .exec(25, 1, "/bin/true")
+        // This one is told.
+        .switch(90, 1, RUNNABLE, 77)
+        .switch(95, 77, RUNNABLE, 1)
+        // It has been woken and come, and neither is known.
+        .switch(100, 1, ASLEEP, 0)
+        .wake(110, 1, 0, 77)
+        .switch(120, 1, RUNNABLE, 77);
+    let tree = tree(&host);
+    let each = tree.threads[1].segments.iter();
+    let states: Vec<_> = each.map(|it| (it.from, it.to, it.state)).collect();
+    let asleep = State::Blocked {
+        deeply: false,
+        waker: None,
+    };
+    let wanted = [
+        (10, 12, State::Runnable),
+        (12, 20, State::Running),
+        (20, 90, State::Running),
+        (90, 95, State::Runnable),
+        (95, 100, State::Running),
+        (100, 110, asleep),
+        (110, 120, State::Running),
+    ];
+    assert_eq!(states, wanted);
+}
