@@ -86,6 +86,8 @@ pub(crate) enum Cost {
 pub(crate) struct Waited {
     /// All that a traced login waited.
     pub(crate) traced: Option<&'static str>,
+    /// The same in per cent of its time.
+    pub(crate) part: Option<&'static str>,
     /// What some of its processes waited, and for how much of all its time, in per cent.
     pub(crate) timed: Option<(&'static str, &'static str)>,
     /// Causes that take of it before.
@@ -97,6 +99,14 @@ impl Waited {
     fn most(&self, case: &Case) -> Option<Duration> {
         let taken = self.taken_by.iter().map(|it| case.ledger.taken_by(it));
         Some(self.whole(case)?.saturating_sub(taken.sum()))
+    }
+
+    /// What other logins have waited in these phases if they were starved as the traced one was: that may have been quicker, or slower.
+    fn part_of(&self, phases: &[Phase], case: &Case) -> Option<Duration> {
+        let part = self.part.and_then(|fact| case.number(fact))?;
+        let rows = phases.iter().filter_map(|phase| case.ledger.row(*phase));
+        let whole: Duration = rows.map(|row| row.sample.median).sum();
+        Some(whole.mul_f64(part.clamp(0.0, 100.0) / 100.0))
     }
 
     /// One login waits longer than another: where those processes that are known of waited for much of one, it may be for all that
@@ -180,7 +190,8 @@ impl Cost {
                 None => stretch(phases, case),
             },
             Cost::Starved(waited) => {
-                waited_for(waited.most(case).unwrap_or(Duration::MAX), phases, case)
+                let most = waited.part_of(phases, case).or_else(|| waited.most(case));
+                waited_for(most.unwrap_or(Duration::MAX), phases, case)
             }
             Cost::DelayedAck => delayed_ack(phases, case),
             Cost::FailedLogins => Vec::new(),

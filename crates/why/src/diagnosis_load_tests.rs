@@ -68,6 +68,17 @@ fn a_quota_takes_what_a_login_has_waited_and_leaves_what_a_cause_was_seen_to_tak
     let costs: Vec<_> = diagnosis.findings.iter().map(|it| it.cost).collect();
     assert!(costs[0] > ms(580.0), "{costs:?}");
     assert_eq!(costs[1], ms(300.0));
+    // Those that were not traced may take longer than that one, and wait for as large a part of it.
+    let of_part = |per_cent: f64| {
+        let mut evidence = evidence.clone();
+        evidence.facts.insert("trace.contention.share", per_cent);
+        let findings = Diagnosis::of(&evidence).findings;
+        let quota = findings.iter().find(|it| it.cause.id == "cpu-quota");
+        quota.unwrap().cost
+    };
+    let tenth = of_part(10.0);
+    assert!(tenth.abs_diff(ms(85.0)) < ms(20.0), "{tenth:?}");
+    assert!(of_part(20.0).abs_diff(tenth * 2) < ms(1.0));
     time(&mut evidence, "trace.contention.time", 700.0);
     let findings = Diagnosis::of(&evidence).findings;
     let motd = findings

@@ -32,12 +32,10 @@ impl Ledger {
     /// The ledger of a client that has logged in at least once, with nothing taken.
     pub(crate) fn new(evidence: &Evidence, by: Client) -> Option<Ledger> {
         let logins = reckoning::counted(evidence, by);
-        let round_trip =
-            reckoning::round_trip(evidence).map_or(Duration::ZERO, |sample| sample.median);
         Some(Ledger {
             by,
             between: Sample::of(logins.iter().map(|login| gaps(login)))?.median,
-            pad: Pad::of(evidence, &logins, round_trip),
+            pad: Pad::of(evidence, &logins, reckoning::quiet_round_trip(evidence)),
             logins: logins
                 .iter()
                 .filter(|login| login.failure.is_none())

@@ -119,3 +119,16 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn on_a_quick_network_padding_is_told_by_the_least_round_trip() {
+    let mut evidence = clean(0.1);
+    evidence.round_trips = [0.9, 1.1, 1.0].map(ms).to_vec();
+    assert!(
+        quiet_round_trip(&evidence) < ms(0.2),
+        "ssh's connections, too"
+    );
+    let mut evidence = clean(20.0);
+    evidence.round_trips = [30.0, 20.0, 31.0].map(ms).to_vec();
+    assert_eq!(quiet_round_trip(&evidence), ms(30.0));
+}

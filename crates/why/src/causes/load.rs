@@ -16,16 +16,19 @@ const STRETCHED: Test = Test::Together {
 
 const FOR_A_PROCESSOR: Waited = Waited {
     traced: Some("trace.contention.time"),
+    part: Some("trace.contention.share"),
     timed: Some(("host.contention.time", "host.contention.share")),
     taken_by: &["cpu-quota"],
 };
 const FOR_A_DISK: Waited = Waited {
     traced: Some("trace.storage.time"),
+    part: Some("trace.storage.share"),
     timed: None,
     taken_by: &[],
 };
 const NOT_KNOWN: Waited = Waited {
     traced: None,
+    part: None,
     timed: None,
     taken_by: &[],
 };
