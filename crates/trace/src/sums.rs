@@ -23,8 +23,8 @@ const SHARES: [&str; 8] = [
     "program",
     "unexplained",
 ];
-/// What others can have a part in: a wait for a processor, a wait for a disk, and work, while a hypervisor has the processor.
-const WAITS: [Kind; 3] = [Kind::Contention, Kind::Storage, Kind::Cpu];
+/// What others can have a program wait for.
+const WAITS: [Kind; 2] = [Kind::Contention, Kind::Storage];
 /// Functions of the C library that ask for names of hosts and addresses.
 const LOOKUPS: [&str; 4] = [
     "getaddrinfo",
@@ -62,12 +62,12 @@ pub struct Traced {
     pub means: Means,
     /// Each process's part of the path with all that came of it, in nanoseconds.
     with_children: Vec<u64>,
-    /// What of that is of these kinds.
-    waited: [Vec<u64>; WAITS.len()],
+    /// What of that is waiting for a processor that others have, and for disks.
+    waited: [Vec<u64>; 2],
     /// The same of the path's pieces, from its beginning to each one's.
-    waited_before: Vec<[u64; WAITS.len()]>,
-    /// The part of each of them that is others' doing.
-    of_others: [f64; WAITS.len()],
+    waited_before: Vec<[u64; 2]>,
+    /// Of the waits for disks the part that is others' doing.
+    of_others: f64,
     /// Which processes are the login's own.
     own: Vec<bool>,
     /// And which the server's.
@@ -160,7 +160,7 @@ impl Traced {
                 with_children(&tree, waits)
             }),
             waited_before: waited_before(&pieces),
-            of_others: [1.0, 0.0, 0.0],
+            of_others: 0.0,
             own: tree.all_below(login.root),
             servers: servers(&tree),
             shares: Vec::new(),
@@ -235,16 +235,11 @@ impl Traced {
 
     /// Others have kept the disks busy for this part of the time: as much of what a program waited for them is not its own.
     pub fn shares_disks(&mut self, of_others: f64) {
-        self.of_others[1] = of_others.clamp(0.0, 1.0);
+        self.of_others = of_others.clamp(0.0, 1.0);
     }
 
-    /// A hypervisor has given this part of the time in which there was work to others: a program seems to work meanwhile.
-    pub fn shares_processors(&mut self, of_others: f64) {
-        self.of_others[2] = of_others.clamp(0.0, 1.0);
-    }
-
-    /// The same without what it waited for others meanwhile: for a processor that they had, and their part of its waits for disks and of
-    /// its work. Where no waits are told, how long it lived.
+    /// The same without what it waited for others meanwhile: for a processor that they had, and their part of its waits for disks. Where
+    /// no waits are told, how long it lived.
     pub fn own(&self, process: ProcessId) -> u64 {
         if !self.tells_time() {
             return self.lived(process);
@@ -258,30 +253,29 @@ impl Traced {
     /// How long a call takes by itself, what it waits for others aside; nanoseconds.
     pub fn own_of(&self, call: &Call) -> u64 {
         let (from, to) = (self.waited_until(call.from), self.waited_until(call.to));
-        (call.to - call.from).saturating_sub(self.for_others(less(to, from)))
+        let waited = [0, 1].map(|kind| to[kind].saturating_sub(from[kind]));
+        (call.to - call.from).saturating_sub(self.for_others(waited))
     }
 
-    /// What of it is others' doing.
-    fn for_others(&self, waited: [u64; WAITS.len()]) -> u64 {
-        let parts = waited.iter().zip(self.of_others);
-        parts.map(|(time, part)| (*time as f64 * part) as u64).sum()
+    /// What of waits for processors and for disks is others' doing.
+    fn for_others(&self, [contended, stored]: [u64; 2]) -> u64 {
+        contended.saturating_add((stored as f64 * self.of_others) as u64)
     }
 
-    /// How much of the path is of each kind until then.
-    fn waited_until(&self, at: u64) -> [u64; WAITS.len()] {
+    /// What the path has waited for processors and for disks until then.
+    fn waited_until(&self, at: u64) -> [u64; 2] {
         let next = self.pieces.partition_point(|piece| piece.from < at);
         let Some(last) = next.checked_sub(1) else {
-            return [0; WAITS.len()];
+            return [0; 2];
         };
         let (mut waited, piece) = (self.waited_before[last], &self.pieces[last]);
         add_wait(&mut waited, piece.kind, piece.to.min(at) - piece.from);
         waited
     }
 
-    /// For how long the login waits for a processor meanwhile, the hypervisor's part of its work included.
+    /// For how long the login waits for a processor meanwhile.
     pub fn contended(&self, [from, to]: [u64; 2]) -> u64 {
-        let [contended, _, worked] = less(self.waited_until(to), self.waited_until(from));
-        self.for_others([contended, 0, worked])
+        self.waited_until(to)[0].saturating_sub(self.waited_until(from)[0])
     }
 
     /// How long a module of PAM takes by itself: what it asks for users meanwhile is the name service's, too.
@@ -534,13 +528,8 @@ fn overlap((from, to): (u64, u64), call: &Call) -> u64 {
     to.min(call.to).saturating_sub(from.max(call.from))
 }
 
-/// What has come since.
-fn less(to: [u64; WAITS.len()], from: [u64; WAITS.len()]) -> [u64; WAITS.len()] {
-    std::array::from_fn(|kind| to[kind].saturating_sub(from[kind]))
-}
-
 /// Adds a wait to those of its kind; what is none of these does not count.
-fn add_wait(waited: &mut [u64; WAITS.len()], kind: Kind, time: u64) {
+fn add_wait(waited: &mut [u64; 2], kind: Kind, time: u64) {
     for (sum, _) in waited
         .iter_mut()
         .zip(WAITS)
@@ -551,8 +540,8 @@ fn add_wait(waited: &mut [u64; WAITS.len()], kind: Kind, time: u64) {
 }
 
 /// What a path has waited before each of its pieces.
-fn waited_before(pieces: &[Piece]) -> Vec<[u64; WAITS.len()]> {
-    let mut waited = [0; WAITS.len()];
+fn waited_before(pieces: &[Piece]) -> Vec<[u64; 2]> {
+    let mut waited = [0; 2];
     let before = pieces.iter().map(|piece| {
         let before = waited;
         add_wait(&mut waited, piece.kind, piece.time());

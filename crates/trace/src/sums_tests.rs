@@ -310,18 +310,3 @@ fn what_others_keep_the_disks_busy_with_is_none_of_a_call_s_own() {
     assert_eq!(traced.contended([0, 400 * US]), US);
     assert_eq!(traced.contended([401 * US, 500 * US]), US);
 }
-
-#[test]
-fn what_a_hypervisor_has_taken_is_none_of_the_work() {
-    let mut traced = traced(&login(|_| ()));
-    let root = traced.login.root;
-    let cpu = traced.share("cpu");
-    let (own, contended) = (traced.own(root), traced.contended([0, u64::MAX]));
-    traced.shares_processors(0.25);
-    let stolen = own - traced.own(root);
-    assert!(
-        cpu > 0 && stolen.abs_diff(cpu / 4) <= 1,
-        "{stolen} of {cpu}"
-    );
-    assert_eq!(traced.contended([0, u64::MAX]), contended + stolen);
-}

@@ -2,8 +2,8 @@
 
 use std::fs;
 
-/// Lines "NAME NUMBER": what tasks waited for (PSI, microseconds), pages read because they were missed, pages swapped in, ticks in which
-/// processors worked, and that a hypervisor has taken (proc_stat(5)), sectors read from disks and written to them.
+/// Lines "NAME NUMBER": what tasks waited for (PSI, microseconds), pages read because they were missed, pages swapped in, ticks
+/// that a hypervisor has taken, sectors read from disks and written to them.
 pub(crate) fn read() -> String {
     let mut lines = String::new();
     let mut say = |name: &str, number: u64| lines.push_str(&format!("{name} {number}\n"));
@@ -25,14 +25,12 @@ pub(crate) fn read() -> String {
         }
     }
     let processors = fs::read_to_string("/proc/stat").unwrap_or_default();
-    let ticks: Vec<u64> = line_of(&processors, "cpu ")
-        .unwrap_or_default()
+    let ticks = line_of(&processors, "cpu ").unwrap_or_default();
+    if let Some(steal) = ticks
         .split_whitespace()
-        .map_while(|tick| tick.parse().ok())
-        .collect();
-    // Neither idle nor waiting for a disk alone; what guests of this host take is in the user's.
-    if let [user, nice, system, _, _, hard, soft, steal, ..] = ticks[..] {
-        say("worked", user + nice + system + hard + soft);
+        .nth(7)
+        .and_then(|tick| tick.parse().ok())
+    {
         say("steal", steal);
     }
     let disks = fs::read_to_string("/proc/diskstats").unwrap_or_default();

@@ -104,6 +104,15 @@ fn motd_scripts_leave_to_a_slow_module_what_they_do_not_take() {
 }
 
 #[test]
+fn a_motd_script_that_was_ended_may_take_a_login_longer() {
+    let mut evidence = clean_no_root(0.05);
+    slow(&mut evidence, Phase::ChannelOpen, 25_000.0);
+    time(&mut evidence, "host.motd_scripts.time", 10_000.0);
+    evidence.facts.insert("host.motd_scripts.cut_short", true);
+    only(&evidence, "pam-motd", Certainty::Proven, 25_000.0);
+}
+
+#[test]
 fn a_logind_that_does_not_answer_is_told_by_what_motd_scripts_leave() {
     let mut evidence = clean_no_root(0.05);
     slow(&mut evidence, Phase::ChannelOpen, 25_000.0);

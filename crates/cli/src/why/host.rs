@@ -269,6 +269,9 @@ impl Answer {
             let text = format!("{script} {at_least}{:.0} ms", time.as_secs_f64() * 1e3);
             facts.insert("host.motd_scripts.slowest", text);
         }
+        if self.cut_short.iter().any(|name| name.starts_with(MOTD)) {
+            facts.insert("host.motd_scripts.cut_short", true);
+        }
         if let Some(times) = self.throttling.meanwhile() {
             facts.insert("host.throttled", times);
         }

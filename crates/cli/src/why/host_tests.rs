@@ -141,6 +141,11 @@ fn what_was_cut_short_has_taken_at_least_so_long() {
     let of_another = format!("{begin}{end}cut_short motd /b\n");
     assert_eq!(of(&of_another), "/a 20 ms");
     assert_eq!(of(begin), "/a at least 990 ms");
+    let is_cut = |lines: &str| {
+        learned(&format!("host.begun yes\n{lines}")).yes("host.motd_scripts.cut_short")
+    };
+    let whole = format!("{begin}{end}");
+    assert_eq!([&cut, &whole].map(|it| is_cut(it)), [Some(true), None]);
 }
 
 #[test]

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use sshoal_fleet::HostId;
 use sshoal_net::Secret;
 use sshoal_targets::Target;
-use sshoal_trace::{Sample, Traced, TracedError, Wanted};
+use sshoal_trace::{Traced, TracedError, Wanted};
 use sshoal_why::{Client, Evidence, Phase, Span, Tier};
 
 use super::args::WhyArgs;
@@ -36,9 +36,6 @@ const MAX_OUTPUT: usize = 64 * 1024;
 /// takes is its own.
 const LOGINS: u32 = 3;
 const QUICK: Duration = Duration::from_secs(1);
-
-/// Of fewer ticks no part is reckoned.
-const LEAST_TICKS: u64 = 10;
 
 /// How many logins to a host are to be followed, by what is known of it. They are told from one another by what they say.
 pub(super) fn count(evidence: &Evidence) -> u32 {
@@ -274,10 +271,6 @@ pub(super) fn learn(traces: &mut Result<Traces, String>, evidence: &mut Evidence
                 let each = logins.iter_mut();
                 each.for_each(|it| it.traced.shares_disks(of_others));
             }
-            if let Some(of_others) = stolen(logins.iter().map(|it| &it.traced.samples)) {
-                let each = logins.iter_mut();
-                each.for_each(|it| it.traced.shares_processors(of_others));
-            }
             let Some((followed, others)) = logins.split_first() else {
                 return;
             };
@@ -303,34 +296,11 @@ pub(super) fn learn(traces: &mut Result<Traces, String>, evidence: &mut Evidence
     }
 }
 
-/// The part of the time with work for processors that a hypervisor gave to others; all logins together, since a tick is long for one.
-fn stolen<'s>(samples: impl Iterator<Item = &'s Sample>) -> Option<f64> {
-    let (mut stolen, mut worked) = (0, 0);
-    for sample in samples {
-        stolen += sample.get("steal")?;
-        worked += sample.get("worked")?;
-    }
-    let all = stolen + worked;
-    (all >= LEAST_TICKS).then(|| stolen as f64 / all as f64)
-}
-
 #[cfg(test)]
 mod tests {
     use sshoal_why::{Facts, Login};
 
     use super::*;
-
-    #[test]
-    fn what_a_hypervisor_has_taken_is_told_by_all_logins_together() {
-        let of = |steal: u64, worked: u64| -> Sample {
-            [("steal", steal), ("worked", worked)]
-                .map(|(name, ticks)| (name.to_owned(), ticks))
-                .into()
-        };
-        assert_eq!(stolen([of(1, 7), of(2, 2)].iter()), Some(0.25));
-        assert_eq!(stolen([of(3, 6)].iter()), None);
-        assert_eq!(stolen([of(3, 9), Sample::new()].iter()), None);
-    }
 
     #[test]
     fn quick_logins_that_can_be_told_apart_are_followed_more_than_once() {
