@@ -83,12 +83,10 @@ impl Segments {
     }
 
     /// It is on a processor. Linux does not always tell that a thread came to one: of those that it moves to an idle one while they run a
-    /// program it leaves that out (seen with 6.18), and that one has had it at once.
+    /// program it leaves that out (seen with 6.18). What such a thread does first is hardly later.
     pub(crate) fn seen(&mut self, at: u64) {
-        match &mut self.now {
-            Some((_, state @ State::Runnable)) => *state = State::Running,
-            Some((_, State::Blocked { .. })) => self.comes(at),
-            Some((_, State::Running)) | None => {}
+        if let Some((_, State::Runnable | State::Blocked { .. })) = self.now {
+            self.comes(at);
         }
     }
 

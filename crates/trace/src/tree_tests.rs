@@ -182,7 +182,8 @@ fn who_does_something_has_the_processor_though_it_was_not_told_to_come_to_it() {
     let wanted = [
         (10, 12, State::Runnable),
         (12, 20, State::Running),
-        (20, 90, State::Running),
+        (20, 25, State::Runnable),
+        (25, 90, State::Running),
         (90, 95, State::Runnable),
         (95, 100, State::Running),
         (100, 110, asleep),
