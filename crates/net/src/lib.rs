@@ -87,7 +87,7 @@ pub use runs::{
     known_runs, read_run, remove_run, result_of, run_is_on, run_path, runs_folder, verdict_of,
 };
 pub use server_cache::{Protection, remember_fastest, server_cache_path};
-pub use signals::{Interruption, Signals, Wanted};
+pub use signals::{BetweenRuns, Interruption, Signals, Wanted};
 pub use sshoal_proto::{Secret, Stream};
 pub use sshoal_transfer::Tally;
 pub use standard::{StreamError, check_standard_output, standard_input};

@@ -1,7 +1,11 @@
 //! The signals that end a run.
 
 use std::fs;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 
+use tokio::runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// Signals after which nobody waits for hosts any more, unless there is something to be cleared up.
@@ -94,6 +98,45 @@ impl Signals {
             true => Wanted::Interrupt,
             false => Wanted::Stop,
         }
+    }
+}
+
+/// Ctrl-C while none of several runs listens, which one after the other make up one measurement: what has come between two of them ends it, too.
+#[derive(Debug, Clone, Default)]
+pub struct BetweenRuns {
+    interrupted: Arc<AtomicBool>,
+}
+
+impl BetweenRuns {
+    /// Notes SIGINT from now on, unless it was ignored when the program was started. Where that is not possible it is noted by the runs alone.
+    pub fn listen() -> Self {
+        let between = BetweenRuns::default();
+        let kind = SignalKind::interrupt();
+        let is_ignored = ignored() & (1 << (kind.as_raw_value() - 1)) != 0;
+        let runtime = runtime::Builder::new_current_thread().enable_io().build();
+        let Some(runtime) = runtime.ok().filter(|_| !is_ignored) else {
+            return between;
+        };
+        let listening = {
+            let _context = runtime.enter();
+            signal(kind)
+        };
+        if let Ok(mut interrupts) = listening {
+            let interrupted = between.interrupted.clone();
+            thread::spawn(move || {
+                runtime.block_on(async {
+                    while interrupts.recv().await.is_some() {
+                        interrupted.store(true, Ordering::Relaxed);
+                    }
+                });
+            });
+        }
+        between
+    }
+
+    /// Whether one has come.
+    pub fn is_interrupted(&self) -> bool {
+        self.interrupted.load(Ordering::Relaxed)
     }
 }
 

@@ -23,7 +23,7 @@ use std::{fs, io};
 
 use sshoal_crypto::{Cipher, Mac};
 use sshoal_net::{
-    ServerFacts, Transport, TrialPlan, TrialWay, remember_fastest, server_cache_path,
+    BetweenRuns, ServerFacts, Transport, TrialPlan, TrialWay, remember_fastest, server_cache_path,
 };
 use sshoal_proto::ServerLists;
 use sshoal_report::OUTPUT_FAILED;
@@ -103,6 +103,7 @@ pub(crate) fn run(args: &CiphersArgs) -> Result<u8, Box<dyn std::error::Error>> 
         password: run::password(&args.login, 1)?,
         way: TrialWay::Exec,
         patience: FIRST_PATIENCE,
+        between: BetweenRuns::listen(),
     };
     let host = target.to_string();
     let Scale {

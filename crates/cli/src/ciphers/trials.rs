@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use sshoal_fleet::{Deadlines, HostResult, Limits, RetryPolicy};
 use sshoal_net::{
-    HostPlan, Measured, Measurements, Preparation, RunPlan, Secret, SshOptions, Transport,
-    TrialPlan, TrialWay, Work, server_cache_path,
+    BetweenRuns, HostPlan, Measured, Measurements, Preparation, RunPlan, Secret, SshOptions,
+    Transport, TrialPlan, TrialWay, Work, server_cache_path,
 };
 use sshoal_proto::SessionRequest;
 use sshoal_report::INTERRUPTED;
@@ -69,6 +69,7 @@ pub(super) struct Trials<'a> {
     pub(super) way: TrialWay,
     /// How long one may take once it has begun.
     pub(super) patience: Duration,
+    pub(super) between: BetweenRuns,
 }
 
 impl Trials<'_> {
@@ -128,6 +129,9 @@ impl Trials<'_> {
                 measurements: measurements.clone(),
             }),
         };
+        if self.between.is_interrupted() {
+            return Ok(Performed::CutShort(INTERRUPTED));
+        }
         let end = sshoal_net::run(plan, watch)?;
         let Some(mut results) = end.summary else {
             terminal::take_back();
