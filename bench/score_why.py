@@ -2,8 +2,8 @@
 """Has `sshoal why` find out why hosts are slow that are slow on purpose, and keeps score: results/DATE-NAME/.
 
 What is injected: docs/slow-hosts.md, and slow_logins/fresh.toml, whose author had not read the rules. What is right: slow_logins/expected.toml.
-Idle and under load: causes that take so many milliseconds, pairs, decoys, clean hosts; then what is printed to be changed is changed, and the
-saving measured. Each host is looked at once, with all rights, and judged by each tier of the same logins (examples/judge_again of the crate
+Idle and under load: causes that take so many milliseconds, pairs, decoys, clean hosts; then the script of --fix is run, or the injection taken
+away where that leaves the change to a human, and the saving measured. Each host is looked at once, with all rights, and judged by each tier of the same logins (examples/judge_again of the crate
 `why`). Before them comes the login that all this was begun for (harness/seed_case.py). why_table.py makes the table of docs/why.md from it. Needs root.
 """
 

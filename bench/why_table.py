@@ -124,9 +124,10 @@ def fixes(rows):
             size = f" {row['milliseconds']} ms" if row["milliseconds"] else ""
             is_script = fix["by"] == "script"
             predicted, saved = fix["predicted_us"], fix["saved_us"]
-            if not is_script and not predicted and saving_of_ssh(row):
+            without = (row["without_us"] or {}).get("ssh")
+            if not is_script and not predicted and saving_of_ssh(row) and without is not None:
                 predicted = saving_of_ssh(row)
-                saved = row["totals_us"]["ssh"] - row["without_us"]["ssh"]
+                saved = row["totals_us"]["ssh"] - without
             told = milliseconds(saved)
             if row["failures"] and not fix["failures_after"]:
                 told = "logins succeed"

@@ -102,7 +102,7 @@ impl Signals {
 }
 
 /// Ctrl-C while none of several runs listens, which one after the other make up one measurement: what has come between two of them ends it, too.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Default)]
 pub struct BetweenRuns {
     interrupted: Arc<AtomicBool>,
 }
